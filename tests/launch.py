@@ -13,6 +13,7 @@ import sys
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -25,6 +26,13 @@ from pffbench.summary.results import FILE as RESULTS
 from pffbench.summary.results import results_schema
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+#: The experiments of the repository; those that redo a study need the package of the studies.
+SHIPPED = [
+    path
+    for path in sorted((REPOSITORY / "configs").rglob("*.yaml"))
+    if find_spec("pffbench_studies") is not None
+    or path.relative_to(REPOSITORY).parts[1] not in ("studies", "paper")
+]
 PROGRAMS = REPOSITORY / "tests" / "parallel" / "programs"
 #: Seconds after which a process hangs, far more than any takes on a machine with other work.
 LONGEST = 300

@@ -8,6 +8,7 @@ from typing import Any
 
 from pffbench.regular_files import make_own_directory
 from pffbench.summary.export import write_fom, write_summary
+from pffbench.summary.extensions import report_extensions
 from pffbench.summary.results import write_results
 from pffbench.summary.summary import Summary
 from pffbench_analysis.answer import answer_notes, answer_panels, margin_of
@@ -26,7 +27,6 @@ from pffbench_analysis.forest import draw_answer
 from pffbench_analysis.page import write_page
 from pffbench_analysis.pareto.command import write_pareto
 from pffbench_analysis.picture import Picture, Words, save
-from pffbench_analysis.published.writing import write_published
 from pffbench_analysis.runs import readable
 
 __all__ = ["figures", "file_names", "report", "save"]
@@ -57,7 +57,8 @@ def _report(directory: Path, summary: Summary) -> Iterator[Path]:
     write_summary(summary, directory)
     yield from (directory / "summary.csv", directory / "summary.md", write_fom(summary, directory))
     yield write_results(summary, directory)
-    yield from write_published(summary, directory)
+    for extension in report_extensions():
+        yield from extension.write(summary, directory)
     yield from write_pareto(summary, directory)
     page = write_page(summary, directory, _common(summary))
     for name, picture in figures(summary):

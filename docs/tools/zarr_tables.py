@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pffbench.summary.cautions import cautions
-
 from pffbench.summary.columns import Column, columns_of, ordered, title
 from pffbench.summary.conclusions import verdict_lines
 from pffbench.summary.labels import parameters_apart

@@ -129,6 +129,9 @@ class Parameters(
         {"backend", "settings", "transfer", "chunks", "codec", "level", "compressor", "shuffle"}
     )
 
+    #: Whether arrays are changed or extended after they were written.
+    changes_arrays: ClassVar[bool] = False
+
     @property
     def workload(self) -> str:
         """Name of the workload."""

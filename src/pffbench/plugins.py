@@ -1,12 +1,14 @@
 """Entry points, by which other installed packages add to the program.
 
-The groups are `pffbench.backends`, `pffbench.workloads`, `pffbench.commands` and
-`pffbench.launchers`; CONTRIBUTING.md shows how a package names what it brings.
+The groups are `pffbench.backends`, `pffbench.workloads`, `pffbench.commands`, `pffbench.launchers`,
+`pffbench.studies`, `pffbench.experiments` and `pffbench.reports`; CONTRIBUTING.md shows how a
+package names what it brings.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -20,13 +22,16 @@ def _entry_points() -> Any:  # of another type in Python 3.11
 
 
 def plugins(group: str) -> dict[str, str]:
-    """Return what other packages have in a group of entry points: name → location.
+    """Return what other packages have in a group of entry points: name → location."""
+    return {
+        entry.name: entry.value
+        for entry in _entry_points().select(group=group)
+        # Our own metadata name packages that may have been removed from a checkout.
+        if find_spec(entry.module.partition(".")[0]) is not None
+    }
 
-    What is known of a checkout may name a package whose folder is gone.
-    """
-    found = {entry.name: entry.value for entry in _entry_points().select(group=group)}
-    return {name: value for name, value in found.items() if _is_there(value)}
 
-
-def _is_there(location: str) -> bool:
-    return find_spec(location.partition(":")[0].partition(".")[0]) is not None
+def load(location: str) -> Any:
+    """Import what a location such as ``package.module:name`` names."""
+    module, _, attribute = location.partition(":")
+    return getattr(import_module(module), attribute)

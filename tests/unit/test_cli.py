@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
-from launch import REPOSITORY, entries_below, environment, pffbench_cli, run
+from launch import REPOSITORY, SHIPPED, entries_below, environment, pffbench_cli, run
 from pffbench.cli import with_command
 
 HEAVY = ("mpi4py.MPI", "h5py", "netCDF4", "zarr", "pandas", "vl_convert")
@@ -29,7 +29,7 @@ def modules_of(*arguments):
     "arguments",
     [["--help"], ["--version"], ["run", "--help"], ["plan", "--ranks", "64"], ["schema"],
      ["report", "--help"], ["doctor", "--help"], ["backends"], ["workloads"],
-     ["plan", REPOSITORY / "configs" / "paper" / "2048x128.yaml"]],
+     ["plan", REPOSITORY / "configs" / "many-datasets.yaml"]],
     ids=lambda a: " ".join(map(str, a))[-30:],
 )  # fmt: skip
 def test_light_commands_load_nothing_heavy(arguments):
@@ -162,11 +162,8 @@ def test_the_version_is_that_of_the_package():
 # plan
 
 
-CONFIGS = sorted((REPOSITORY / "configs").rglob("*.yaml"))
-
-
 #: Those for zarr-python 2 are planned in its own environment, see `test_study_zarr2.py`.
-HERE = [config for config in CONFIGS if config.parent.name != "zarr2"]
+HERE = [config for config in SHIPPED if config.parent.name != "zarr2"]
 
 
 @pytest.mark.parametrize("config", HERE, ids=lambda path: path.stem)
@@ -274,7 +271,7 @@ def test_the_schema_knows_every_key_of_the_shipped_experiments(schema):
     top = resolved(schema, schema)
     entries = [resolved(schema, e) for e in top["properties"]["cases"]["items"]["anyOf"]]
     common = top["properties"]["common"]["properties"]
-    for config in CONFIGS:
+    for config in SHIPPED:
         content = yaml.safe_load(config.read_text())
         assert set(content) <= set(top["properties"]), config
         assert set(content.get("common", {})) <= set(common), config
@@ -286,7 +283,7 @@ def test_the_shipped_experiments_fit_the_schema(schema):
     """What all cases have in common may be of any workload, and mean another thing in each."""
     validator = jsonschema.validators.validator_for(schema)
     validator.check_schema(schema)  # once: it takes longer than all experiments
-    for config in CONFIGS:
+    for config in SHIPPED:
         validator(schema).validate(yaml.safe_load(config.read_text()))
 
 

@@ -314,7 +314,7 @@ def test_what_is_absent_is_not_ok_and_says_what_it_is_for():
 def test_optional_libraries_are_those_that_backends_name():
     uses = backends.needed_for() | {"h5py": [], "yaml": [], "not_there": ["mine: cannot run"]}
     versions = libraries.optional_versions(uses)
-    assert {"hdf5plugin", "icechunk", "tensorstore", "versioned-hdf5", "pandas"} <= set(versions)
+    assert {"hdf5plugin", "tensorstore", "pandas"} <= set(versions)
     assert "h5py" not in versions, "it is required"
     assert versions["yaml"] == "", "the distribution of it is called PyYAML"
     assert versions["not-there"] is None

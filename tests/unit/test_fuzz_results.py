@@ -299,7 +299,6 @@ def try_one_way(yard, run, scratch, draw):
     out, other = run.parent / "out", yard / "good"
     ways = {
         "fom": ["report", "--fom", run], "report": ["report", run],
-        "published": ["report", "--published", run],
         "recommend": ["recommend", run], "compare": ["compare", run, other, "--out", out],
         "compared": ["compare", other, run], "scaling": ["scaling", run, other, "--out", out],
         "clean": ["clean", "--scratch", scratch, "--kept", "--remove"], "resume": None,

@@ -59,7 +59,7 @@ def test_every_question_is_answered_by_a_figure_or_a_table(executed):
     ]
     assert len(shown) == len(questions)
     assert all(kinds & {"image/png", "text/html"} for kinds in shown)
-    assert sum("image/png" in kinds for kinds in shown) == 4
+    assert sum("image/png" in kinds for kinds in shown) == 3
 
 
 def test_its_verdict_and_ratios_are_those_of_the_judge(executed):
@@ -79,13 +79,6 @@ def test_its_verdict_and_ratios_are_those_of_the_judge(executed):
     # Zarr compresses unless it is told not to, so that it is in no comparison with the others.
     assert totals["netcdf4"].ratio is not None
     assert totals["zarr"].ratio is None
-
-
-def test_it_puts_the_published_order_beside(executed):
-    text = printed(executed)
-    assert "Nearest to the study: file_per_process, defaults" in text
-    for operation in ("create", "open", "write", "read"):
-        assert re.search(rf"^{operation}: .*published .* < ", text, re.M)
 
 
 def test_the_example_tells_nothing_of_who_made_it():

@@ -7,7 +7,6 @@ import inspect
 import re
 
 from drawn_codecs import a_codecs_run
-from drawn_runs import a_case, a_run
 from launch import REPOSITORY
 from pffbench.docstrings import field_descriptions
 from pffbench.record.counters import COLUMNS as COUNTERS
@@ -20,7 +19,6 @@ from pffbench.summary.summary import AMPLIFICATIONS
 from pffbench.workloads.registry import workload, workload_names
 from pffbench_analysis.page.tables import MARKS
 from pffbench_analysis.pareto.command import write_pareto
-from pffbench_analysis.published.writing import write_published
 from pffbench_analysis.report import readable
 
 
@@ -84,11 +82,3 @@ def test_pareto(tmp_path):
     # `stored_rate_mib_s` and its bounds: these have no names there.
     bounds = ["stored_rate_low_mib_s", "stored_rate_high_mib_s"]
     assert [name for name in found if f"`{name}`" not in document("compression.md")] == bounds
-
-
-def test_published(tmp_path):
-    parameters = {"datasets": 2048, "shape": [128], "layout": "file_per_process"}
-    case = a_case("hdf5", workload="datasets", **parameters)
-    run = a_run(tmp_path / "run", [case], experiment={"study": "file-format-testing"})
-    list(write_published(readable(run), run))
-    assert names(first_cells("published.md", "column of")) == columns_of(run / "published.csv")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from drawn_runs import AUTO, USUAL, a_case, a_run, timed_run
-from launch import REPOSITORY, pffbench_cli
+from launch import SHIPPED, pffbench_cli
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
 from pffbench.parallel.clock import Floor
@@ -22,7 +22,7 @@ from pffbench.summary.summary import summarise
 #: Those for zarr-python 2 need its environment; the others differ from each other in size alone.
 CONFIGS = [
     config
-    for config in sorted((REPOSITORY / "configs").rglob("*.yaml"))
+    for config in SHIPPED
     if config.parent.name != "zarr2" and not config.stem.endswith("-full")
 ]
 #: More cases of an experiment have nothing that the first ones lack.

@@ -76,24 +76,6 @@ def test_a_directory_that_is_a_link_is_refused(run, tmp_path, capsys, name):
     assert sorted(p.name for p in run.iterdir()) == before
 
 
-def test_csv_of_a_study_is_not_written_through_links(tmp_path, capsys):
-    cases = [a_case(b, workload="datasets", layout="own", shape=[2, 2], datasets=4)
-             for b in ("hdf5", "zarr")]  # fmt: skip
-    run, away = a_run(tmp_path / "run", cases), tmp_path / "away"
-    away.mkdir()
-    (run / "published-csv").symlink_to(away)
-    assert run_cli("report", "--published-csv", run) in (1, 2)
-    assert "it is a symbolic link, not a directory" in capsys.readouterr().err
-    assert not list(away.iterdir())
-    (run / "published-csv").unlink()
-    record = json.loads((run / "run.json").read_text())
-    for entry in record["cases"].values():
-        entry["parameters"]["shape"] = ["../../../away/x"]
-    (run / "run.json").write_text(json.dumps(record))
-    assert run_cli("report", "--published-csv", run) == 2
-    assert not list(away.iterdir())
-
-
 @pytest.mark.parametrize("name", ["samples.csv", "counters.csv", "samples.csv.unfinished"])
 def test_nothing_is_appended_through_a_link(tmp_path, name):
     mine = tmp_path / "mine"

@@ -19,6 +19,7 @@ import jinja2
 
 from pffbench import __version__
 from pffbench.regular_files import write_replacing
+from pffbench.summary.extensions import report_extensions
 from pffbench.summary.shards import shard_costs
 from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote
@@ -28,7 +29,7 @@ from pffbench_analysis.page.matrix import matrix_of
 from pffbench_analysis.page.numbers import figure_data
 from pffbench_analysis.page.provenance import provenance_of
 from pffbench_analysis.page.ranks import read_ranks
-from pffbench_analysis.page.sections import choices_of, machine_of, published_of, verdict_of
+from pffbench_analysis.page.sections import choices_of, machine_of, verdict_of
 from pffbench_analysis.page.tables import table_of
 from pffbench_analysis.picture import converter
 from pffbench_analysis.style import plain
@@ -42,7 +43,7 @@ _SCRIPTS = (
 #: Files next to the page; absent ones are not linked.
 _BESIDE = (
     "run.json", "samples.csv", "ranks.h5", "counters.csv", "summary.csv", "summary.md",
-    "published.md", "pareto.md", "pareto.csv", "plots",
+    "pareto.md", "pareto.csv", "plots",
 )  # fmt: skip
 
 
@@ -94,8 +95,8 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
                 for group, cases in summary.groups.items()
             ],
             facts=provenance_of(summary.record),
-            published=published_of(summary, directory),
-            beside=[name for name in _BESIDE if (directory / name).exists()],
+            added=[extension.section(summary, directory) for extension in report_extensions()],
+            beside=[name for name in _beside() if (directory / name).exists()],
             compression=compression,
             data=figure_data(summary, ranks, common) | {"compression": points},
             style=(_ASSETS / "page.css").read_text(encoding="utf-8"),
@@ -104,6 +105,10 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
             version=__version__,
         )
     )
+
+
+def _beside() -> tuple[str, ...]:
+    return sum((extension.listed for extension in report_extensions()), _BESIDE)
 
 
 def _repetitions(summary: Summary) -> dict[str, frozenset[int]]:

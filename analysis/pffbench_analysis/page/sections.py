@@ -1,11 +1,10 @@
-"""Sections of the page: verdict, recommended programs, machine, and a published study beside."""
+"""Sections of the page: verdict, recommended programs and machine."""
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -21,45 +20,9 @@ from pffbench.summary.writer_ranks import writer_lines
 from pffbench.text import without_digests
 from pffbench.units import Size
 from pffbench_analysis.captions import software_versions
-from pffbench_analysis.published.writing import CURVES, page_data
 from pffbench_analysis.recommend.advice import advice_of
 from pffbench_analysis.recommend.text import choice_lines, program_of, work_layouts, work_title
 from pffbench_analysis.style import plain
-
-_MIME = {".svg": "image/svg+xml", ".csv": "text/csv"}
-
-
-def published_of(summary: Summary, directory: Path) -> dict[str, Any] | None:
-    """Return the data of the section; None where the experiment names no study.
-
-    Parameters
-    ----------
-    summary : Summary
-        The run.
-    directory : Path
-        Location of the figures and of `published.csv`, all of which the page includes.
-
-    Returns
-    -------
-    dict or None
-        Result of `page_data`, with ``figures`` and ``csv`` as data URIs; ``csv`` is empty without
-        such a file.
-    """
-    data = page_data(summary)
-    if data is None:
-        return None
-    place = directory / "published"
-    figures = [_uri(place.with_name(f"{name}.svg")) for name in (place.name, *CURVES)]
-    table = _uri(place.with_suffix(".csv"))
-    return data | {"figures": [figure for figure in figures if figure], "csv": table}
-
-
-def _uri(path: Path) -> str:
-    if not path.exists():
-        return ""
-    content = base64.b64encode(path.read_bytes()).decode()
-    return f"data:{_MIME[path.suffix]};base64,{content}"
-
 
 Kind = Literal["good", "bad", "open"]
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 
 from pffbench.backends.base import Backend
-from pffbench.plugins import plugins
+from pffbench.plugins import load, plugins
 
 #: Name → location of its class. The modules are light: only an instance imports a library.
 _BUILT_IN = {
@@ -55,8 +54,7 @@ def backend_class(name: str) -> type[Backend]:
     KeyError
         There is no backend of that name.
     """
-    module, _, attribute = (_BUILT_IN.get(name) or _targets()[name]).partition(":")
-    found = getattr(import_module(module), attribute)
+    found = load(_BUILT_IN.get(name) or _targets()[name])
     assert isinstance(found, type)
     assert issubclass(found, Backend)
     return found

@@ -7,10 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pffbench.commands import needing_analysis
 from pffbench.errors import UserError
-from pffbench.run.output import make_console
-
-#: Columns where the width is unknown, such as in a log.
-_WIDTH = 140
+from pffbench.summary.extensions import report_extensions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,18 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print the figures of merit, one per line, for ReFrame and Ramble, and write nothing "
         "(example: --fom results/first)",
     )
-    shown.add_argument(
-        "--published",
-        action="store_true",
-        help="print the results beside the published ones of the study that the run redoes, and "
-        "write nothing (example: --published results/first)",
-    )
-    shown.add_argument(
-        "--published-csv",
-        action="store_true",
-        help="write only published-csv/ in the results directory: the times in the layout of the "
-        "study's own files; for file-format-testing (example: --published-csv results/first)",
-    )
+    for extension in report_extensions():
+        extension.add_options(shown)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -49,44 +36,13 @@ def main(arguments: argparse.Namespace) -> int:
             print(line)
         return 0
     with needing_analysis("report"):
-        if arguments.published:
-            _print_published(arguments.runs)
-            return 0
-        for path in _written(arguments):
+        from pffbench_analysis.report import report
+
+        others = (extension.instead(arguments) for extension in report_extensions())
+        files = next((files for files in others if files is not None), None)
+        for path in report(arguments.runs) if files is None else files:
             print(path)
     return 0
-
-
-def _written(arguments: argparse.Namespace) -> Iterator[object]:
-    """Write the requested files and yield each one."""
-    from pffbench_analysis.report import report
-
-    if not arguments.published_csv:
-        yield from report(arguments.runs)
-        return
-    from pffbench_analysis.published.csvlayout import write_study_csv
-    from pffbench_analysis.runs import readable
-
-    for run in arguments.runs:
-        yield from write_study_csv(readable(run), run)
-
-
-def _print_published(runs: Sequence[str]) -> None:
-    """Print runs next to the studies that they repeat."""
-    from pffbench_analysis.published import STUDIES, side_by_side
-    from pffbench_analysis.published.terminal import print_side_by_side
-    from pffbench_analysis.runs import readable
-
-    console = make_console(_WIDTH)
-    for run, summary in [(run, readable(run)) for run in runs]:
-        found = side_by_side(summary)
-        if found is None:
-            raise UserError(
-                f"{run}: its experiment names no study (key study: one of {', '.join(STUDIES)})"
-            )
-        if len(runs) > 1:
-            console.print(f"\n{run}", style="bold", highlight=False, markup=False)
-        print_side_by_side(found, console)
 
 
 def _figures_of_merit(runs: Sequence[str]) -> Iterator[str]:

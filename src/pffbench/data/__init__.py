@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pffbench.data import random
 from pffbench.data.base import DTYPES, Source, check_dtype
 from pffbench.data.verify import Mismatch, verify
 from pffbench.errors import UserError
+from pffbench.plugins import load
 
 if TYPE_CHECKING:
     from pffbench.data.files import FileSource
@@ -85,9 +85,7 @@ def make_source(
         return file_source(file, variable, dtype)
     if file is not None or variable is not None:
         raise UserError(f"'file' and 'variable' belong to source 'file', not to source {kind!r}")
-    module, _, generator = _GENERATORS[kind].partition(":")
-    make = getattr(import_module(module), generator)
-    made: Source = make(check_dtype(dtype or default_dtype(kind)), seed)
+    made: Source = load(_GENERATORS[kind])(check_dtype(dtype or default_dtype(kind)), seed)
     return made
 
 

@@ -11,7 +11,7 @@ from pffbench.backends.registry import backend_class, backend_names, missing_lib
 from pffbench.backends.shared_files import built_for_mpi
 from pffbench.doctor.finding import Ability, Finding, looked_at
 from pffbench.doctor.libraries import REQUIRED, SERIAL
-from pffbench.versioning.interface import keeper_class, ways_of
+from pffbench.workloads.registry import workload, workload_names
 
 TOPIC = "Backends"
 LAYOUTS = ("shared", "own", "file_per_process")
@@ -56,7 +56,10 @@ def absent_libraries() -> frozenset[str]:
 
 
 def needed_for() -> dict[str, list[str]]:
-    """Return what cannot be done without each library that a backend names, by import name."""
+    """Return what cannot be done without each library that a backend or workload names.
+
+    By the import names of the libraries.
+    """
     uses: dict[str, list[str]] = {}
     for name in backend_names():
         kind = _class_of(name)
@@ -68,9 +71,9 @@ def needed_for() -> dict[str, list[str]]:
         for library in sorted(set(codecs.values())):
             its = ", ".join(sorted(codec for codec, needs in codecs.items() if needs == library))
             uses.setdefault(library, []).append(f"{name}: no codecs {its}")
-        for keep in ways_of(name):
-            for library in keeper_class(name, keep).libraries:
-                uses.setdefault(library, []).append(f"{name}: no versions with keep: {keep}")
+    for name in workload_names():
+        for library, lacking in workload(name).optional_libraries.items():
+            uses.setdefault(library, []).append(lacking)
     return uses
 
 

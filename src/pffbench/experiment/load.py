@@ -20,15 +20,18 @@ from pffbench.backends.registry import is_backend
 from pffbench.case import Case, Parameters
 from pffbench.errors import UserError
 from pffbench.experiment.convert import join, short, shown, to_struct
-from pffbench.experiment.paper import from_paper, is_of_the_paper
-from pffbench.experiment.schema import Experiment
+from pffbench.experiment.schema import Experiment, study_names
 from pffbench.experiment.sweep import MOST_CASES, expand, with_roofline
+from pffbench.plugins import load, plugins
 from pffbench.regular_files import read_regular, similar_path
 from pffbench.text import has_controls, one_line, similar_word
 from pffbench.workloads.registry import workload, workload_names
 
 #: Names of the experiments that the package has.
 BUILT_IN = ("default", "defaults", "nightly")
+#: Other packages read files of another form through entry points of this group: functions that take
+#: the data of a file and its name, and return those of the experiment, or None.
+FORMS_GROUP = "pffbench.experiments"
 #: Maximum bytes: an experiment is a page of text; a larger file is the wrong one.
 LARGEST = 2**20
 #: Maximum number of values, with each alias counted as all values that it stands for.
@@ -178,8 +181,7 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
     Parameters
     ----------
     path : str, optional
-        The YAML file, an experiment or a configuration file of study 1, or the name of a built-in
-        experiment; the first of these when not given.
+        The YAML file, or the name of a built-in experiment; the first of these when not given.
     overrides : sequence of str
         ``key=value`` pairs; a key of the experiment or of its cases, values in YAML.
 
@@ -189,12 +191,18 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
         The file cannot be read, or a key or value in it is unknown or not allowed.
     """
     name, text = _text(path)
-    data = _parsed(text, name)
-    if is_of_the_paper(data):
-        data = from_paper(data, name)
+    data = _in_our_form(_parsed(text, name), name)
     for override in overrides:
         _override(data, override)
     return from_data(data, name)
+
+
+def _in_our_form(data: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the data of an experiment, also of a file of another form."""
+    if "cases" in data:  # to look for other forms would search the installed packages
+        return data
+    others = (load(place)(data, name) for place in plugins(FORMS_GROUP).values())
+    return next((other for other in others if other is not None), data)
 
 
 def experiment_files(folder: str) -> list[str]:
@@ -223,6 +231,7 @@ def from_data(data: dict[str, Any], name: str) -> LoadedExperiment:
         A key or value is unknown or not allowed.
     """
     experiment = to_struct(data, Experiment, f"{name}:")
+    _check_study(experiment.study, name)
     _check_environments(experiment, name)
     cases: list[tuple[str, Case]] = []
     idle: list[str] = []
@@ -254,6 +263,13 @@ def _idle(entry: dict[str, Any], used: set[str], where: str) -> Iterator[str]:
         # Options are a mapping; to look every key up would search the installed packages.
         if isinstance(options, dict) and key not in used and is_backend(key):
             yield f"{where}.{key}: no case of it has backend {key}, so it has no effect"
+
+
+def _check_study(study: str | None, name: str) -> None:
+    """Reject a study that no installed package has numbers of."""
+    if study is not None and study not in (known := study_names()):
+        allowed = ", ".join(known) or "none is installed"
+        raise UserError(f"{name}: study: {shown(study)} is not allowed (allowed: {allowed})")
 
 
 def _check_environments(experiment: Experiment, name: str) -> None:
@@ -348,9 +364,7 @@ def _override(data: dict[str, Any], override: str) -> None:
         names = [*Experiment.__struct_fields__, *sorted(_case_keys())]
         near = similar_word(key, names)
         hint = f"did you mean {near!r}? " if near else ""
-        raise UserError(
-            f"{place}: unknown key {shown(key)} ({hint}allowed: {', '.join(names)})"
-        )
+        raise UserError(f"{place}: unknown key {shown(key)} ({hint}allowed: {', '.join(names)})")
     cases = data.get("cases")
     for entry in cases if isinstance(cases, list) else []:
         if isinstance(entry, dict):

@@ -9,20 +9,15 @@ import msgspec
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Count, ExperimentName
 from pffbench.docstrings import field_descriptions, first_line
+from pffbench.plugins import plugins
 from pffbench.units import Duration, Size
 from pffbench.workloads.registry import workload, workload_names
 
 #: Repetitions after which a run with ``repetitions: auto`` evaluates its results first.
 FIRST_LOOK = 10
 NonNegative = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-#: Studies whose published numbers `pffbench_analysis` has; each has a table of this name there.
-StudyName = Literal[
-    "file-format-testing",
-    "hdf5-compression-tuning",
-    "chunking-vs-memmap",
-    "zarr-benchmarks",
-    "versioned-hdf5",
-]
+#: Other packages name the studies whose published numbers they have by entry points of this group.
+STUDIES_GROUP = "pffbench.studies"
 #: Descriptions of the two keys of a case that are no field of a record.
 WORKLOAD = "The access pattern: which arrays there are, and which part each rank writes and reads."
 ZIP = "Keys whose lists advance together instead of in all combinations: `[datasets, shape]`."
@@ -123,7 +118,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     name: ExperimentName
     question: str = ""
-    study: StudyName | None = None
+    study: str | None = None
     cases: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=1000)]
     common: dict[str, Any] = {}
     repetitions: Literal["auto"] | Count = "auto"
@@ -153,6 +148,11 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return self.warmup + (self.max_repetitions if auto else int(self.repetitions))
 
 
+def study_names() -> list[str]:
+    """Return the studies that an experiment may name, in the order of names."""
+    return sorted(plugins(STUDIES_GROUP))
+
+
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of an experiment file, with all backends' and workloads' keys.
 
@@ -163,6 +163,7 @@ def json_schema() -> dict[str, Any]:
     experiment = schema["$defs"]["Experiment"]
     experiment["description"] = first_line(Experiment)
     experiment["properties"] = _explained(Experiment, experiment["properties"])
+    experiment["properties"]["study"]["anyOf"] = [{"enum": study_names()}, {"type": "null"}]
     environment = schema["$defs"]["EnvironmentEntry"]
     environment["description"] = first_line(EnvironmentEntry)
     texts = field_descriptions(EnvironmentEntry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,6 +13,7 @@ from pffbench.case import itemsize
 from pffbench.record.run_json import RunRecord
 from pffbench.text import value_text
 from pffbench.units import Size
+from pffbench.workloads.registry import is_workload, workload
 
 #: Options that are levers of the file system and of MPI-IO; those that a case leaves alone are
 #: not named.
@@ -60,7 +61,7 @@ def cases_apart(record: RunRecord) -> dict[str, str]:
         for entry in record.cases.values()
         if entry.get("same_case") and not entry.get("raw")
     }
-    unnamed = {"backend", "workload", "layout", "settings", "environment", *_PLACES}
+    unnamed = {"backend", "workload", "layout", "settings", "environment", *_places(told.values())}
     found = {}
     for name, mine in told.items():
         alike = [other for other in told.values() if other["backend"] == mine["backend"]]
@@ -73,11 +74,11 @@ def cases_apart(record: RunRecord) -> dict[str, str]:
     return found
 
 
-#: Parameters that select the array places that a workload reads, their order, or the fate of its
-#: tables; comparisons that differ in nothing else would have the same title.
-_PLACES = (
-    "axis", "box", "position", "count", "cut", "order", "kind", "versions", "probabilities",
-)  # fmt: skip
+def _places(parameters: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the parameters that say what the workloads read, and in which order."""
+    names = dict.fromkeys(str(p.get("workload")) for p in parameters)
+    known = [workload(name).places for name in names if is_workload(name)]
+    return [key for places in known for key in places]
 
 
 def comparisons_apart(record: RunRecord) -> dict[str, str]:
@@ -86,7 +87,8 @@ def comparisons_apart(record: RunRecord) -> dict[str, str]:
     Such as `` axis 0``, to be appended to the name of the workload; empty if all read alike.
     """
     groups = {entry["group"]: entry["parameters"] for entry in record.cases.values()}
-    texts = {key: {value_text(p[key]) for p in groups.values() if key in p} for key in _PLACES}
+    places = _places(groups.values())
+    texts = {key: {value_text(p[key]) for p in groups.values() if key in p} for key in places}
     telling = [key for key, values in texts.items() if len(values) > 1]
     return {
         group: "".join(f" {key} {value_text(p[key])}" for key in telling if p.get(key) is not None)
@@ -107,7 +109,7 @@ def parameters_apart(record: RunRecord) -> dict[str, str]:
         group: {k: v for k, v in cases[0].items() if all(c.get(k) == v for c in cases)}
         for group, cases in groups.items()
     }
-    named = {"workload", "layout", *_OWN_COLUMNS, *_PLACES}
+    named = {"workload", "layout", *_OWN_COLUMNS, *_places(shared.values())}
     keys = dict.fromkeys(k for p in shared.values() for k in p if k not in named)
     telling = [k for k in keys if len({value_text(p.get(k)) for p in shared.values()}) > 1]
     return {

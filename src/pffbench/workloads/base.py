@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
@@ -119,6 +119,11 @@ class Workload(ABC):
     cuts_arrays: ClassVar[bool] = True
     #: Columns of its tables beside those that every workload has.
     columns: ClassVar[tuple[PhaseColumn | CountColumn, ...]] = ()
+    #: Parameters that say which data are read, or in which order: where comparisons differ in
+    #: them, their titles name them.
+    places: ClassVar[tuple[str, ...]] = ()
+    #: Libraries that only some of its cases need, by their import names: what is lacking without.
+    optional_libraries: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def arrays(self, parameters: Any, ranks: int, rank: int) -> list[ArraySpec]:

@@ -89,6 +89,7 @@ class Datasets(Workload):
     )
     summary = "N datasets of one shape, each rank its own or its part of each"
     parameters_type = DatasetsParameters
+    places = ("order",)
     reads_once = True
 
     def arrays(self, parameters: DatasetsParameters, ranks: int, rank: int) -> list[ArraySpec]:

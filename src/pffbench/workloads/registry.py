@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 
-from pffbench.plugins import plugins
+from pffbench.plugins import load, plugins
 from pffbench.workloads.base import Workload
 
 _BUILT_IN = {
@@ -16,7 +15,6 @@ _BUILT_IN = {
     "slices": "pffbench.workloads.slices:Slices",
     "startup": "pffbench.workloads.startup:StartOfJob",
     "updates": "pffbench.workloads.updates:Updates",
-    "versions": "pffbench.versioning.workload:Versions",
 }
 
 #: Other packages add a workload through an entry point of this group.
@@ -47,7 +45,6 @@ def workload(name: str) -> Workload:
     KeyError
         There is no workload of that name.
     """
-    module, _, attribute = (_BUILT_IN.get(name) or _targets()[name]).partition(":")
-    found = getattr(import_module(module), attribute)()
+    found = load(_BUILT_IN.get(name) or _targets()[name])()
     assert isinstance(found, Workload)
     return found

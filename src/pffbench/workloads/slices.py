@@ -94,6 +94,7 @@ class Slices(Workload):
     name = "slices"
     summary = "planes across an axis, or sub-boxes, read out of a large volume"
     parameters_type = SlicesParameters
+    places = ("axis", "box", "position", "count", "cut")
 
     def arrays(self, parameters: SlicesParameters, ranks: int, rank: int) -> list[ArraySpec]:
         p = parameters

@@ -88,6 +88,8 @@ class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
     read: Selection = "all"
     rows_seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 1
 
+    changes_arrays: ClassVar[bool] = True
+
     @property
     def appended(self) -> int:
         """Number of rows appended."""

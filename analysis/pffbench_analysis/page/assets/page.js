@@ -38,7 +38,7 @@ function followWidth() {
 
 // What lies folded up below a table is printed with it.
 function unfoldForPrint() {
-  const closed = () => document.querySelectorAll("#verdict > details:not([open]), #tables details:not([open]), #compression > details:not([open]), #published details:not([open])");
+  const closed = () => document.querySelectorAll("#verdict > details:not([open]), #tables details:not([open]), #compression > details:not([open]), .added details:not([open])");
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = [...closed()];

@@ -140,7 +140,7 @@ def _refuse_version_2(options: ZarrOptions, parameters: Parameters) -> str | Non
     ]
     what = "zarr.format: 3" if options.format == 3 else ""
     what = what or (f"zarr.{unknown[0]}" if unknown else "")
-    if parameters.workload in ("updates", "versions"):
+    if parameters.changes_arrays:
         what = what or f"backend zarr in workload {parameters.workload}"
     if not what:
         return None

@@ -1,0 +1,116 @@
+"""Study 3: slices of a volume, memory-mapped and in HDF5, redone by the workload `slices`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pffbench.summary.summary import AMPLIFICATIONS, Summary, amplification
+from pffbench.text import value_text
+from pffbench_studies.published.counterparts import Match, StudyCase, cases_like, study_case
+from pffbench_studies.published.matchers import Matcher
+from pffbench_studies.published.reasons import Fields, listed, when
+from pffbench_studies.published.values import PublishedValue, indexed
+
+FORMATS = {"hdf5": "HDF5", "memmap": "memmap"}
+#: The study's name of a slice, by the axis it is normal to.
+SLICES = {0: "x", 2: "z"}
+_ELAPSED = "elapsed time of the process"
+#: The study timed the whole process; the nearest phase of pffbench.
+_PHASE = "read_total"
+_SHAPE = (621, 4991, 2600)
+#: Largest ratio of longest to shortest side for chunks that prefer no axis; it is 7.8 for the
+#: guessed ones of the published volume.
+_NO_AXIS = 8
+#: Way of the study: layout, settings and cache.
+_NEAREST = ("file_per_process", "defaults", "dropped")
+
+
+class ChunkingVsMemmap(Matcher):
+    """Matcher of cases by format, axis of the slice, element type and stride of the worst axis."""
+
+    def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
+        """Return the numbers with a counterpart in the run.
+
+        A case counts when it reads one first slice across the first or last axis of a uint8 volume
+        that is 621 long along its first axis, whatever its size, from a cold cache: through a map
+        of a file in Fortran order, or from HDF5 in chunks that prefer no axis. A smaller volume
+        is compared with the published one, since the stride, and so the bytes touched for each
+        byte wanted, is the same.
+        """
+        elapsed = (v for v in values if v.quantity == _ELAPSED)
+        index = indexed(elapsed, lambda v: (v.parameters["format"], v.parameters["slice"]))
+        cases = cases_like(
+            summary, workload="slices", backend=tuple(FORMATS), position="first", count=1,
+            cut="even", dtype="uint8", codec=("auto", "none"), axis=tuple(SLICES), cache="dropped",
+        )  # fmt: skip
+        return [
+            _match(index[_name(c)], c)
+            for c in cases
+            if c.p["shape"][0] == _SHAPE[0] and _stored_alike(c) and _PHASE in c.case.phases
+        ]
+
+    def facts(self, summary: Summary, matches: Sequence[Match]) -> Mapping[str, Sequence[Fields]]:
+        """Return the bytes that the run moved, the volume and its storage."""
+        cases = [study_case(summary, match.case) for match in matches]
+        shapes = sorted({value_text(c.p["shape"]) for c in cases})
+        orders = sorted({c.options["destination"] for c in cases if "destination" in c.options})
+        stored = (c.case.stored_as for c in cases if c.backend == "hdf5")
+        nothing = "not counted (counters: true counts)"
+        return {
+            "moved": when(True, moved=listed(filter(None, map(_moved, cases)), nothing)),
+            "size": when(shapes != [value_text(_SHAPE)], shapes=", ".join(shapes)),
+            "destination": when(orders and orders != ["C"], orders=" and ".join(orders)),
+            "chunks": when(True, stored=listed(stored, "no HDF5 case")),
+        }
+
+
+MATCHER = ChunkingVsMemmap()
+
+
+def _name(c: StudyCase) -> tuple[str, str]:
+    """Return the study's names of the format and of the slice."""
+    return FORMATS[c.backend], SLICES[c.p["axis"]]
+
+
+def _match(value: PublishedValue, c: StudyCase) -> Match:
+    p = c.p
+    told = [p["layout"], p["settings"], p["cache"]]
+    if (p["read_transfer"] or p["transfer"]) == "collective":
+        told.append("collective reads")
+    apart = [word for word in c.case.variant.split() if not word.startswith("read_transfer=")]
+    return Match(
+        value,
+        c.case,
+        c.case.phases[_PHASE],
+        factor=1.0,
+        subject=f"volume of {value_text(p['shape'])}",
+        operation="one slice",
+        variant=", ".join(told),
+        alternative=" ".join([*_name(c), *apart]),
+        nearest=tuple(told) == _NEAREST,
+        known_as=" ".join(_name(c)),
+    )
+
+
+def _stored_alike(c: StudyCase) -> bool:
+    """Whether a map is in Fortran order, or chunks prefer no axis."""
+    if c.backend == "memmap":
+        return bool(c.options.get("order") == "F")
+    chunks = c.p["chunks"]
+    if isinstance(chunks, list):
+        return bool(max(chunks) <= _NO_AXIS * min(chunks))
+    guessed = c.options.get("guess_chunks") and chunks == "auto"
+    return bool(guessed and c.p["settings"] == "defaults")
+
+
+def _moved(c: StudyCase) -> str:
+    """Return the bytes moved for each byte wanted; empty where they were not counted."""
+    times = {
+        heading.lstrip("×"): amplification(c.case, counter)
+        for heading, counter in AMPLIFICATIONS.items()
+    }
+    if times["touched"] is None:
+        return ""
+    numbers = ", ".join(f"{k} {v:.3g}" for k, v in times.items() if v is not None)
+    words = (*_name(c), c.case.sample.layout, c.case.cache, c.case.variant)
+    return f"{' '.join(words).strip()}: {numbers}"

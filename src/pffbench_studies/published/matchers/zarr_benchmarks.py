@@ -1,0 +1,311 @@
+"""Study 4: compressors and Zarr libraries on three volumes, repeated by the workload `codecs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from pathlib import Path
+from statistics import geometric_mean
+
+from pffbench.summary.statistics import spread
+from pffbench.summary.summary import Summary, compression_ratio
+from pffbench.text import value_text
+from pffbench.workloads.base import DEFAULT_LEVELS
+from pffbench_studies.published.counterparts import Match, StudyCase, cases_like
+from pffbench_studies.published.curves import Curves, PublishedAxis, curves_over
+from pffbench_studies.published.matchers import Matcher
+from pffbench_studies.published.reasons import Fields, when
+from pffbench_studies.published.values import PublishedValue, indexed
+
+#: Shape and bytes of the study's volumes of uint16.
+_SHAPE = (806, 629, 629)
+VOLUME = prod(_SHAPE) * 2
+_DATASETS = {"image": "heart", "dense": "dense", "sparse": "sparse"}
+#: The study's own volumes, by their names in its archive.
+_VOLUMES = {
+    "200.64um_LADAF-2021-17_heart_complete-organ_pag.zarr": "heart",
+    "H01-c3-subset.zarr": "dense",
+    "H01-proofread-104-subset.zarr": "sparse",
+}
+_SHUFFLES = {"none": "noshuffle", "byte": "shuffle", "bit": "bitshuffle"}
+#: Libraries of the study, and names of backends in addition to them.
+V2, V3, TENSORSTORE = "zarr-python 2.18.7", "zarr-python 3.1.1", "tensorstore 0.1.76"
+_LIBRARIES = {"zarr2": V2, "zarr": V3, "tensorstore": TENSORSTORE}
+_NAMES = {
+    "zarr2": "zarr-python 2",
+    "zarr": "zarr-python 3",
+    "tensorstore": "TensorStore",
+    "hdf5": "HDF5",
+    "netcdf4": "netCDF4",
+}
+_LIBRARY_NAMES = {library: _NAMES[backend] for backend, library in _LIBRARIES.items()}
+_OPERATIONS = ("write", "read")
+_TIME, _RATIO = "time of the whole array", "compression ratio"
+_FORMATS = "time, format 3 over format 2"
+#: Variant given for a ratio.
+_OF_A_CODEC = "ratio"
+#: Experiments of the study that measured the same.
+_EXPERIMENT = ("experiment",)
+_CHUNKS = PublishedAxis(
+    "published-chunk-size",
+    "Published and here, by chunk size",
+    "elements along each edge of a chunk",
+    "chunk",
+    regardless=_EXPERIMENT,
+)
+_SHUFFLED = PublishedAxis(
+    "published-shuffle",
+    "Published and here, by shuffle",
+    "shuffle before Blosc",
+    "shuffle",
+    tuple(_SHUFFLES.values()),
+    _EXPERIMENT,
+)
+#: Operations in these figures.
+_DRAWN = {"write": "write, s", "read": "read, s", "compress": "compression ratio"}
+
+#: Data set, codec, level, shuffle and chunk, as the study's table has them.
+Subject = tuple[str, str, str, str, str]
+#: Numbers by library, quantity, operation and subject.
+Index = Mapping[tuple[str, str, str, Subject], PublishedValue]
+
+
+class _Compressed(StudyCase):
+    """A case with a counterpart in the study."""
+
+    @property
+    def subject(self) -> Subject:
+        p = self.p
+        codec = "none" if p["codec"] == "auto" else p["codec"]
+        level = "" if codec == "none" else str(p.get("level") or DEFAULT_LEVELS.get(codec, ""))
+        shuffle = ""
+        if codec == "blosc":
+            codec = f"blosc-{p.get('compressor') or 'lz4'}"
+            shuffle = _SHUFFLES[p.get("shuffle") or "byte"]
+        elif p.get("shuffle") not in (None, "none"):
+            shuffle = f"{p['shuffle']} shuffle before"  # the study has no such case
+        return _dataset(self) or "", codec, level, shuffle, "x".join(map(str, p["chunks"]))
+
+    @property
+    def label(self) -> str:
+        dataset, codec, level, shuffle, chunk = self.subject
+        words = " ".join(word for word in (codec, level, shuffle) if word)
+        return f"{dataset}, {words}, chunks {chunk}"
+
+    @property
+    def alternative(self) -> str:
+        name = _NAMES[self.backend]
+        if self.options.get("pipeline") == "zarrs":
+            return f"{name} with zarrs"
+        if self.backend == "tensorstore" and not self.syncs:
+            return f"{name} without fsync"
+        return name
+
+    @property
+    def syncs(self) -> bool:
+        """Whether TensorStore syncs each file that it writes; in matched settings it does not."""
+        asked = self.options.get("file_io_sync")
+        return self.p["settings"] == "defaults" if asked is None else bool(asked)
+
+    @property
+    def nearest_writes(self) -> bool:
+        """Whether no other case differs only in syncing files more."""
+        told = self.options.get("file_io_sync")
+        return self.p["settings"] == "matched" or told is not False
+
+    @property
+    def variant(self) -> str:
+        told = [self.p["settings"]]
+        if "format" in self.options:
+            told.append(f"format {self.options['format']}")
+        usual = {"durability": "close", "cache": "warm"}
+        told += [f"{k} {self.p[k]}" for k, u in usual.items() if self.p[k] != u]
+        return ", ".join(told)
+
+
+class ZarrBenchmarks(Matcher):
+    """Matcher of cases by volume, codec, level, shuffle and chunk; times by library too."""
+
+    libraries = ("zarr", "numcodecs", "tensorstore", "h5py", "netCDF4", "hdf5plugin", "zarrs")
+
+    def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
+        """Return the numbers with a counterpart in the run.
+
+        Times of a volume of another size are scaled by the ratio of the sizes. A
+        ratio is compared once for each library; those of HDF5 and netCDF4 are compared with that of
+        the same codec in Zarr. Format 3 is compared with format 2 over all pairs of cases that
+        differ in nothing else.
+        """
+        index = indexed(values, _key)
+        cases = list(_alike(summary))
+        found = []
+        for c in cases:
+            library = _LIBRARIES.get(c.backend, "")
+            # The way of writing files does not affect reading: they are cached.
+            for operation in _OPERATIONS if c.nearest_writes else ("write",):
+                value = index.get((library, _TIME, operation, c.subject))
+                if value and operation in c.case.phases and c.options.get("pipeline") != "zarrs":
+                    found.append(_time(value, c, operation))
+        return [*found, *_ratios(cases, index), *_formats(cases, values)]
+
+    def curves(self, matches: Sequence[Match], values: Sequence[PublishedValue]) -> list[Curves]:
+        """Return times and ratios over the edge of a chunk, and over shuffles."""
+        alike = [m for m in matches if not m.beyond and (m.nearest or m.variant == _OF_A_CODEC)]
+        return [
+            *curves_over(_CHUNKS, alike, values, lambda m: _named(m, "chunk"), _DRAWN),
+            *curves_over(_SHUFFLED, alike, values, lambda m: _named(m, "shuffle"), _DRAWN),
+        ]
+
+    def facts(self, summary: Summary, matches: Sequence[Match]) -> Mapping[str, Sequence[Fields]]:
+        """Return the data, storage and machine of the run."""
+        cases = [case for case in summary.cases if not case.raw]
+        parameters = [summary.entry(case)["parameters"] for case in cases]
+        shapes = sorted({value_text(p.get("shape") or ()) for p in parameters})
+        chunks = {value_text(c) for p in parameters if isinstance(c := p.get("chunks"), list)}
+        durability = sorted({str(p.get("durability")) for p in parameters})
+        cache = sorted({case.cache for case in cases if case.cache})
+        host = (summary.record.provenance.get("hosts") or [{}])[0]
+        cores = host.get("cpus") or host.get("cores") or "an unknown number of"
+        smaller = shapes != [value_text(_SHAPE)]
+        return {
+            "computed": when(any(p.get("source") != "file" for p in parameters)),
+            "volume": when(smaller, shapes=", ".join(shapes)),
+            "threads": when(True, cores=cores),
+            "padding": when(chunks - {"128×128×128"} and smaller),
+            "until": when(True, durability=", ".join(durability)),
+            "cache": when(cache != ["warm"], cache=", ".join(cache) or "not recorded"),
+        }
+
+
+MATCHER = ZarrBenchmarks()
+
+
+def _key(value: PublishedValue) -> tuple[str, str, str, Subject] | None:
+    """Return the key of a number; None for those that no case redoes."""
+    p = value.parameters
+    if not (p["dataset"] and p["chunk"] and value.quantity in (_TIME, _RATIO)):
+        return None
+    level = "" if p["codec"] == "none" else p["level"]
+    subject = (p["dataset"], p["codec"], level, p["shuffle"], p["chunk"])
+    return p["library"], value.quantity, p["operation"], subject
+
+
+def _alike(summary: Summary) -> Iterator[_Compressed]:
+    """Yield the cases that compress one of the volumes in cubic chunks."""
+    for c in cases_like(summary, workload="codecs", backend=tuple(_NAMES), dtype="uint16"):
+        chunked = isinstance(c.p.get("chunks"), list) and not c.options.get("shards")
+        if chunked and _dataset(c) is not None:
+            yield _Compressed(c.case, c.p, c.options)
+
+
+def _dataset(c: StudyCase) -> str | None:
+    """Return the study's name of the data of a case."""
+    source = c.p.get("source") or ""
+    if source == "file":
+        return _VOLUMES.get(Path(c.p.get("file") or "").name)
+    return _DATASETS.get(source)
+
+
+def _time(value: PublishedValue, c: _Compressed, operation: str) -> Match:
+    return Match(
+        value,
+        c.case,
+        c.case.phases[operation],
+        factor=VOLUME / c.case.nbytes,
+        subject=c.label,
+        operation=operation,
+        variant=c.variant,
+        alternative=c.alternative,
+        nearest=c.variant == "defaults, format 2",
+        known_as=_NAMES[c.backend],
+        beyond=not c.nearest_writes and operation == "write",
+    )
+
+
+def _ratios(cases: Sequence[_Compressed], index: Index) -> Iterator[Match]:
+    """Yield the ratios, once for each way of storing and library."""
+    done = set()
+    for c in cases:
+        ratio = compression_ratio(c.case)
+        # A ratio equal to that of zarr-python is listed once.
+        libraries = (_LIBRARIES.get(c.backend, V2), V2)
+        values = (index.get((library, _RATIO, "write", c.subject)) for library in libraries)
+        value = next(filter(None, values), None)
+        name = c.alternative.removesuffix(" without fsync")
+        key = (c.subject, name)
+        if ratio is None or value is None or key in done or "write" not in c.case.phases:
+            continue
+        done.add(key)
+        yield Match(
+            value,
+            c.case,
+            c.case.phases["write"],
+            factor=1.0,
+            subject=c.label,
+            operation="compress",
+            variant=_OF_A_CODEC,
+            alternative=name,
+            nearest=False,
+            measured=spread([ratio]),
+            known_as=_LIBRARY_NAMES[value.parameters["library"]],
+            beyond=c.backend not in _LIBRARIES,
+        )
+
+
+def _formats(cases: Sequence[_Compressed], values: Sequence[PublishedValue]) -> Iterator[Match]:
+    """Yield the ratio of times of format 3 to format 2, for each volume and library.
+
+    The geometric mean over pairs of cases that are equal but for the format, within each block.
+    """
+    pairs: dict[tuple[str, ...], dict[int, _Compressed]] = {}
+    for c in cases:
+        as_there = (c.p["settings"], c.p["durability"]) == ("defaults", "close")
+        if c.backend in _LIBRARIES and as_there and c.nearest_writes and "format" in c.options:
+            alike = {**c.p, **c.options} | {"format": None}
+            key = str(sorted((k, str(v)) for k, v in alike.items()))
+            way = (_LIBRARIES[c.backend], c.subject[0], key)
+            pairs.setdefault(way, {})[c.options["format"]] = c
+    for value in (v for v in values if v.quantity == _FORMATS):
+        p = value.parameters
+        found = [
+            (both[3], both[2])
+            for way, both in pairs.items()
+            if way[:2] == (p["library"], p["dataset"]) and {2, 3} <= set(both)
+        ]
+        means = _mean_ratios(found, p["operation"])
+        if means:
+            three = found[0][0]
+            yield Match(
+                value,
+                three.case,
+                three.case.phases[p["operation"]],
+                factor=1.0,
+                subject=f"{p['dataset']}, format 3 over format 2",
+                operation=p["operation"],
+                variant=f"geometric mean of {len(found)} codecs and chunks",
+                alternative=_NAMES[three.backend],
+                nearest=False,
+                measured=spread(means),
+            )
+
+
+def _mean_ratios(pairs: Sequence[tuple[StudyCase, StudyCase]], operation: str) -> list[float]:
+    """Return, for each block that all cases have, the geometric mean of their ratios of times."""
+    times = [
+        tuple(c.case.phases[operation].by_block if operation in c.case.phases else {} for c in pair)
+        for pair in pairs
+    ]
+    blocks = set.intersection(*(set(t) for both in times for t in both)) if times else set()
+    return [
+        geometric_mean(over[block] / under[block] for over, under in times)
+        for block in sorted(blocks)
+        if all(under[block] > 0 for _, under in times)
+    ]
+
+
+def _named(match: Match, but: str) -> str:
+    """Name the subject without one of its parameters."""
+    p = match.published.parameters
+    told = ("dataset", "codec", "level", "shuffle", "chunk")
+    words = [f"chunks {p[key]}" if key == "chunk" else p[key] for key in told if key != but]
+    return " ".join(filter(None, words))

@@ -1,0 +1,173 @@
+"""Published orders of alternatives by speed, and the verdict of a run on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+
+import numpy as np
+
+from pffbench.summary.headline import Design
+from pffbench.summary.inference import ComparisonTable, Decision, decide
+from pffbench_studies.published.counterparts import Match
+
+
+class OrderVerdict(StrEnum):
+    """Verdict on an order."""
+
+    SAME = "same order"
+    OTHER = "other order"
+    PARTLY = "same as far as decided"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class OrderedPair:
+    """Two alternatives, in the order in which the study has them.
+
+    Parameters
+    ----------
+    faster, slower : Match
+        As published.
+    decision : Decision or None
+        On the time here of the one published as slower over that of the other; None where they
+        have no block in common, or one is below resolution.
+    """
+
+    faster: Match
+    slower: Match
+    decision: Decision | None
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the run has the same order; None where that is not decided."""
+        if self.decision is None or not self.decision.different:
+            return None
+        return self.decision.longer
+
+
+@dataclass(frozen=True)
+class Order:
+    """The alternatives of one subject, operation and variant.
+
+    Parameters
+    ----------
+    matches : tuple of Match
+        Fastest published first; two or more.
+    pairs : tuple of OrderedPair
+        Pairs whose published numbers the study distinguishes.
+    alike : tuple of OrderedPair
+        The other pairs, which affect no verdict.
+    """
+
+    matches: tuple[Match, ...]
+    pairs: tuple[OrderedPair, ...]
+    alike: tuple[OrderedPair, ...] = ()
+
+    @property
+    def agreeing(self) -> int:
+        """Number of pairs with the same order here."""
+        return sum(pair.agrees is True for pair in self.pairs)
+
+    @property
+    def disagreeing(self) -> int:
+        """Number of pairs with the other order here."""
+        return sum(pair.agrees is False for pair in self.pairs)
+
+    @property
+    def undecided(self) -> int:
+        """Number of pairs that the run does not decide."""
+        return len(self.pairs) - self.agreeing - self.disagreeing
+
+    @property
+    def verdict(self) -> OrderVerdict:
+        """Verdict on the whole order; one reversed pair breaks it."""
+        if self.disagreeing:
+            return OrderVerdict.OTHER
+        if not self.agreeing:
+            return OrderVerdict.UNDECIDED
+        return OrderVerdict.PARTLY if self.undecided else OrderVerdict.SAME
+
+
+def orders(matches: Sequence[Match], design: Design) -> Iterator[Order]:
+    """Yield the order of the alternatives of each subject, variant and operation.
+
+    Alternatives that the study lacks, or does not distinguish, are in no order. The pairs of all
+    orders are one family of comparisons.
+    """
+    groups: dict[tuple[str, str, str], list[Match]] = {}
+    for match in times(matches):
+        if not match.beyond:
+            groups.setdefault((match.subject, match.variant, match.operation), []).append(match)
+    ordered = [sorted(group, key=lambda m: m.published.value) for group in groups.values()]
+    ordered = [ranked for ranked in ordered if any(_distinct(ranked))]
+    tables = [_table(ranked, paired=design.paired) for ranked in ordered]
+    decisions = decide(tables, design.looks, margin=design.margin)
+    for place, ranked in enumerate(ordered):
+        both: dict[bool, list[OrderedPair]] = {True: [], False: []}
+        for (i, a), (j, b) in combinations(enumerate(ranked), 2):
+            decision = decisions.get((place, str(j), str(i)))
+            both[a.published.differs_from(b.published)].append(OrderedPair(a, b, decision))
+        yield Order(tuple(ranked), tuple(both[True]), tuple(both[False]))
+
+
+def _distinct(ranked: Sequence[Match]) -> Iterator[bool]:
+    """Yield for each pair whether the study distinguishes it."""
+    return (a.published.differs_from(b.published) for a, b in combinations(ranked, 2))
+
+
+def _table(ranked: Sequence[Match], *, paired: bool) -> ComparisonTable:
+    """Return the pairs of an order that have a common block, the one published as slower first."""
+    seconds = {
+        str(number): {block: match.factor * s for block, s in match.phase.by_block.items()}
+        for number, match in enumerate(ranked)
+        if not match.below_resolution
+    }
+    pairs = ((b, a) for a, b in combinations(seconds, 2) if seconds[a].keys() & seconds[b].keys())
+    return ComparisonTable(seconds, tuple(pairs), paired)
+
+
+def times(matches: Sequence[Match]) -> list[Match]:
+    """Return the numbers that are times, for which less is better."""
+    return [match for match in matches if match.measured is None]
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Rank correlation of a variant's numbers with the study's.
+
+    Parameters
+    ----------
+    variant : str
+        The variant.
+    tau : float
+        Kendall's tau-b of published numbers and medians here, intervals not regarded: 1 is the
+        same order, 0 none, -1 the reverse.
+    n : int
+        Number of numbers.
+    """
+
+    variant: str
+    tau: float
+    n: int
+
+
+def correlations(matches: Sequence[Match]) -> Iterator[Correlation]:
+    """Yield the rank correlation of each variant with two times or more."""
+    variants: dict[str, list[Match]] = {}
+    for match in times(matches):
+        variants.setdefault(match.variant, []).append(match)
+    for variant, own in variants.items():
+        if len(own) > 1:
+            tau = kendall([m.published.value for m in own], [m.here for m in own])
+            yield Correlation(variant, tau, len(own))
+
+
+def kendall(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return Kendall's rank correlation tau-b; NaN where all values of one of the two are equal."""
+    order, others = (np.sign(np.subtract.outer(values, values)) for values in (one, other))
+    pairs = float((order**2).sum() * (others**2).sum())
+    return float((order * others).sum()) / math.sqrt(pairs) if pairs else math.nan

@@ -1,0 +1,107 @@
+"""Differences between a study and a run: a table of texts, filled in with facts of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pffbench.summary.summary import Summary
+from pffbench_studies.published.counterparts import Match
+from pffbench_studies.published.values import table
+
+#: Values of the fields of a text, such as ``{ranks}``.
+Fields = Mapping[str, object]
+
+
+class Reason(NamedTuple):
+    """A difference between study and run that may affect numbers.
+
+    Parameters
+    ----------
+    about : str
+        Subject of the difference.
+    there, here : str
+        As the study had it, and as the run has it.
+    bears_on : str
+        Affected numbers, and the direction where known.
+    """
+
+    about: str
+    there: str
+    here: str
+    bears_on: str
+
+
+def reasons_of(
+    study: str,
+    summary: Summary,
+    matches: Iterable[Match],
+    rows: Mapping[str, Sequence[Fields]],
+    libraries: Sequence[str] = (),
+) -> list[Reason]:
+    """Return the differences between a study and a run, in the order of `data/reasons.csv`.
+
+    The table's texts have fields for facts of the run (``{ranks}``, ``{nodes}``,
+    ``{repetitions}``, ``{machine}``, ``{filesystem}``, ``{versions}``), and others for what only
+    the study's matcher knows.
+
+    Parameters
+    ----------
+    study : str
+        Name of the study.
+    summary : Summary
+        The run.
+    matches : iterable of Match
+        Its numbers that are compared.
+    rows : mapping of str to sequence of mapping
+        For a key of the table the fields of each of its rows: an empty sequence leaves it out. A
+        key that is not here has one row; ``processes`` has none on one rank.
+    libraries : sequence of str
+        Libraries whose versions are named; by default all.
+    """
+    record = summary.record
+    repetitions = {p.seconds.n for match in matches for p in match.case.phases.values()}
+    facts: Fields = {
+        "ranks": record.ranks,
+        "nodes": len(set(record.topology.get("nodes", [0]))),
+        "repetitions": "–".join(map(str, sorted(repetitions))),
+        "machine": _machine(record.provenance),
+        "filesystem": record.provenance.get("filesystem", {}).get("type") or "not recorded",
+        "versions": _versions(record.provenance, libraries),
+    }
+    rows = {"processes": when(record.ranks > 1), **rows}
+    return [
+        Reason(*(row[name].format_map({**facts, **fields}) for name in Reason._fields))
+        for row in table("reasons")
+        if row["study"] == study
+        for fields in rows.get(row["key"], ({},))
+    ]
+
+
+def when(condition: object, **fields: object) -> list[Fields]:
+    """Return one row with these fields where a condition holds, else none."""
+    return [fields] if condition else []
+
+
+def listed(values: Iterable[object], none: str = "not recorded", between: str = "; ") -> str:
+    """Join distinct texts in their order, or return the text for none."""
+    return between.join(dict.fromkeys(map(str, values))) or none
+
+
+def _machine(provenance: Mapping[str, Any]) -> str:
+    host = (provenance.get("hosts") or [{}])[0]
+    memory = host.get("memory_bytes")
+    size = f"{memory / 2**30:.0f} GiB memory" if memory else ""
+    return listed(filter(None, (host.get("cpu_model"), size, host.get("os"))), between=", ")
+
+
+def _versions(provenance: Mapping[str, Any], wanted: Sequence[str]) -> str:
+    known = libraries_of(provenance)
+    names = [n for n in wanted or known if known.get(n, {}).get("version")]
+    return listed((f"{n} {known[n]['version']}" for n in names), between=", ")
+
+
+def libraries_of(provenance: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the facts of the libraries of a run, by import name."""
+    found = provenance.get("software", {}).get("libraries", {})
+    return {name: facts for name, facts in found.items() if isinstance(facts, Mapping)}

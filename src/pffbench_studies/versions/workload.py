@@ -1,0 +1,181 @@
+"""Workload `versions`: a small table that changes from version to version, as in study 5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, ClassVar
+
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Backend, Cuts
+from pffbench.case import Count, Parameters
+from pffbench.workloads.base import (
+    DEFAULT_LEVELS,
+    CaseTotals,
+    CountColumn,
+    Workload,
+    make_spec,
+)
+from pffbench.workloads.transfers import Access
+from pffbench_studies.versions.history import (
+    COLUMNS,
+    KINDS,
+    Change,
+    History,
+    KindName,
+    Placement,
+    Probabilities,
+)
+from pffbench_studies.versions.interface import WAYS, ColumnStorage, Keep, expected_bytes
+
+if TYPE_CHECKING:
+    from pffbench.workloads.repetition import Repetition
+
+#: Codecs that the libraries of a backend support without a plugin.
+CODECS = {"hdf5": ("none", "gzip", "lzf"), "zarr": ("none", "gzip", "zstd")}
+
+
+class VersionsParameters(Parameters, frozen=True, kw_only=True, tag="versions"):
+    """Parameters of the workload `versions`.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of history: ``large_fraction_changes_sparse``, ``small_fraction_changes_sparse``,
+        ``large_fraction_constant_sparse``, ``mostly_appends_sparse`` or ``mostly_appends_dense``,
+        which are the study's tests.
+    versions : int
+        Number of versions after the initial one.
+    keep : {"last", "copies", "chunks", "versioned_hdf5", "icechunk"}
+        How versions are kept. ``last``: the last state only. ``copies``: each version whole.
+        ``chunks``: each different chunk once, with an index for each version, by pffbench. The
+        other two are libraries: versioned-hdf5 (backend hdf5) and Icechunk (backend zarr).
+    probabilities : {"as_described", "as_published"}
+        The chances of changes, inserts and deletes that the study describes, or those with which
+        its numbers were made: 1 % each, so that nearly all versions only append.
+    change : {"batch", "element"}
+        Changed values are assigned as the range that holds them, or one by one as in the study.
+    placement : {"uniform", "recent"}
+        Values change uniformly anywhere, as in the study's program, or mostly near the end, as in
+        its text.
+    """
+
+    kind: KindName
+    versions: Count
+    keep: Keep = "last"
+    probabilities: Probabilities = "as_described"
+    change: Change = "batch"
+    placement: Placement = "uniform"
+
+    ways: ClassVar[frozenset[str]] = Parameters.ways | {"keep", "change"}
+    changes_arrays: ClassVar[bool] = True
+
+    def history(self, seed: int, rank: int) -> History:
+        """Return the history of a rank's table."""
+        return History(
+            self.kind, self.versions, self.probabilities, self.change, self.placement, seed, rank
+        )
+
+    @property
+    def storage(self) -> ColumnStorage:
+        """Storage of the columns."""
+        codec = "none" if self.codec == "auto" else self.codec
+        level = DEFAULT_LEVELS.get(codec, 0) if self.level is None else self.level
+        assert isinstance(self.chunks, tuple)
+        return ColumnStorage(self.chunks[0], codec, level)
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether versions before the last one can be read."""
+        return self.keep != "last"
+
+
+class Versions(Workload):
+    """Every rank has a table of its own, changes it version by version, and reads versions back."""
+
+    name = "versions"
+    columns = (
+        CountColumn("kept MiB", "write", "close", "file_bytes", 2**20),
+        CountColumn("reused", "write", "close", "chunks_reused"),
+    )
+    summary = "A table that changes from version to version, kept in different ways"
+    parameters_type = VersionsParameters
+    places = ("kind", "versions", "probabilities")
+    optional_libraries: ClassVar[Mapping[str, str]] = {
+        way.library: f"{backend}: no versions with keep: {keep}"
+        for (backend, keep), way in WAYS.items()
+        if way.library
+    }
+
+    def arrays(self, parameters: VersionsParameters, ranks: int, rank: int) -> list[ArraySpec]:
+        """Return the columns of the initial table, as if they were arrays of a plain store."""
+        start = KINDS[parameters.kind].start
+        shapes = {"key0": start[:1], "key1": start[-1:], "val": start}
+        chunks = parameters.storage.chunks
+        return [
+            make_spec(
+                parameters,
+                name,
+                shapes[name],
+                number=number,
+                offset=0,
+                owner=rank,
+                block=chunks(len(shapes[name])),
+            )
+            for number, name in enumerate(COLUMNS)
+        ]
+
+    def writes(self, parameters: VersionsParameters, ranks: int, rank: int) -> list[Access]:
+        """Return nothing: edits of a table are written, not boxes of an array."""
+        return []
+
+    def cuts(self, parameters: VersionsParameters, ranks: int) -> Cuts:
+        return ()
+
+    def volume(self, parameters: VersionsParameters, ranks: int) -> CaseTotals:
+        p = parameters
+        tables = p.versions + 1 if p.keep == "copies" else 1
+        nbytes = expected_bytes(p.kind, p.versions, p.probabilities, p.keep, p.storage.chunk)
+        return CaseTotals(ranks * len(COLUMNS) * tables, ranks * nbytes)
+
+    def libraries(self, parameters: VersionsParameters) -> tuple[str, ...]:
+        library = WAYS[parameters.backend, parameters.keep].library
+        return (library,) if library else ()
+
+    def check(self, parameters: VersionsParameters, ranks: int) -> str | None:
+        p = parameters
+        if p.layout != "file_per_process":
+            return (
+                f"layout {p.layout} is not possible: each rank keeps the versions of its table "
+                "in a file of its own (layout: file_per_process)"
+            )
+        if p.dtype != "float64":
+            return f"dtype {p.dtype} is not possible: values are float64, keys int64"
+        if p.source != "uniform":
+            return f"source {p.source} is not possible: values are random (source: uniform)"
+        if not (isinstance(p.chunks, tuple) and len(p.chunks) == 1):
+            return "chunks must be one length, that of chunks along each axis, such as [4096]"
+        if p.cache == "copied":
+            return "cache copied is not possible with versions (warm, dropped, shifted, separate)"
+        return None
+
+    def refuse(self, parameters: VersionsParameters, backend: type[Backend]) -> str | None:
+        p = parameters
+        way = WAYS.get((p.backend, p.keep))
+        if way is None:
+            able = ", ".join(keep for name, keep in WAYS if name == p.backend) or "none"
+            return f"backend {p.backend} cannot keep {p.keep} (ways that it can: {able})"
+        if p.codec not in ("auto", *CODECS[p.backend]):
+            able = ", ".join(CODECS[p.backend])
+            return f"versions in {p.backend} cannot have codec {p.codec} (they can: {able})"
+        if way.library and find_spec(way.library) is None:
+            return (
+                f"keep {p.keep} needs the Python package {way.library}, which is not installed "
+                f"({way.remedy})"
+            )
+        return None
+
+    def run(self, repetition: Repetition) -> None:
+        from pffbench_studies.versions.repetition import run_versions
+
+        run_versions(repetition)

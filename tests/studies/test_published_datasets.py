@@ -1,0 +1,281 @@
+"""Study 1 beside runs that do as it did, that do better, and that have fewer datasets."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from drawn_runs import PHASES, USUAL, a_case, a_run
+from launch import pffbench_cli
+from pffbench.errors import UserError
+from pffbench.summary.summary import summarise
+from pffbench_studies.published import side_by_side
+from pffbench_studies.published.csvlayout import write_study_csv
+from pffbench_studies.published.figure import draw_published
+from pffbench_studies.published.wording import published_order
+from pffbench_studies.published.writing import page_data
+
+STUDY = "file-format-testing"
+SVG = "{http://www.w3.org/2000/svg}"
+FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
+FAITHFUL = {
+    "layout": "file_per_process", "settings": "defaults", "durability": "close",
+    "order": "interleaved", "read_sink": "print", "cache": "copied",
+}  # fmt: skip
+OPTIONS = {
+    "hdf5": {"api": "high_level"},
+    "netcdf4": {"dimensions": "unlimited_shared", "enddef": "implicit"},
+    "zarr": {"format": 2},
+}
+CORRECTED = {
+    "layout": "file_per_process", "settings": "matched", "durability": "sync",
+    "order": "create_first", "read_sink": "buffer", "cache": "warm",
+}  # fmt: skip
+NEAREST = "file_per_process, defaults, cache copied, order interleaved, read_sink print"
+
+
+def cases_of(ways, datasets=2048, shape=(128,), options=OPTIONS):
+    """Make a case for each format and way."""
+    found = []
+    for way in ways:
+        for backend in FORMATS:
+            codec = "blosc" if backend == "zarr" and way is FAITHFUL else "auto"
+            name, entry = a_case(
+                backend, workload="datasets", datasets=datasets, shape=list(shape),
+                **way | {"codec": codec},
+            )  # fmt: skip
+            if way is FAITHFUL:
+                entry["options"] = options.get(backend, {})
+            entry["group"] += str(datasets) + str(shape) + str(way)
+            found.append((name, entry))
+    return found
+
+
+def beside(directory, cases, ranks=1, **how):
+    told = {"experiment": {"study": STUDY}, "ranks": ranks}
+    return side_by_side(summarise(a_run(directory, cases, **told, **how)))
+
+
+def test_the_faithful_variant_is_nearest(tmp_path):
+    found = beside(tmp_path, cases_of([CORRECTED, FAITHFUL]))
+    assert {m.variant for m in found.matches if m.nearest} == {NEAREST}
+    assert {m.variant for m in found.matches if not m.nearest} == {
+        "file_per_process, matched, durability sync"
+    }
+    assert len(found.matches) == 24
+
+
+def test_a_reason_is_told_only_of_cases_that_have_it(tmp_path):
+    own = {"what a read is", "netCDF dimensions", "when netCDF4 creates", "order of the loop",
+           "page cache", "until when", "what Zarr compresses with", "what a call is"}  # fmt: skip
+
+    def told(name, ways, **how):
+        found = beside(tmp_path / name, cases_of(ways, **how))
+        return {reason.about: reason.here for reason in found.reasons}
+
+    assert not own & set(told("a", [FAITHFUL]))
+    both = told("b", [FAITHFUL, CORRECTED])
+    assert own <= set(both)
+    assert all(both[a].startswith("in the nearest variant as there; in others") for a in own)
+    assert own & set(told("c", [FAITHFUL], options={})) == {
+        "netCDF dimensions", "when netCDF4 creates", "what Zarr compresses with", "what a call is",
+    }  # fmt: skip
+
+
+def test_a_run_with_fewer_datasets_stands_beside_the_published_ones(tmp_path):
+    cases = [c for n in (64, 128, 256) for c in cases_of([FAITHFUL], n, (256,))]
+    cases += cases_of([FAITHFUL], 100, (128,))  # no part of 2048
+    found = beside(tmp_path, cases)
+    assert {m.subject: m.published.parameters["datasets"] for m in found.matches} == {
+        "64 datasets for 2048 of 256": "2048",
+        "128 datasets for 4096 of 256": "4096",
+        "256 datasets for 8192 of 256": "8192",
+    }
+    (reason,) = [r for r in found.reasons if r.about == "number of datasets"]
+    assert reason.here == "1/32 of them"
+    write = next(m for m in found.matches if (m.operation, m.alternative) == ("write", "netCDF4"))
+    assert write.here == pytest.approx(write.phase.seconds.median * 1e3 / 64)
+
+
+def test_numbers_without_a_common_factor_are_not_matched(tmp_path):
+    cases = [c for n in (64, 96) for c in cases_of([FAITHFUL], n, (256,))]
+    assert not beside(tmp_path, cases).matches
+
+
+def test_the_terminal_says_of_each_row_whether_its_order_holds(tmp_path):
+    cases = cases_of([FAITHFUL, CORRECTED])
+    speed = {name: 1 + i % 3 for i, (name, _) in enumerate(cases)}  # HDF5, netCDF4, Zarr
+    a_run(tmp_path / "run", cases, repetitions=20, speed=speed, experiment={"study": STUDY})
+    done = pffbench_cli("report", "--published", tmp_path / "run", cwd=tmp_path)
+    assert done.status == 0, done.said
+    lines = done.stdout.splitlines()
+    (first, second) = (i for i, line in enumerate(lines) if line.startswith("file_per_process"))
+    assert lines[first] == f"{NEAREST} (nearest to the study)"
+    rows = [line for line in lines[first:second] if ", ms" in line]
+    # Published: create N < H < Z, open N < Z < H, write H < Z < N, read H < Z < N.
+    # Zarr's error bar of reading reaches HDF5, which is no pair.
+    assert [row.split()[-5:] for row in rows] == [
+        ["broken:", str(n), "of", str(pairs), "pairs"]
+        for n, pairs in ((1, 3), (2, 3), (1, 3), (1, 2))
+    ]
+    assert "netCDF4 0.04634" in rows[0]
+    assert "of 4 orders: 4 broken" in done.stdout
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        "ranks.h5", "run.json", "samples.csv",
+    ]  # fmt: skip
+
+
+def test_the_terminal_says_where_there_is_no_order(tmp_path):
+    a_run(tmp_path / "run", cases_of([FAITHFUL])[:1], experiment={"study": STUDY})
+    done = pffbench_cli("report", "--published", tmp_path / "run", cwd=tmp_path)
+    assert done.status == 0, done.said
+    assert "no order: of no case and operation has the study two times that differ" in done.stdout
+    assert "of 0 orders" not in done.stdout
+
+
+SIZES = [(64, (128,)), (16, (128, 128)), (8, (128, 128, 128)), (64, (256,)), (256, (256,))]
+
+
+@pytest.mark.parametrize("ways", [[FAITHFUL], [FAITHFUL, CORRECTED]], ids=len)
+@pytest.mark.parametrize("sizes", [SIZES, SIZES[:1]], ids=len)
+def test_the_figure_has_room_for_what_is_drawn(tmp_path, ways, sizes):
+    """Of times over eight decades, in two columns, no numbers of an axis touch."""
+    cases = [case for n, shape in sizes for case in cases_of(ways, n, shape)]
+    speed = {name: 1e-6 * 50.0 ** (i % 6) for i, (name, _) in enumerate(cases)}
+    run = a_run(tmp_path / "run", cases, speed=speed, experiment={"study": STUDY})
+    summary = summarise(run)
+    figure = draw_published(side_by_side(summary), summary)
+    root = ElementTree.fromstring(figure.svg())
+    told = [node.text for node in root.iter(f"{SVG}text")]
+    assert {"HDF5", "netCDF4", "Zarr"} <= set(told)
+    headings = figure.panels[0].values("headings")
+    assert bool(headings) == (len(ways) * len(sizes) > 1)
+    for axis in (g for g in root.iter(f"{SVG}g") if "role-axis-label" in g.get("class", "")):
+        texts = [t for t in axis.iter(f"{SVG}text") if t.text and t.get("opacity") != "0"]
+        places = [tuple(map(float, re.findall(r"[-\d.]+", t.get("transform"))[:2])) for t in texts]
+        if len({y for _, y in places}) > 1:
+            continue  # names of rows
+        for (one, x), (_, other) in pairwise(zip(texts, places, strict=True)):
+            assert x[0] + 7 * len(one.text) / 2 < other[0]
+
+
+def test_the_terminal_refuses_a_run_that_redoes_no_study(tmp_path):
+    a_run(tmp_path, USUAL)
+    done = pffbench_cli("report", "--published", tmp_path)
+    assert done.status == 2
+    assert "names no study" in done.stderr
+
+
+def test_times_are_written_in_the_layout_of_the_study(tmp_path):
+    cases = cases_of([FAITHFUL], shape=(128, 128))
+    speed = {name: 2.048 for name, _ in cases}
+    run = a_run(tmp_path, cases, speed=speed, repetitions=3, ranks=1)
+    written = list(write_study_csv(summarise(run), run))
+    assert [path.name for path in written] == [f"{n}_2048_[128, 128].csv" for n in FORMATS.values()]
+    assert {path.parent.name for path in written} == {
+        "file_per_process-defaults-cache-copied-order-interleaved-read_sink-print"
+    }
+    with written[1].open(newline="") as file:
+        header, *trials = csv.reader(file)
+    assert header == ["netCDF4", "Dataset Creation Time", "Dataset Write Time",
+                      "Dataset Open Time", "Dataset Read Time"]  # fmt: skip
+    assert [row[0] for row in trials] == ["Trial 1", "Trial 2", "Trial 3", "Average"]
+    place = [PHASES.index(p) + 1 for p in ("define", "write", "open_array", "read")]
+    assert [float(cell) for cell in trials[0][1:]] == pytest.approx([1.3 * p for p in place])
+    columns = [[float(cell) for cell in column] for column in list(zip(*trials, strict=True))[1:]]
+    assert [column[-1] for column in columns] == pytest.approx(
+        [sum(column[:-1]) / 3 for column in columns]
+    )
+
+
+def test_another_workload_has_no_such_layout(tmp_path):
+    run = a_run(tmp_path, USUAL)
+    with pytest.raises(UserError, match="no case is of the workload datasets"):
+        list(write_study_csv(summarise(run), run))
+
+
+def test_the_page_has_the_same_numbers(tmp_path):
+    run = a_run(tmp_path, cases_of([FAITHFUL]), experiment={"study": STUDY})
+    assert len(page_data(summarise(run))["numbers"]["rows"]) == 12
+
+
+@pytest.mark.parametrize(
+    ("layout", "transfer", "own"),
+    [
+        ("file_per_process", "independent", {"create", "open", "write", "read"}),
+        ("own", "independent", {"write", "read"}),
+        ("own", "collective", set()),
+        ("shared", "independent", set()),
+    ],
+)
+def test_with_several_ranks_a_time_is_that_of_a_rank_over_its_datasets(
+    tmp_path, layout, transfer, own
+):
+    """All ranks create the datasets of a shared file, and open them by collective metadata."""
+    way = CORRECTED | {"layout": layout, "transfer": transfer}
+    found = beside(tmp_path, cases_of([way], 2048, (256,)), ranks=4)
+    of_hdf5 = [match for match in found.matches if match.alternative == "HDF5"]
+    assert {m.operation for m in of_hdf5 if m.factor == 1e3 / 512} == own
+    assert {m.operation for m in of_hdf5 if m.factor == 1e3 / 2048} == {
+        "create", "open", "write", "read",
+    } - own  # fmt: skip
+    assert next(r.here for r in found.reasons if r.about == "processes").startswith("4 on ")
+
+
+def test_processes_are_no_reason_with_one_of_them(tmp_path):
+    found = beside(tmp_path, cases_of([FAITHFUL]))
+    assert "processes" not in {reason.about for reason in found.reasons}
+
+
+def zarr_of_version_2(way):
+    name, entry = a_case(
+        "zarr2", workload="datasets", datasets=2048, shape=[128], **way | {"codec": "auto"}
+    )
+    entry["group"] += "2048" + str((128,)) + str(way)
+    return name, entry
+
+
+def test_zarr_python_2_is_the_zarr_of_the_study(tmp_path):
+    cases = [case for case in cases_of([FAITHFUL]) if not case[0].startswith("zarr")]
+    found = beside(tmp_path / "alone", [*cases, zarr_of_version_2(FAITHFUL)])
+    assert {m.alternative for m in found.matches} == {"HDF5", "netCDF4", "Zarr"}
+    assert all(m.nearest and not m.beyond for m in found.matches)
+    told = {reason.about: reason.bears_on for reason in found.reasons}
+    assert "what Zarr compresses with" not in told  # Blosc-LZ4 by itself, as then
+    assert "version 3" not in told["versions"]
+
+
+def test_beside_zarr_python_2_version_3_is_no_alternative_of_the_study(tmp_path):
+    found = beside(tmp_path, [*cases_of([FAITHFUL]), zarr_of_version_2(FAITHFUL)])
+    assert {m.alternative: m.beyond for m in found.matches} == {
+        "HDF5": False, "netCDF4": False, "Zarr (zarr-python 2)": False,
+        "Zarr (zarr-python 3)": True,
+    }  # fmt: skip
+    assert {published_order(order) for order in found.orders} == {
+        "netCDF4 < HDF5 < Zarr", "netCDF4 < Zarr < HDF5", "HDF5 < Zarr < netCDF4",
+        "HDF5 ~ Zarr < netCDF4",
+    }  # fmt: skip
+
+
+def test_csv_of_a_study_is_not_written_through_links(tmp_path):
+    cases = [a_case(b, workload="datasets", layout="own", shape=[2, 2], datasets=4)
+             for b in ("hdf5", "zarr")]  # fmt: skip
+    run, away = a_run(tmp_path / "run", cases), tmp_path / "away"
+    away.mkdir()
+    (run / "published-csv").symlink_to(away)
+    done = pffbench_cli("report", "--published-csv", run)
+    assert done.status in (1, 2)
+    assert "it is a symbolic link, not a directory" in done.stderr
+    assert not list(away.iterdir())
+    (run / "published-csv").unlink()
+    record = json.loads((run / "run.json").read_text())
+    for entry in record["cases"].values():
+        entry["parameters"]["shape"] = ["../../../away/x"]
+    (run / "run.json").write_text(json.dumps(record))
+    assert pffbench_cli("report", "--published-csv", run).status == 2
+    assert not list(away.iterdir())

@@ -1,0 +1,63 @@
+"""The program works without each of the packages that only entry points tie to it."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from launch import pffbench_cli, run, run_experiment
+
+ROOT = Path(__file__).parents[2]
+ADDED = sorted(path.parent.name for path in (ROOT / "src").glob("pffbench_*/__init__.py"))
+CASES = [
+    {"workload": "hyperslab", "shape_per_rank": [8, 64], "backend": ["hdf5", "zarr"],
+     "layout": "file_per_process"},
+    {"workload": "datasets", "datasets": 4, "shape": [16], "backend": "netcdf4",
+     "layout": "file_per_process"},
+]  # fmt: skip
+#: Where the copy is used, the modules of the checkout itself must not be found.
+HIDE = """
+import sys
+sys.path[:] = [path for path in sys.path if path not in {paths!r}]
+"""
+
+
+@pytest.fixture(scope="module", params=ADDED)
+def without(request, tmp_path_factory):
+    """Return the environment variables of a copy of the code that lacks a package."""
+    copy = tmp_path_factory.mktemp("copy")
+    ignored = shutil.ignore_patterns(request.param, "__pycache__")
+    hidden = []
+    for name in ("src", "analysis"):
+        shutil.copytree(ROOT / name, copy / name, ignore=ignored)
+        hidden.append(str(ROOT / name))
+    (copy / "sitecustomize.py").write_text(HIDE.format(paths=hidden))
+    paths = [copy, copy / "src", copy / "analysis"]
+    environment = {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+    code = "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is not None)"
+    assert run(["-c", code, request.param], env=environment).status == 0, "the package is there"
+    return environment
+
+
+def test_plan_run_report_and_compare_work(without, tmp_path):
+    runs = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        done = run_experiment(tmp_path / name, None, cases=CASES, repetitions=2, env=without)
+        assert done.status == 0, done.said
+        runs.append(done.out)
+    for command in (
+        ("plan", tmp_path / "one" / "experiment.yaml"),
+        ("report", runs[0]),
+        ("compare", *runs),
+        ("workloads",),
+        ("schema",),
+        ("--help",),
+        ("report", "--help"),
+    ):
+        done = pffbench_cli(*command, env=without)
+        assert done.status == 0, done.said
+        assert "Traceback" not in done.said
+    assert (runs[0] / "report.html").is_file()
+    assert not (runs[0] / "published.md").exists()
