@@ -28,7 +28,7 @@ from pffbench_analysis.specs import (
     points,
     rules,
 )
-from pffbench_analysis.style import INK, PALE_INK, colour, plain
+from pffbench_analysis.style import INK, colour, plain
 
 _HEIGHT = 150
 #: Number of panels side by side where each row has one.
@@ -66,7 +66,7 @@ def draw_curves(curves: Curves, study: Study, summary: Summary) -> Picture:
         panels.append(PicturePanel(heading, panel(layers, _HEIGHT)))
     columns = _COLUMNS if alone else len(quantities)
     legend = [LegendEntry(plain(name), tint) for name, tint in colours.items()]
-    legend.append(LegendEntry("published", "none", PALE_INK, path="", dash="4 3"))
+    legend.append(LegendEntry("published", shape="stroke", dash=(4, 3)))
     words = _words(curves, study, summary)
     return Picture(curves.heading, words, tuple(panels), columns, tuple(legend))
 

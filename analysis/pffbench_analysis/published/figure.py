@@ -68,9 +68,8 @@ def draw_published(found: SideBySide, summary: Summary) -> Picture | None:
         panels.append(PicturePanel(operation, _panel(rows, titles, own, x)))
     words = _words(found, summary, left_out, {variant for _, variant, _ in lines})
     columns = 2 if all(len(title["text"]) <= _SHORT for title in titles) else 1
-    names = tuple(line[2] for line in lines)
     heading = "Published and here (less is better)"
-    return Picture(heading, words, tuple(panels), columns, names=names)
+    return Picture(heading, words, tuple(panels), columns)
 
 
 def _rows(lines: Sequence[Line]) -> tuple[dict[Line, str], list[dict[str, Any]]]:
