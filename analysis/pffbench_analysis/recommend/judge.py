@@ -131,7 +131,7 @@ def judge(
     ]
 
 
-def _times(ways: Sequence[Candidate], purpose: Purpose) -> dict[str, Times]:
+def _times(ways: Sequence[Candidate], purpose: Purpose) -> Mapping[str, Times]:
     """Return the seconds of ways by their numbers, of those that were measured long enough."""
     found = {}
     for number, way in enumerate(ways):

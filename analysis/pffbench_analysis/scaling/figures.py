@@ -200,7 +200,7 @@ def _drawn(series: Series, curves: Sequence[Curve]) -> dict[str, list[DrawnCurve
     """
     ordered = sorted(curves, key=lambda one: place(one.case))
     seen: dict[str, dict[tuple[str, str], None]] = {}
-    found = {}
+    found: dict[str, list[DrawnCurve]] = {}
     for transfer in sorted({one.case.sample.transfer for one in ordered}, reverse=True):
         these = [one for one in ordered if one.case.sample.transfer == transfer]
         found[transfer] = []
