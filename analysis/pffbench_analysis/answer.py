@@ -225,7 +225,7 @@ def _panel(found: AnswerPanel, margin: float, scale: Spec) -> Spec:
         rows.append(row.place)
     values = [_values(row, found.heading, scale["domain"]) for row in found.rows]
     x = number_axis("time over the smallest median, logarithmic", scale)
-    layers = ratios(rows, values, margin, x, titles=titles)
+    layers = ratios(rows, values, margin, x, titles)
     told = ", ".join(f"{row.comparison} {row.name} {row.text}".strip() for row in found.rows)
     return panel(layers, ROW * len(rows), f"{found.heading}: {told}")
 
@@ -239,8 +239,9 @@ def _values(row: AnswerRow, heading: str, bounds: Sequence[float]) -> dict[str, 
         "ratio": ratio.value if math.isfinite(ratio.value) else None,
         "low": None if row.is_first else max(ratio.low, bounds[0]),
         "high": None if row.is_first else min(ratio.high, bounds[1]),
-        "low_ends": ratio.low > bounds[0],
-        "high_ends": ratio.high < bounds[1],
+        "sure": not row.is_first,
+        "low_open": ratio.low <= bounds[0],
+        "high_open": ratio.high >= bounds[1],
         "text": row.text,
         "told": row.facts(heading),
         **point(colour(row.backend), filled=filled, shape=_SHAPES[row.standing]),

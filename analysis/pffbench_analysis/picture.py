@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,20 +13,18 @@ from typing import Any
 from pffbench.commands import to_install_analysis
 from pffbench.errors import UserError
 from pffbench.regular_files import replacing
-from pffbench_analysis.specs import CONFIG, INK, PAPER, Spec, layer, points, texts
+from pffbench_analysis.specs import CONFIG, INK, PAPER, Spec, layer
 from pffbench_analysis.style import ALARM, PALE_INK, plain
 from pffbench_analysis.style import INK as DARK
 
 #: Suffixes of the files of a figure.
 SUFFIXES = (".png", ".svg", ".pdf")
-_WIDTH, _GAP, _LINE = 880, 26, 15
+_WIDTH, _GAP = 880, 26
 #: Pixels of a character, of an axis with numbers, and of the narrowest panel.
 _CHARACTER, _AXIS, _BODY = 6.3, 60, 150
 #: Scales that panels must not share.
 _OWN_SCALES: Spec = {"scale": {"yOffset": "independent"}}
 _TITLES = {"anchor": "start", "frame": "bounds", "color": INK, "subtitleColor": INK, "offset": 8}
-#: Numbers are places in pixels.
-_PIXELS: Spec = {"type": "quantitative", "scale": None}
 
 
 @dataclass(frozen=True)
@@ -156,8 +155,17 @@ class Picture:
             "vconcat": [
                 *([_legend(self.legend, self._names)] if self.legend else []),
                 *([self._panels()] if self.panels else []),
-                _below(self.words, self._names),
+                *(
+                    _text(text, self._names, ink)
+                    for ink, texts in (
+                        (ALARM, self.words.alarms),
+                        (INK, self.words.notes),
+                        (PALE_INK, [self.words.footnote]),
+                    )
+                    for text in texts
+                ),
             ],
+            "spacing": 5,
             "resolve": _OWN_SCALES,
             "background": "white",
             "padding": 10,
@@ -180,7 +188,7 @@ class Picture:
                 layers.append(_stamped(self.words.stamp, width, spec["height"]))
             if panel.heading:
                 lines = textwrap.wrap(plain(panel.heading), max(8, width // 7))
-                spec["title"] = {"text": lines, "fontSize": 13}
+                spec["title"] = {"text": lines, "fontSize": 13, "frame": "group", "offset": 20}
             drawn.append(spec | {"layer": layers})
         layout = {"columns": columns, "align": "each", "spacing": _GAP}
         return {"concat": drawn, "resolve": _OWN_SCALES, **layout}
@@ -228,45 +236,49 @@ def _stamped(text: str, width: int, height: int) -> Spec:
 
 
 def _legend(entries: Sequence[LegendEntry], left: float) -> Spec:
-    """Return the legend, that far left of the panels: as many entries in a line as have room."""
-    x, line = 0.0, 0
-    rows: list[dict[str, Any]] = []
-    for entry in entries:
-        wide = 34 + _pixels(entry.name)
-        if x and x + wide > _WIDTH:
-            x, line = 0.0, line + 1
-        rows.append({
-            "x": x + 9 - left, "y": _LINE * (line + 0.5), "text": entry.name, "fill": entry.fill,
-            "stroke": DARK, "shape": entry.shape, "weight": 1, "opacity": 1,
-            "dash": list(entry.dash),
-        })  # fmt: skip
-        x += wide
-    at_x, at_y = ({"field": name, **_PIXELS} for name in "xy")
-    marks = points("legend", rows, at_x, at_y, 110)
-    marks["encoding"]["strokeDash"] = {"field": "dash", "type": "nominal", "scale": None}
-    names = texts("legend_names", rows, at_x, at_y, dx=12, baseline="middle", fontSize=12)
-    return {"width": 1, "height": _LINE * (line + 1), "layer": [marks, names]}
+    """Return the legend, which begins that far left of the panels."""
+    names = [plain(entry.name) for entry in entries]
+    columns = int(_WIDTH // (34 + max(map(_pixels, names))))
+    ranges = {
+        "fill": [entry.fill for entry in entries],
+        "shape": [entry.shape for entry in entries],
+        "strokeDash": [list(entry.dash) for entry in entries],
+    }
+    legend = {
+        "title": None,
+        "orient": "none",
+        "legendX": -left,
+        "legendY": 0,
+        "direction": "horizontal",
+        "columns": columns,
+        "symbolOpacity": 1,
+        "labelColor": DARK,
+        "labelFontSize": 12,
+        "labelLimit": _WIDTH,
+    }
+    encoding = {
+        channel: {
+            "field": "name",
+            "type": "nominal",
+            "scale": {"domain": names, "range": values},
+            "legend": legend,
+        }
+        for channel, values in ranges.items()
+    }
+    encoding["stroke"] = {"value": DARK}
+    height = 18 * math.ceil(len(names) / columns)
+    return {**_NOTHING, "height": height, "encoding": encoding}
 
 
-def _below(words: Words, left: float) -> Spec:
-    """Return the text below the panels, which begins that far left of them."""
-    inks = [(text, ALARM) for text in words.alarms]
-    inks += [(text, INK) for text in words.notes]
-    inks += [(words.footnote, PALE_INK)] if words.footnote else []
-    lines = [
-        (line, ink)
-        for text, ink in inks
-        for line in textwrap.wrap(
-            plain(text), 155, max_lines=4, placeholder=" …", break_on_hyphens=False
-        )
-    ]
-    rows: list[dict[str, Any]] = [
-        {"text": line, "ink": ink, "y": _LINE * (number + 0.5)}
-        for number, (line, ink) in enumerate(lines)
-    ]
-    drawn = texts("below", rows, {"value": -left}, {"field": "y", **_PIXELS}, dx=0, fontSize=11)
-    drawn["encoding"]["color"] = {"field": "ink", "type": "nominal", "scale": None}
-    return {"width": 1, "height": _LINE * max(1, len(rows)), **drawn}
+def _text(text: str, left: float, ink: str) -> Spec:
+    """Return lines below the panels, which begin that far left of them."""
+    lines = textwrap.wrap(plain(text), 155, max_lines=4, placeholder=" …", break_on_hyphens=False)
+    style = {"fontSize": 11, "fontWeight": "normal", "color": ink, "dx": -left, "offset": 0}
+    return {**_NOTHING, "title": {"text": lines, **style}}
+
+
+#: A view without data, which only has a legend or a title.
+_NOTHING: Spec = {"data": {"values": []}, "mark": "point", "width": 1, "height": 1}
 
 
 def converter() -> Any:

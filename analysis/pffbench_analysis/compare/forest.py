@@ -12,6 +12,7 @@ from pffbench.summary.inference import MARGIN
 from pffbench_analysis.compare.comparison import Comparison, Pair
 from pffbench_analysis.compare.sentences import machine
 from pffbench_analysis.picture import Picture, PicturePanel, Words
+from pffbench_analysis.runs import ABSENT
 from pffbench_analysis.specs import ROW, Spec, log_scale, number_axis, panel, point, ratios
 from pffbench_analysis.style import colour, plain
 
@@ -91,8 +92,7 @@ def _panel(labels: Sequence[str], pairs: Sequence[Pair], margin: float, x: Spec)
             "ratio": pair.ratio,
             "low": min(pair.low, pair.ratio),
             "high": max(pair.high, pair.ratio),
-            "low_ends": True,
-            "high_ends": True,
+            "sure": True,
             "text": number(pair.ratio),
             **point(
                 colour(pair.case.backend),
@@ -102,6 +102,6 @@ def _panel(labels: Sequence[str], pairs: Sequence[Pair], margin: float, x: Spec)
         }
         for label, pair in drawn.items()
     ]
-    missing = [{"row": rows[label], "text": "–"} for label in labels if label not in drawn]
-    layers = ratios(list(rows.values()), values, margin, x, missing=missing)
+    values += [{"row": rows[label], "text": ABSENT} for label in labels if label not in drawn]
+    layers = ratios(list(rows.values()), values, margin, x)
     return panel(layers, ROW * len(rows))
