@@ -9,7 +9,7 @@ from pffbench.phases import TOTALS
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.columns import many_arrays, title
 from pffbench.summary.summary import CaseSummary, Summary
-from pffbench.text import without_digests
+from pffbench.text import counted, without_digests
 from pffbench_analysis.charts import CaseMedian, Chart, dots_each, keeps_data, label
 from pffbench_analysis.style import plain
 
@@ -45,16 +45,16 @@ def how_to_read(chart: Chart, cases: Sequence[CaseSummary], summary: Summary) ->
     drawn = [median for panel in chart.panels for median in panel.drawn]
     texts = [f"{_medians(chart, cases)} {_whiskers(drawn)}"]
     marks = []
-    if any(e.transfer == "collective" for e in drawn):
+    if any(e.case.sample.transfer == "collective" for e in drawn):
         marks.append("Squares: collective.")
-    if any(e.settings == "defaults" and not e.raw for e in drawn):
+    if any(e.case.sample.settings == "defaults" and not e.case.raw for e in drawn):
         marks.append("Pale: the library's defaults.")
     if any(panel.limit is not None for panel in chart.panels):
         marks.append(
             "Dashed line: the fastest raw transfer of the same bytes, by its median and never "
             "faster than memory is copied."
         )
-    if any(e.below_resolution for e in drawn):
+    if any(e.unsure for e in drawn):
         marks.append("†: under 100 times what the harness itself takes; not to be relied on.")
     texts += [" ".join(marks)] if marks else []
     entries = summary.record.cases
@@ -129,20 +129,21 @@ def alarms_of_group(summary: Summary, group: str) -> list[str]:
 def footnote(summary: Summary) -> str:
     """Name the run, its ranks, date and versions."""
     record = summary.record
-    nodes = len(set(record.topology.get("nodes", [0])))
+    filesystem = record.provenance.get("filesystem", {}).get("type")
     parts = [
         f"run {record.run_id}",
-        _count(record.ranks, "rank") + (f" on {_count(nodes, 'node')}" if nodes else ""),
+        job_size(record),
         record.started.replace("T", " "),
+        *([str(filesystem)] if filesystem else []),
+        *software_versions(record),
     ]
-    filesystem = record.provenance.get("filesystem", {}).get("type")
-    if filesystem:
-        parts.append(str(filesystem))
-    return plain("; ".join([*parts, *software_versions(record)]))
+    return plain("; ".join(parts))
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def job_size(record: RunRecord) -> str:
+    """Return the number of ranks, and of nodes if known."""
+    nodes = len(set(record.topology.get("nodes", [0])))
+    return counted(record.ranks, "rank") + (f" on {counted(nodes, 'node')}" if nodes else "")
 
 
 def software_versions(record: RunRecord) -> list[str]:

@@ -25,32 +25,24 @@ class CaseMedian:
 
     Parameters
     ----------
-    label : str
-        Name of the case within its comparison.
-    backend, settings, transfer : str
-        Of the case.
-    raw : bool
-        Whether it moves raw bytes.
+    case : CaseSummary
+        The case.
     value : float
         Median over the repetitions.
     low, high : float
         Its 95 % interval; of fewer than five repetitions, which allow none, their range.
     repetitions : tuple of float
         The repetitions in their order.
-    below_resolution : bool
+    unsure : bool
         Whether the phase is too short to be distinguished from the harness.
     """
 
-    label: str
-    backend: str
-    settings: str
-    transfer: str
-    raw: bool
+    case: CaseSummary
     value: float
     low: float
     high: float
     repetitions: tuple[float, ...]
-    below_resolution: bool
+    unsure: bool
 
     @property
     def has_interval(self) -> bool:
@@ -94,8 +86,6 @@ class Chart:
         Quantity of the chart.
     unit : str
         Label of the axis of values.
-    more_is_better : bool
-        True for rates, false for times.
     panels : tuple of Panel
         The phases.
     labels : tuple of str
@@ -105,7 +95,6 @@ class Chart:
     name: str
     heading: str
     unit: str
-    more_is_better: bool
     panels: tuple[Panel, ...]
     labels: tuple[str, ...]
 
@@ -123,33 +112,16 @@ def charts(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Chart]:
     unit, convert = _times(ordered, metadata)
     if many_arrays(ordered):
         unit, convert = "µs per dataset", _per_array_us
-    unit_of_totals, convert_totals = _times(ordered, totals)
-    found = (
-        Chart(
-            "metadata",
-            "Metadata: time of each phase without array data (less is better)",
-            unit,
-            False,
-            _panels(ordered, summary, metadata, convert),
-            labels,
-        ),
-        Chart(
-            "data",
-            "Data: rate of all ranks together (more is better)",
-            "MiB/s",
-            True,
-            _panels(ordered, summary, ("write", "update", "read"), _rates),
-            labels,
-        ),
-        Chart(
-            "totals",
-            "Totals: time to write everything, and to read it back (less is better)",
-            unit_of_totals,
-            False,
-            _panels(ordered, summary, totals, convert_totals),
-            labels,
-        ),
-    )
+    heading = "Metadata: time of each phase without array data (less is better)"
+    panels = _panels(ordered, summary, metadata, convert)
+    metadata_chart = Chart("metadata", heading, unit, panels, labels)
+    heading = "Data: rate of all ranks together (more is better)"
+    panels = _panels(ordered, summary, ("write", "update", "read"), _rates)
+    data_chart = Chart("data", heading, "MiB/s", panels, labels)
+    heading = "Totals: time to write everything, and to read it back (less is better)"
+    unit, convert = _times(ordered, totals)
+    panels = _panels(ordered, summary, totals, convert)
+    found = (metadata_chart, data_chart, Chart("totals", heading, unit, panels, labels))
     yield from (chart for chart in found if chart.panels)
 
 
@@ -284,19 +256,13 @@ def _median(case: CaseSummary, phase: str, convert: Convert) -> CaseMedian | Non
     repetitions = tuple(convert(seconds, found, case) for seconds in found.by_block.values())
     if any(map(math.isnan, (value, *bounds, *repetitions))):
         return None
-    s = case.sample
-    return CaseMedian(
-        label(case),
-        s.backend,
-        s.settings,
-        s.transfer,
-        case.raw,
-        value,
-        min(bounds),
-        max(bounds),
-        repetitions,
-        any(w.code == "below_resolution" for w in found.warnings),
-    )
+    unsure = below_resolution(found)
+    return CaseMedian(case, value, min(bounds), max(bounds), repetitions, unsure)
+
+
+def below_resolution(phase: PhaseSummary) -> bool:
+    """Whether the overhead of the harness affects a time."""
+    return any(warning.code == "below_resolution" for warning in phase.warnings)
 
 
 def keeps_data(case: CaseSummary, entries: Mapping[str, Any]) -> bool:

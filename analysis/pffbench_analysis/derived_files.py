@@ -12,6 +12,7 @@ from typing import Any
 
 from pffbench.errors import UserError
 from pffbench.regular_files import replacing
+from pffbench.units import Estimate
 
 _LONGEST_NAME = 100
 
@@ -62,6 +63,22 @@ def row_of(columns: Mapping[str, Callable[[Any], object]], item: Any) -> dict[st
 def known(value: float | None) -> float | None:
     """Return a number, or None where there is none: NaN or infinite."""
     return None if value is None or not math.isfinite(value) else value
+
+
+def bounded(names: str, found: Estimate | None, factor: float = 1.0) -> dict[str, float | None]:
+    """Return an estimate, times a factor, as cells of a row; None where there is no number.
+
+    Parameters
+    ----------
+    names : str
+        Columns of the value and, if there are three, of the bounds.
+    found : Estimate, optional
+        The estimate.
+    factor : float
+        Changes its unit.
+    """
+    cells = (None, None, None) if found is None else found.scaled(factor)
+    return {name: known(cell) for name, cell in zip(names.split(), cells, strict=False)}
 
 
 def _cell(value: object) -> object:

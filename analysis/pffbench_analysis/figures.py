@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pffbench.units import significant
 from pffbench_analysis.charts import CaseMedian, Chart, Panel, dots_each, kept
 from pffbench_analysis.picture import Picture, PicturePanel, Words
 from pffbench_analysis.specs import (
-    INK,
-    PAPER,
     ROW,
     Spec,
     Values,
@@ -20,13 +19,14 @@ from pffbench_analysis.specs import (
     looks,
     number_axis,
     panel,
+    point,
     points,
     row_axis,
     rules,
     texts,
     written,
 )
-from pffbench_analysis.style import colour, plain, short
+from pffbench_analysis.style import colour, plain
 
 
 def draw(chart: Chart, words: Words) -> Picture:
@@ -38,7 +38,7 @@ def draw(chart: Chart, words: Words) -> Picture:
     most = dots_each(sum(len(panel.drawn) for panel in chart.panels))
     panels = [PicturePanel(p.heading, _panel(p, x, rows, most)) for p in chart.panels]
     columns = 2 if len(panels) <= 2 else 3
-    return Picture(chart.heading, words, tuple(panels), columns, names=chart.labels)
+    return Picture(chart.heading, words, tuple(panels), columns)
 
 
 def medians_spec(
@@ -102,19 +102,19 @@ def _panel(panel: Panel, x: Spec, rows: list[str], most: int) -> Spec:
 
 
 def _median(median: CaseMedian) -> dict[str, Any]:
-    own = colour(median.backend)
-    several = len(median.repetitions) > 1
+    case, several = median.case, len(median.repetitions) > 1
     return {
         "value": median.value,
         "low": median.low if several else None,
         "high": median.high if several else None,
         "sure": median.has_interval,
-        "text": short(median.value) + "†" * median.below_resolution,
-        "fill": own if several else PAPER,
-        "stroke": INK if several else own,
-        "weight": 0.8 if several else 2,
-        "shape": "square" if median.transfer == "collective" else "circle",
-        "opacity": 0.45 if median.settings == "defaults" and not median.raw else 1,
+        "text": significant(median.value) + "†" * median.unsure,
+        **point(
+            colour(case.sample.backend),
+            filled=several,
+            shape="square" if case.sample.transfer == "collective" else "circle",
+            opacity=0.45 if case.sample.settings == "defaults" and not case.raw else 1.0,
+        ),
     }
 
 
@@ -124,7 +124,7 @@ def _dots(median: CaseMedian, most: int) -> list[dict[str, Any]]:
     return [
         {
             "value": median.repetitions[i],
-            "fill": colour(median.backend),
+            "fill": colour(median.case.sample.backend),
             "order": (n + 1) / (len(places) + 1),
         }
         for n, i in enumerate(places)

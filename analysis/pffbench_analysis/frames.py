@@ -4,52 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, get_type_hints
 
 import numpy as np
 from msgspec.structs import asdict, astuple
 
 from pffbench.record.counters import COLUMNS as COUNT_COLUMNS
 from pffbench.record.counters import read_counts
-from pffbench.record.ranks_reader import NAME, CaseTimes, names_of_cases, read_times
-from pffbench.record.run_json import RunRecord
-from pffbench.record.samples import COLUMNS, Sample, read_samples
+from pffbench.record.ranks_reader import NAME, names_of_cases, read_times
+from pffbench.record.samples import COLUMNS, Sample
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def load_samples(run: str | Path) -> pd.DataFrame:
-    """Read `samples.csv` of a results directory.
-
-    Parameters
-    ----------
-    run : str or Path
-        Results directory.
-
-    Returns
-    -------
-    DataFrame
-        One row for each case, repetition and phase, warm-ups included (select them away with
-        ``frame[~frame.warmup]``). The columns are those of `samples.csv`, times in seconds;
-        ``started`` is a time stamp, ``resident``, ``disk_bytes`` and ``disk_files`` are missing
-        (``NaN``, ``NA``) where they do not apply.
-
-    Raises
-    ------
-    ValueError
-        The directory holds no run that this version of pffbench can read.
-    """
-    RunRecord.load(run)
-    try:
-        samples = read_samples(Path(run) / "samples.csv")
-    except OSError as error:
-        raise ValueError(f"{error.filename} cannot be read: {error.strerror}") from None
-    return frame_of(samples)
-
-
 def frame_of(samples: Sequence[Sample]) -> pd.DataFrame:
-    """Return rows of `samples.csv` as a frame; see `load_samples`."""
+    """Return rows of `samples.csv` as a frame; see `pffbench_analysis.Run.samples`."""
     import pandas as pd
 
     columns = zip(*map(astuple, samples), strict=True) if samples else ([] for _ in COLUMNS)
@@ -114,30 +84,18 @@ def load_ranks(run: str | Path, case: str) -> pd.DataFrame:
     if found is None:
         known = ", ".join(names_of_cases(path))
         raise ValueError(f"{path} has no case {case!r} (it has: {known})")
+    arrays, shape = found.arrays, found.arrays["own"].shape
+    index = pd.MultiIndex.from_product(
+        [found.repetition, found.phases, range(shape[2])], names=["repetition", "phase", "rank"]
+    )
     try:
-        return pd.DataFrame(_columns(found, hosts))
+        memory = np.broadcast_to(arrays["peak_memory"][:, np.newaxis, :], shape)
+        columns = {
+            "host": np.broadcast_to(np.array(hosts, dtype=object), shape),
+            **{name: arrays[name] for name in ("own", "synced", "bytes")},
+            "peak_memory": memory,
+        }
+        columns = {name: values.ravel() for name, values in columns.items()}
+        return pd.DataFrame(columns, index=index).reset_index()
     except ValueError as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
-
-
-def _columns(found: CaseTimes, hosts: list[str]) -> dict[str, np.ndarray[Any, Any]]:
-    own, synced = found.arrays["own"], found.arrays["synced"]
-    shape = own.shape
-
-    def along(values: Any, axis: int) -> np.ndarray[Any, Any]:
-        """Repeat values that belong to one axis over the others."""
-        at = [1, 1, 1]
-        at[axis] = -1
-        return np.broadcast_to(np.asarray(values).reshape(at), shape).ravel()
-
-    memory = found.arrays["peak_memory"][:, np.newaxis, :]
-    return {
-        "repetition": along(found.repetition, 0),
-        "phase": along(np.array(found.phases, dtype=object), 1),
-        "rank": along(np.arange(shape[2]), 2),
-        "host": along(np.array(hosts, dtype=object), 2),
-        "own": own.ravel(),
-        "synced": synced.ravel(),
-        "bytes": found.arrays["bytes"].ravel(),
-        "peak_memory": np.broadcast_to(memory, shape).ravel(),
-    }

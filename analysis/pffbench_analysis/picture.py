@@ -1,28 +1,30 @@
-"""Figures as files: panels that vl-convert draws, with text around them, as one SVG."""
+"""Figures as files: panels, legend and text are one Vega-Lite specification for vl-convert."""
 
 from __future__ import annotations
 
 import json
-import re
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from pffbench.commands import to_install_analysis
 from pffbench.errors import UserError
 from pffbench.regular_files import replacing
-from pffbench_analysis.specs import CONFIG, INK, PAPER, Spec
+from pffbench_analysis.specs import CONFIG, INK, PAPER, Spec, layer
 from pffbench_analysis.style import ALARM, PALE_INK, plain
 from pffbench_analysis.style import INK as DARK
 
 #: Suffixes of the files of a figure.
 SUFFIXES = (".png", ".svg", ".pdf")
-_WIDTH, _MARGIN, _GAP, _LINE = 900, 10, 26, 17
-#: Pixels of a character of 12 pixels, and of a panel without its labels.
-_CHARACTER, _BODY = 6.3, 150
+_WIDTH, _GAP = 880, 26
+#: Pixels of a character, of an axis with numbers, and of the narrowest panel.
+_CHARACTER, _AXIS, _BODY = 6.3, 60, 150
+#: Scales that panels must not share.
+_OWN_SCALES: Spec = {"scale": {"yOffset": "independent"}}
+_TITLES = {"anchor": "start", "frame": "bounds", "color": INK, "subtitleColor": INK, "offset": 8}
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Words:
     footnote : str
         Source of the data.
     stamp : str
-        Text stamped over the whole figure; may be empty.
+        Text stamped over each panel; may be empty.
     """
 
     title: str
@@ -70,14 +72,20 @@ class PicturePanel:
     heading: str
     spec: Spec
 
-    def values(self, name: str) -> list[dict[str, object]]:
+    def values(self, name: str) -> list[dict[str, Any]]:
         """Return the data of the layer of that name; none without it."""
         return [
             row
-            for layer in self.spec["layer"]
-            if layer["name"] == name
-            for row in self.spec["datasets"][layer["data"]["name"]]
+            for one in self.spec["layer"]
+            if one["name"] == name
+            for row in self.spec["datasets"][one["data"]["name"]]
         ]
+
+    @property
+    def rows(self) -> list[str] | None:
+        """The rows; None where the vertical axis is a quantity."""
+        channels = (one["encoding"].get("y", {}) for one in self.spec["layer"])
+        return next((y["scale"]["domain"] for y in channels if y.get("field") == "row"), None)
 
 
 @dataclass(frozen=True)
@@ -88,19 +96,18 @@ class LegendEntry:
     ----------
     name : str
         What it stands for.
-    fill, stroke : str
-        Colours of the mark.
-    path : str
-        Its outline as an SVG path within 6 pixels around 0,0; empty for a line.
-    dash : str
-        Dashes of the line, as in SVG.
+    fill : str
+        Colour of the mark; a line has none.
+    shape : str
+        Vega's name of the mark; ``stroke`` is a line.
+    dash : tuple of int
+        Dashes of the line.
     """
 
     name: str
-    fill: str
-    stroke: str = DARK
-    path: str = "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0"
-    dash: str = ""
+    fill: str = "none"
+    shape: str = "circle"
+    dash: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,8 +126,6 @@ class Picture:
         Largest number of panels side by side.
     legend : tuple of LegendEntry
         Above the panels.
-    names : tuple of str
-        Longest texts left of panels: of panels side by side they would take all the room.
     """
 
     heading: str
@@ -128,7 +133,6 @@ class Picture:
     panels: tuple[PicturePanel, ...]
     columns: int = 2
     legend: tuple[LegendEntry, ...] = ()
-    names: tuple[str, ...] = ()
 
     def _repr_png_(self) -> bytes:
         """Return the figure for a notebook."""
@@ -136,88 +140,145 @@ class Picture:
 
     def svg(self) -> str:
         """Return the figure as SVG."""
-        y = _LINE + 4.0
-        parts = [_text(_MARGIN, y, self.heading, size=16, weight="bold")]
-        for line in textwrap.wrap(plain(self.words.title), 125):
-            y += _LINE
-            parts.append(_text(_MARGIN, y, line, size=13))
-        y += _LINE / 2
-        if self.legend:
-            y, keys = _legend(self.legend, y)
-            parts += keys
-        y, drawn = self._drawn(y)
-        parts += drawn
-        for line, ink in _lines_below(self.words):
-            y += _LINE - 2
-            parts.append(_text(_MARGIN, y, line, size=11, ink=ink))
-        height = round(y + _MARGIN)
-        if self.words.stamp:
-            turned = f"rotate(-20 {_WIDTH / 2} {height / 2})"
-            parts.append(
-                f'<text x="{_WIDTH / 2}" y="{height / 2 + 30}" transform="{turned}" '
-                f'text-anchor="middle" font-size="90" font-weight="bold" opacity="0.35" '
-                f'fill="{ALARM}">{escape(self.words.stamp)}</text>'
-            )
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
-            f'viewBox="0 0 {_WIDTH} {height}" font-family="{escape(CONFIG["font"])}">'
-            f'<rect width="{_WIDTH}" height="{height}" fill="white"/>{"".join(parts)}</svg>'
-        )
+        text = json.dumps(self.spec(), allow_nan=False).replace(INK, DARK).replace(PAPER, "white")
+        return str(converter().vegalite_to_svg(text))
 
-    def _drawn(self, y: float) -> tuple[float, list[str]]:
-        """Draw the panels from a height on; return where they end."""
-        wide = max(map(len, self.names), default=0) * _CHARACTER
-        rows = [_rows_of(panel.spec) for panel in self.panels]
+    def spec(self) -> Spec:
+        """Return the figure as a Vega-Lite specification."""
+        return {
+            "title": {
+                "text": plain(self.heading),
+                "subtitle": textwrap.wrap(plain(self.words.title), 125),
+                "fontSize": 16,
+                "subtitleFontSize": 13,
+            },
+            "vconcat": [
+                *([_legend(self.legend, self._names)] if self.legend else []),
+                *([self._panels()] if self.panels else []),
+                *(
+                    _text(text, self._names, ink)
+                    for ink, texts in (
+                        (ALARM, self.words.alarms),
+                        (INK, self.words.notes),
+                        (PALE_INK, [self.words.footnote]),
+                    )
+                    for text in texts
+                ),
+            ],
+            "spacing": 5,
+            "resolve": _OWN_SCALES,
+            "background": "white",
+            "padding": 10,
+            "config": CONFIG | {"aria": False, "title": _TITLES},
+        }
+
+    def _panels(self) -> Spec:
         # Only the first of panels with the same rows names them.
-        once = bool(rows) and rows[0] is not None and all(one == rows[0] for one in rows)
-        columns = max(1, min(self.columns, len(self.panels)))
-        while columns > 1 and _widths(columns, wide, once=once)[-1] < wide * (not once) + _BODY:
-            columns -= 1
-        widths = _widths(columns, wide, once=once)
-        parts = []
-        for start in range(0, len(self.panels), columns):
-            row = self.panels[start : start + columns]
-            heads = [
-                textwrap.wrap(plain(panel.heading), max(8, width // 7))
-                for panel, width in zip(row, widths, strict=False)
-            ]
-            top = y + _LINE * max(map(len, heads))
-            ends, x = [top], float(_MARGIN)
-            for i, (panel, lines) in enumerate(zip(row, heads, strict=True)):
-                for number, line in enumerate(lines, start=1):
-                    parts.append(_text(x, y + _LINE * number, line, size=13, weight="bold"))
-                spec = _without_names(panel.spec) if once and i else panel.spec
-                text, height = _svg_of(spec, widths[i], x, top + 4)
-                parts.append(text)
-                ends.append(top + 4 + height)
-                x += widths[i] + _GAP
-            y = max(ends) + _LINE / 2
-        return y, parts
+        once = self.panels[0].rows is not None and all(
+            panel.rows == self.panels[0].rows for panel in self.panels
+        )
+        columns, width = self._widths(once=once)
+        drawn = []
+        for number, panel in enumerate(self.panels):
+            spec = {key: panel.spec[key] for key in ("height", "description")} | {"width": width}
+            layers = [_alone(one, panel.spec["datasets"]) for one in panel.spec["layer"]]
+            if once and number % columns:
+                layers = [_without_names(one) for one in layers]
+            if self.words.stamp:
+                layers.append(_stamped(self.words.stamp, width, spec["height"]))
+            if panel.heading:
+                lines = textwrap.wrap(plain(panel.heading), max(8, width // 7))
+                spec["title"] = {"text": lines, "fontSize": 13, "frame": "group", "offset": 20}
+            drawn.append(spec | {"layer": layers})
+        layout = {"columns": columns, "align": "each", "spacing": _GAP}
+        return {"concat": drawn, "resolve": _OWN_SCALES, **layout}
+
+    @property
+    def _names(self) -> float:
+        """About how wide the names of rows are, or the axes of quantities."""
+        rows = (row for panel in self.panels for row in panel.rows or ())
+        return max([_AXIS, *(_pixels(row.partition(" ")[2]) for row in rows)])
+
+    def _widths(self, *, once: bool) -> tuple[int, int]:
+        """Return the number of panels side by side, and the width of each without its names."""
+        written = (row for panel in self.panels for row in panel.values("written"))
+        right = max([0.0, *(_pixels(row["text"]) for row in written)])
+        for columns in range(min(self.columns, len(self.panels)), 0, -1):
+            room = _WIDTH - (columns - 1) * _GAP - self._names * (1 if once else columns)
+            width = int(room / columns - right)
+            if width >= _BODY:
+                return columns, width
+        return 1, _BODY
 
 
-def _widths(columns: int, names: float, *, once: bool) -> list[int]:
-    """Return the widths of panels side by side, of which all or only the first has names."""
-    room = _WIDTH - 2 * _MARGIN - (columns - 1) * _GAP
-    if not once:
-        return [room // columns] * columns
-    each = int((room - names) // columns)
-    return [room - (columns - 1) * each, *[each] * (columns - 1)]
+def _alone(one: Spec, datasets: Spec) -> Spec:
+    """Return a layer with its data, and without its name, which other panels have too."""
+    rest = {key: value for key, value in one.items() if key != "name"}
+    return rest | {"data": {"values": datasets[one["data"]["name"]]}}
 
 
-def _rows_of(spec: Spec) -> list[str] | None:
-    """Return the rows of a panel; None where its vertical axis is a quantity."""
-    channels = (layer["encoding"].get("y", {}) for layer in spec["layer"])
-    return next((y["scale"]["domain"] for y in channels if y.get("field") == "row"), None)
+def _pixels(text: str) -> float:
+    return _CHARACTER * len(text)
 
 
-def _without_names(spec: Spec) -> Spec:
-    """Return a panel whose rows have no names."""
-    layers = []
-    for layer in spec["layer"]:
-        y = layer["encoding"].get("y", {})
-        hidden = {"y": y | {"axis": None}} if y.get("field") == "row" else {}
-        layers.append(layer | {"encoding": layer["encoding"] | hidden})
-    return spec | {"layer": layers}
+def _without_names(one: Spec) -> Spec:
+    """Return a layer whose rows have no names."""
+    y = one["encoding"].get("y", {})
+    hidden = {"y": y | {"axis": None}} if y.get("field") == "row" else {}
+    return one | {"encoding": one["encoding"] | hidden}
+
+
+def _stamped(text: str, width: int, height: int) -> Spec:
+    """Return a layer with a text over a panel."""
+    mark = {"type": "text", "text": text, "angle": -20, "fontSize": 40, "fontWeight": "bold"}
+    middle = {"x": {"value": width / 2}, "y": {"value": height / 2}}
+    return layer("stamp", {**mark, "color": ALARM, "opacity": 0.35}, [{}], middle)
+
+
+def _legend(entries: Sequence[LegendEntry], left: float) -> Spec:
+    """Return the legend, which begins that far left of the panels."""
+    names = [plain(entry.name) for entry in entries]
+    columns = int(_WIDTH // (34 + max(map(_pixels, names))))
+    ranges = {
+        "fill": [entry.fill for entry in entries],
+        "shape": [entry.shape for entry in entries],
+        "strokeDash": [list(entry.dash) for entry in entries],
+    }
+    legend = {
+        "title": None,
+        "orient": "none",
+        "legendX": -left,
+        "legendY": 0,
+        "direction": "horizontal",
+        "columns": columns,
+        "symbolOpacity": 1,
+        "labelColor": DARK,
+        "labelFontSize": 12,
+        "labelLimit": _WIDTH,
+    }
+    encoding = {
+        channel: {
+            "field": "name",
+            "type": "nominal",
+            "scale": {"domain": names, "range": values},
+            "legend": legend,
+        }
+        for channel, values in ranges.items()
+    }
+    encoding["stroke"] = {"value": DARK}
+    height = 18 * math.ceil(len(names) / columns)
+    return {**_NOTHING, "height": height, "encoding": encoding}
+
+
+def _text(text: str, left: float, ink: str) -> Spec:
+    """Return lines below the panels, which begin that far left of them."""
+    lines = textwrap.wrap(plain(text), 155, max_lines=4, placeholder=" …", break_on_hyphens=False)
+    style = {"fontSize": 11, "fontWeight": "normal", "color": ink, "dx": -left, "offset": 0}
+    return {**_NOTHING, "title": {"text": lines, **style}}
+
+
+#: A view without data, which only has a legend or a title.
+_NOTHING: Spec = {"data": {"values": []}, "mark": "point", "width": 1, "height": 1}
 
 
 def converter() -> Any:
@@ -268,56 +329,3 @@ def remove(path: Path) -> None:
     """Remove the files of a figure, given without a suffix."""
     for suffix in SUFFIXES:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
-def _svg_of(spec: Spec, width: int, x: float, y: float) -> tuple[str, float]:
-    """Draw a panel; return it as an SVG element at a position, and its height."""
-    made = spec | {"width": width, "config": CONFIG | {"aria": False}}
-    text = json.dumps(made, allow_nan=False).replace(INK, DARK).replace(PAPER, "white")
-    svg = converter().vegalite_to_svg(text)
-    height = re.search(r'height="([\d.]+)"', svg)
-    assert height is not None
-    return svg.replace("<svg ", f'<svg x="{x:g}" y="{y:g}" overflow="visible" ', 1), float(
-        height[1]
-    )
-
-
-def _text(
-    x: float, y: float, text: str, *, size: int, ink: str = DARK, weight: str = "normal"
-) -> str:
-    shown = escape(plain(text))
-    return (
-        f'<text x="{x:g}" y="{y:g}" font-size="{size}" font-weight="{weight}" '
-        f'fill="{ink}">{shown}</text>'
-    )
-
-
-def _legend(keys: Sequence[LegendEntry], y: float) -> tuple[float, list[str]]:
-    x, parts = float(_MARGIN), []
-    y += _LINE
-    for key in keys:
-        wide = 34 + _CHARACTER * len(key.name)
-        if x > _MARGIN and x + wide > _WIDTH - _MARGIN:
-            x, y = float(_MARGIN), y + _LINE
-        if key.path:
-            mark = f'<path d="{key.path}" fill="{key.fill}" stroke="{key.stroke}"/>'
-        else:
-            mark = f'<path d="M-9,0h18" stroke="{key.stroke}" stroke-width="2" fill="none"'
-            mark += f' stroke-dasharray="{key.dash}"/>' if key.dash else "/>"
-        parts.append(f'<g transform="translate({x + 9:g},{y - 4:g})">{mark}</g>')
-        parts.append(_text(x + 22, y, key.name, size=12))
-        x += wide
-    return y + _LINE / 2, parts
-
-
-def _lines_below(words: Words) -> list[tuple[str, str]]:
-    texts = [(text, ALARM) for text in words.alarms]
-    texts += [(text, DARK) for text in words.notes]
-    texts += [(words.footnote, PALE_INK)] if words.footnote else []
-    return [
-        (line, ink)
-        for text, ink in texts
-        for line in textwrap.wrap(
-            plain(text), 155, max_lines=4, placeholder=" …", break_on_hyphens=False
-        )
-    ]

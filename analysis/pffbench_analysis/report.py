@@ -11,7 +11,7 @@ from pffbench.summary.export import write_fom, write_summary
 from pffbench.summary.extensions import report_extensions
 from pffbench.summary.results import write_results
 from pffbench.summary.summary import Summary
-from pffbench_analysis.answer import answer_notes, answer_panels, margin_of
+from pffbench_analysis.answer import answer_notes, answer_panels, draw_answer, margin_of
 from pffbench_analysis.captions import (
     alarms,
     alarms_of_group,
@@ -23,10 +23,9 @@ from pffbench_analysis.captions import (
 from pffbench_analysis.charts import charts, differences
 from pffbench_analysis.derived_files import slug, writing
 from pffbench_analysis.figures import draw
-from pffbench_analysis.forest import draw_answer
 from pffbench_analysis.page import write_page
-from pffbench_analysis.pareto.command import write_pareto
 from pffbench_analysis.picture import Picture, Words, save
+from pffbench_analysis.recommend.frontier_files import write_frontier
 from pffbench_analysis.runs import readable
 
 __all__ = ["figures", "file_names", "report", "save"]
@@ -59,7 +58,7 @@ def _report(directory: Path, summary: Summary) -> Iterator[Path]:
     yield write_results(summary, directory)
     for extension in report_extensions():
         yield from extension.write(summary, directory)
-    yield from write_pareto(summary, directory)
+    yield from write_frontier(summary, directory)
     page = write_page(summary, directory, _common(summary))
     for name, picture in figures(summary):
         yield from save(picture, plots / name, links=False)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import UserError
 from pffbench.record.run import MeasuredRun
+from pffbench.text import value_text
 from pffbench_analysis.frames import frame_of, load_counts, load_ranks
 
 if TYPE_CHECKING:
@@ -234,8 +235,8 @@ def _environment(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 def _each(entries: Iterable[Mapping[str, Any]], key: str) -> str:
     """Return the distinct values among hosts or ranks; one text if all are equal."""
-    found = {_text(_value(entry, key)) for entry in entries if _value(entry, key) is not None}
-    return " | ".join(sorted(found))
+    found = (_value(entry, key) for entry in entries)
+    return " | ".join(sorted({_text(value) for value in found if value is not None}))
 
 
 def _value(entry: Mapping[str, Any], key: str) -> Any:
@@ -254,8 +255,4 @@ def _flat(place: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{k} {_text(v)}" for k, v in value.items())
-    if isinstance(value, list | tuple):
-        return "×".join(map(str, value))
-    return " ".join(str(value).split())
+    return " ".join(value_text(value).split())

@@ -170,16 +170,23 @@ def rules(name: str, values: Values, ends: Spec, keep: str = "", **mark: Any) ->
 
 
 def intervals(values: Values, x: Spec, y: Spec) -> list[Spec]:
-    """Return horizontal intervals: with caps where they are ``sure``, otherwise ranges."""
+    """Return horizontal intervals: with caps where they are ``sure``, otherwise ranges.
+
+    An arrow stands in place of a cap where one goes on, by ``low_open`` or ``high_open``.
+    """
     ends = {"x": at(x, "low"), "x2": {"field": "high"}, "y": y}
     cap = {"type": "tick", "thickness": 1.8, "size": 10, "color": INK}
+    arrow = {"type": "point", "shape": "triangle-right", "size": 60, "filled": True, "color": INK}
     drawn = [
         rules("ranges", values, ends, "!datum.sure && isValid(datum.low)", strokeWidth=0.9),
         rules("intervals", values, ends, "datum.sure", strokeWidth=1.8),
     ]
-    for end in ("low", "high"):
-        encoding = {"x": at(x, end), "y": y}
-        drawn.append(layer(f"caps_{end}", cap, values, encoding, keep="datum.sure"))
+    for end, angle in (("low", 180), ("high", 0)):
+        place, is_open = {"x": at(x, end), "y": y}, f"datum.{end}_open"
+        drawn += [
+            layer(f"caps_{end}", cap, values, place, keep=f"datum.sure && !{is_open}"),
+            layer(f"arrows_{end}", {**arrow, "angle": angle}, values, place, keep=is_open),
+        ]
     return drawn
 
 
@@ -212,12 +219,35 @@ def headings(values: Values, y: Spec) -> list[Spec]:
     ]
 
 
-def band(margin: float, x: Spec) -> list[Spec]:
-    """Return the band of ratios that count as equal, and the line at one."""
+def ratios(
+    rows: Sequence[str], values: Values, margin: float, x: Spec, titles: Values = ""
+) -> list[Spec]:
+    """Return layers of ratios with intervals, and the band of those that count as equal.
+
+    Parameters
+    ----------
+    rows : sequence of str
+        All rows.
+    values : list of dict
+        ``row``, ``ratio``, which may be None, ``text``, looks, and what `intervals` needs.
+    margin : float
+        Half-width of the band, as a part.
+    x : dict
+        The axis of ratios.
+    titles : list of dict
+        Lines above rows: ``row`` and ``text``.
+    """
+    y = row_axis(rows)
     span = [{"from": 1 / (1 + margin), "to": 1 + margin}]
     ends = {"x": at(x, "from"), "x2": {"field": "to"}}
-    shade = layer("band", {"type": "rect", "color": INK, "opacity": 0.1}, span, ends)
-    return [shade, rules("one", [{"at": 1}], {"x": at(x, "at")}, strokeWidth=1)]
+    return [
+        layer("band", {"type": "rect", "color": INK, "opacity": 0.1}, span, ends),
+        rules("one", [{"at": 1}], {"x": at(x, "at")}, strokeWidth=1),
+        *intervals(values, x, y),
+        points("ratios", values, at(x, "ratio"), y, 130, "isValid(datum.ratio)"),
+        written(values, y),
+        *(headings(titles, y) if titles else []),
+    ]
 
 
 def point(

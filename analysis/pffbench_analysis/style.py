@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 
 #: The palette of Okabe and Ito (2008), safe for colour-blind readers; raw bytes are greys.
 _COLOURS = {
@@ -28,6 +27,11 @@ _COLOURS = {
 #: For backends of other packages: Paul Tol's muted colours, also safe.
 _OTHERS = ("#332288", "#882255", "#44AA99", "#AA4499", "#DDCC77", "#88CCEE", "#117733", "#CC6677")
 
+#: Vega's marks, one for each codec, or for each case of a backend.
+MARKS = (
+    "cross", "triangle-up", "square", "circle", "diamond", "triangle-down", "triangle-left",
+    "triangle-right", "arrow", "wedge",
+)  # fmt: skip
 INK = "#222222"
 PALE_INK = "#666666"
 ALARM = "#D55E00"
@@ -44,11 +48,3 @@ def colour(backend: str) -> str:
 def plain(text: str) -> str:
     """Return text without characters that neither a font nor XML can show."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def short(value: float) -> str:
-    """Return a number with three digits; with two where it is very small."""
-    if not 1e-3 <= abs(value) < 1e7:
-        return f"{value:.2g}"
-    digits = max(0, 2 - math.floor(math.log10(abs(value))))
-    return f"{value:.{digits}f}"

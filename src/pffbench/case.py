@@ -285,15 +285,6 @@ def _defaults(kind: type[Parameters | Options]) -> dict[str, Any]:
     return {f.name: {} if f.default is msgspec.NODEFAULT else f.default for f in fields}
 
 
-def defaults_of_added(kind: type[Parameters | Options]) -> dict[str, Any]:
-    """Return the fields that runs of earlier versions lack, with their defaults, as in `run.json`.
-
-    Those runs were made with the defaults.
-    """
-    usual: dict[str, Any] = msgspec.to_builtins(_defaults(kind), enc_hook=int)
-    return usual
-
-
 #: Sizes become integers; keys are sorted, so that equal records are equal text.
 _ENCODER = msgspec.json.Encoder(enc_hook=int, order="sorted")
 

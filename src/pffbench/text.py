@@ -148,3 +148,19 @@ def similar_word(word: str, known: Iterable[str]) -> str | None:
 def counted(number: int, noun: str) -> str:
     """Return a number of things in words, such as ``1 rank`` and ``2 ranks``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def abridged(texts: Collection[str], most: int, separator: str = "; ") -> str:
+    """Return the first of some texts, and how many more there are.
+
+    Parameters
+    ----------
+    texts : collection of str
+        The texts.
+    most : int
+        Largest number of them that are named.
+    separator : str
+        What stands between two of them.
+    """
+    more = [f"and {len(texts) - most} more"] if len(texts) > most else []
+    return separator.join([*list(texts)[:most], *more])

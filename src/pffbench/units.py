@@ -1,10 +1,11 @@
-"""Sizes and durations with units: ``64 MiB``, ``90 s``."""
+"""Sizes and durations with units, ``64 MiB`` or ``90 s``, and how output writes numbers."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pffbench.errors import UserError
 
@@ -101,6 +102,45 @@ def duration_text(seconds: float) -> str:
     if seconds < 90:
         return f"{max(seconds, 1):.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def significant(value: float) -> str:
+    """Format a number with three digits, and no exponent if possible."""
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Format a measured time in seconds or milliseconds."""
+    return f"{significant(seconds)} s" if seconds >= 1 else f"{significant(1e3 * seconds)} ms"
+
+
+def percent(part: float) -> str:
+    """Format a fraction in percent with two digits."""
+    value = 100 * part
+    return f"{value:.0f} %" if abs(value) >= 10 else f"{value:.2g} %"
+
+
+class Estimate(NamedTuple):
+    """A number with its interval; the bounds are NaN where there is none."""
+
+    value: float
+    low: float
+    high: float
+
+    def scaled(self, factor: float) -> Estimate:
+        """Return the number and its bounds, multiplied."""
+        return Estimate(*(factor * value for value in self))
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether it has bounds."""
+        return not math.isnan(self.low)
+
+    def __str__(self) -> str:
+        value, low, high = map(significant, self)
+        return f"{value} ({low}–{high})" if self.has_interval else value
 
 
 def _split(

@@ -148,7 +148,7 @@ def test_an_interval_without_bounds_ends_with_arrows(tmp_path):
     assert {(other.ratio.low, other.ratio.high) for other in others} == {(0.0, math.inf)}
     for ax in drawn_answer(run).panels:
         assert set(intervals_of(ax).values()) == {tuple(axis_of(ax)["scale"]["domain"])}
-        goes_on = [row["row"] for row in ax.values("arrows_high") if not row["high_ends"]]
+        goes_on = [row["row"] for row in ax.values("arrows_high") if row["high_open"]]
         assert len(set(goes_on) & intervals_of(ax).keys()) == 2
         assert any("∞" in row["text"] for row in ax.values("written"))
 

@@ -268,30 +268,6 @@ def test_a_run_made_before_a_parameter_existed_ran_with_its_default(make):
     }  # fmt: skip
     found = compared(make(), make(cases=now, seed=1))
     assert {pair.case.base for pair in found.comparable} == set(CASES)
-    one = {
-        name: entry | {"parameters": entry["parameters"] | {"writers": {"count": 1}}}
-        for name, entry in now.items()
-    }
-    assert "writers all, there" in printed(make(), make(cases=one))
-
-
-def test_a_default_that_is_now_recorded_as_nothing_is_the_same_as_before(make):
-    """HDF5's own default was recorded as ``earliest``; with ``matched`` it is another one now."""
-
-    def cases(settings, libver):
-        name, entry = a_case("hdf5", settings=settings)
-        return {name: entry | {"options": {"libver": libver}}}
-
-    def run(settings, libver, hdf5="1.14.5"):
-        software = {"libraries": {"h5py": {"imported": True, "hdf5": hdf5}}}
-        return make(cases=cases(settings, libver), provenance={"software": software})
-
-    assert compared(run("defaults", "earliest"), run("defaults", None)).pairs
-    assert compared(run("matched", "v108"), run("matched", None)).pairs
-    (lone,) = compared(run("matched", "earliest"), run("matched", None)).only_base
-    assert lone.reason == "different settings: hdf5.libver earliest, there v108"
-    newer = run("defaults", None, "2.0.0")
-    assert compared(run("defaults", "earliest", "2.0.0"), newer).only_base
 
 
 def test_other_bytes_are_other_work(make):

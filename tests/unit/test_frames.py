@@ -7,6 +7,7 @@ import pytest
 from drawn_runs import PHASES, RANKS, USUAL, a_run, append_ranks
 from pffbench.record.ranks import RanksFile
 from pffbench.summary.summary import summarise
+from pffbench_analysis import Run
 
 pytest.importorskip("pandas")
 
@@ -16,11 +17,9 @@ def run(tmp_path):
     return a_run(tmp_path / "run", USUAL)
 
 
-def test_load_samples(run):
+def test_samples(run):
     pd = pytest.importorskip("pandas")
-    from pffbench_analysis.frames import load_samples
-
-    frame = load_samples(run)
+    frame = Run.load(run).samples
     assert len(frame) == len(USUAL) * 5 * len(PHASES)
     assert frame.warmup.dtype == bool
     assert frame.started.dt.tz is not None
@@ -33,7 +32,7 @@ def test_load_samples(run):
 
 def test_load_ranks(run):
     pytest.importorskip("pandas")
-    from pffbench_analysis.frames import load_ranks, load_samples
+    from pffbench_analysis.frames import load_ranks
 
     frame = load_ranks(run, USUAL[0][0])
     assert len(frame) == 5 * len(PHASES) * RANKS
@@ -41,7 +40,7 @@ def test_load_ranks(run):
     assert by_rank.host.first().tolist() == ["a", "b"]
     assert by_rank.peak_memory.first().tolist() == [10, 20]
     job = frame.groupby(["repetition", "phase"]).own.max()
-    samples = load_samples(run)
+    samples = Run.load(run).samples
     same = samples[samples.case == USUAL[0][0]].set_index(["repetition", "phase"]).own_max
     assert (job.sort_index() == same.sort_index()).all()
     with pytest.raises(ValueError, match="no case 'nothing'"):
@@ -61,9 +60,7 @@ def test_load_ranks_keeps_the_last_of_a_repetition_done_again(run):
 
 def test_loading_nothing_is_an_error(tmp_path):
     pytest.importorskip("pandas")
-    from pffbench_analysis.frames import load_ranks, load_samples
+    from pffbench_analysis.frames import load_ranks
 
-    with pytest.raises(ValueError, match="no results directory"):
-        load_samples(tmp_path)
     with pytest.raises(ValueError, match=r"ranks\.h5 cannot be read"):
         load_ranks(tmp_path, "some")

@@ -18,7 +18,6 @@ from pffbench.summary.summary import summarise
 
 pytest.importorskip("pandas")
 
-from pffbench_analysis.frames import load_samples
 from pffbench_analysis.peers import import_results
 from pffbench_analysis.runs import Run
 
@@ -75,7 +74,7 @@ def test_nothing_is_made_up(ior):
     assert summary.record.valid is None
     assert summary.record.imported == "IOR 4.1.0+dev"
     assert any("imported from IOR 4.1.0+dev" in remark for remark in summary.record.remarks)
-    samples = load_samples(ior)
+    samples = Run.load(ior).samples
     assert samples[["own_median", "own_min", "synced_max", "resident"]].isna().all(axis=None)
     assert set(samples.loc[samples.phase == "read", "cache"]) == {"unproved"}
     assert all(phase.ranks is None for case in summary.cases for phase in case.phases.values())

@@ -14,28 +14,27 @@ from hypothesis import strategies as st
 
 from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import BYTES, USUAL, a_run
+from pffbench.summary.crossing import WaysAtSize, compare_ways
 from pffbench.summary.headline import Design
 from pffbench.summary.rank_test import FEWEST
 from pffbench.summary.statistics import Caveat, spread
 from pffbench.summary.summary import summarise
 from pffbench_analysis.page.build import render
-from pffbench_analysis.pareto import (
-    CompressionPoint,
+from pffbench_analysis.recommend.candidates import Candidate, Work
+from pffbench_analysis.recommend.frontier import (
     DataKind,
     FrontStanding,
     Speed,
+    choices,
+    chosen,
     kinds_of,
     non_dominated,
-    pareto_frame,
+    shown_faster,
     standings,
-    write_pareto,
 )
-from pffbench_analysis.pareto.advice import headline, markdown, sureness
-from pffbench_analysis.pareto.choices import choices
-from pffbench_analysis.pareto.figure import draw_kind
-from pffbench_analysis.pareto.front import shown_faster
-from pffbench_analysis.recommend.candidates import Candidate, Work
-from pffbench_analysis.recommend.judge import compared
+from pffbench_analysis.recommend.frontier_figure import draw_kind
+from pffbench_analysis.recommend.frontier_files import write_frontier
+from pffbench_analysis.recommend.frontier_text import headline, markdown, sureness
 from pffbench_analysis.report import report
 
 MIB = 2**20
@@ -82,27 +81,26 @@ def test_the_order_does_not_matter(rows, chance):
 
 
 def a_point(ratio, seconds=None, read=None, unsure=False):
-    """Return a point of a case that takes these seconds."""
-    totals = {"write_total": seconds, "read_total": read}
+    """Return a way of a case that takes these seconds."""
     warnings = [Caveat("below_resolution", "")] if unsure else []
-    speeds, phases = [], {}
-    for total, took in totals.items():
-        by_block = numbered(() if took is None else took)
-        if by_block:
-            phases[total] = SimpleNamespace(by_block=by_block, warnings=warnings)
-        speeds.append(
-            Speed(BYTES, BYTES / ratio, spread([*by_block.values()]), by_block, unsure)
-            if by_block else None
-        )  # fmt: skip
-    sample = SimpleNamespace(backend="hdf5")
-    case = SimpleNamespace(phases=phases, nbytes=BYTES, disk_files=1, sample=sample)
-    candidate = Candidate(case, {"layout": "own", "transfer": "", "settings": ""}, {}, None)
-    return CompressionPoint(candidate, f"{ratio}", ratio, *speeds)
+    phases = {
+        total: SimpleNamespace(
+            by_block=numbered(took), seconds=spread([*numbered(took).values()]), warnings=warnings
+        )
+        for total, took in {"write_total": seconds, "read_total": read}.items()
+        if took is not None
+    }
+    case = SimpleNamespace(
+        phases=phases, nbytes=BYTES, read_bytes=BYTES, disk_files=1,
+        counts={("write", "stored_bytes"): BYTES / ratio}, sample=SimpleNamespace(backend="hdf5"),
+    )  # fmt: skip
+    parameters = {"layout": "own", "transfer": "", "settings": "", "codec": f"r{ratio}"}
+    return Candidate(case, parameters, {}, None)
 
 
 def a_kind(points, design=DESIGN):
-    """Return the kind of data of some points."""
-    return DataKind("", Work({}, (), design, ()), 2, tuple(points), ())
+    """Return the kind of data of some ways."""
+    return DataKind("", Work({}, tuple(points), design, ()), 2, tuple(points))
 
 
 def placed_of(points, directions, design=DESIGN):
@@ -135,17 +133,20 @@ def test_standings_agree_with_the_front_of_the_medians(told, directions):
     points = drawn(told)
     placed = placed_of(points, directions)
     rates = [
-        [np.nan if (s := p.speed(d)) is None else 1 / s.seconds.median for d in directions]
+        [
+            np.nan if (s := Speed.of(p, d)) is None else 1 / s.phase.seconds.median
+            for d in directions
+        ]
         for p in points
     ]
-    values = [[p.shown_ratio, *r] for p, r in zip(points, rates, strict=True)]
+    values = [[p.ratio, *r] for p, r in zip(points, rates, strict=True)]
     front = non_dominated(np.array(values))
     for i, (one, on_front) in enumerate(zip(placed, front, strict=True)):
         assert one.standing.on_front == on_front
         assert (one.standing is FrontStanding.NONE) == any(np.isnan(rates[i]))
         if one.standing in (FrontStanding.OFF, FrontStanding.CLOSE):
             other = placed[one.by]
-            assert points[one.by].shown_ratio >= points[i].shown_ratio
+            assert points[one.by].ratio >= points[i].ratio
             assert all(a >= b for a, b in zip(rates[one.by], rates[i], strict=True))
             assert one.standing is FrontStanding.OFF or other.standing is not FrontStanding.NONE
 
@@ -215,9 +216,9 @@ def test_fronts_and_choices_give_one_answer_for_a_pair():
     assert alone[0, 1]
     for directions in (("write",), ("read",), ("write", "read")):
         assert standings(kind, directions)[1].standing is not FrontStanding.OFF
-    assert {c.purpose: c.point for c in choices(kind)}["fastest writing"] is None
+    assert chosen(choices(kind)["fastest writing"]) is None
     for direction in ("write", "read"):
-        decided = kind.answers[direction].decisions[0, 1]
+        decided = kind.answers[direction].decisions["000000", "000001"]
         beaten = standings(kind, (direction,))[1].standing is FrontStanding.OFF
         assert beaten == decided.shorter
 
@@ -225,27 +226,33 @@ def test_fronts_and_choices_give_one_answer_for_a_pair():
 def test_of_equal_ways_none_is_chosen_and_equally_small_ones_are_named_together():
     rng = np.random.default_rng(6)
     kind = a_kind([a_point(2, *np.exp(rng.normal(0, 0.2, (2, BLOCKS)))) for _ in range(3)])
-    smallest, *others = choices(kind)
-    assert (smallest.point, len(smallest.ties)) == (kind.points[0], 2)
-    for choice in others:
-        assert choice.point is None
-        assert set(map(id, choice.ties)) == set(map(id, kind.points))
-        assert re.fullmatch(r"not decided between .* would decide it", sureness(choice))
+    smallest, *others = choices(kind).values()
+    assert chosen(smallest) is kind.points[0]
+    assert len(smallest.best) == 3
+    for answer in others:
+        assert chosen(answer) is None
+        assert {id(way.candidate) for way in answer.best} == set(map(id, kind.points))
+        assert re.fullmatch(r"not decided between .* would decide it", sureness(kind, answer))
 
 
 def test_the_only_way_that_was_read_is_not_the_fastest():
     kind = a_kind([a_point(2, 0.1 * NOISE, 0.1 * NOISE), a_point(1, 0.3 * NOISE)])
-    by_purpose = {choice.purpose: choice for choice in choices(kind)}
-    assert by_purpose["fastest writing"].point is kind.points[0]
+    found = choices(kind)
+    assert chosen(found["fastest writing"]) is kind.points[0]
     for purpose in ("fastest reading", "balance"):
-        assert sureness(by_purpose[purpose]) == "only 2 was measured"
+        assert sureness(kind, found[purpose]) == "only hdf5, codec r2 was measured"
 
 
 def shown(*questions, design=DESIGN):
     """Return for each question whether i is shown to be faster than j."""
+    fields = [
+        WaysAtSize(place, "", 0, {str(n): own for n, own in enumerate(times) if own})
+        for place, times in enumerate(questions)
+    ]
+    found = compare_ways([field for field in fields if field.times], design)
     return [
-        shown_faster(decisions, len(times))
-        for times, decisions in zip(questions, compared(questions, design), strict=True)
+        shown_faster(found[place][0].decisions if place in found else {}, len(times))
+        for place, times in enumerate(questions)
     ]
 
 
@@ -308,49 +315,55 @@ def test_kinds_of_data_are_told_apart(kinds):
         if source == "image":
             point = found[backend, codec]
             assert point.ratio == pytest.approx(ratio)
-            rate, low, high = point.write.rate()
+            rate, low, high = Speed.of(point, "write").rate()
             assert low <= rate <= high
             assert rate == pytest.approx(BYTES / write, rel=0.2)
-            assert point.read.rate(stored=True)[0] == pytest.approx(BYTES / ratio / read, rel=0.2)
+            stored = Speed.of(point, "read").rate(stored=True)
+            assert stored.value == pytest.approx(BYTES / ratio / read, rel=0.2)
 
 
 def test_the_planted_front_is_found(kinds):
     points, told = kinds[0].points, {}
     for direction in ("write", "read"):
         placed = zip(points, standings(kinds[0], (direction,)), strict=True)
-        told[direction] = {p.name for p, one in placed if one.standing.on_front}
-    assert told["write"] == {"hdf5 no compression", "hdf5 zstd", "zarr gzip"}
-    assert told["read"] == {"zarr no compression", "hdf5 zstd", "zarr gzip"}
+        told[direction] = {way_of(p) for p, one in placed if one.standing.on_front}
+    assert told["write"] == {"hdf5 none", "hdf5 zstd", "zarr gzip"}
+    assert told["read"] == {"zarr none", "hdf5 zstd", "zarr gzip"}
+
+
+def way_of(point):
+    return f"{point.backend} {point.codec}"
 
 
 def test_the_recommendation_is_the_planted_one(kinds):
-    told = {c.purpose: c for c in choices(kinds[0])}
-    assert {name: c.point.name for name, c in told.items()} == {
+    told = choices(kinds[0])
+    assert {name: way_of(chosen(answer)) for name, answer in told.items()} == {
         "smallest files": "zarr gzip",
-        "fastest writing": "hdf5 no compression",
-        "fastest reading": "zarr no compression",
+        "fastest writing": "hdf5 none",
+        "fastest reading": "zarr none",
         "balance": "hdf5 zstd",  # (0.20 + 0.12) / 2.0, against 0.20 without compression
     }
-    assert not any(choice.ties for choice in told.values())
-    sparse = {c.purpose: c for c in choices(kinds[1])}
-    assert sparse["smallest files"].point.name == "hdf5 zstd"
-    assert [p.name for p in sparse["smallest files"].ties] == ["zarr zstd"]
+    assert all(len(answer.best) == 1 for answer in told.values())
+    smallest = choices(kinds[1])["smallest files"]
+    assert [way_of(way.candidate) for way in smallest.best] == ["hdf5 zstd", "zarr zstd"]
 
 
 def test_the_balance_is_the_least_product_of_bytes_and_time(kinds):
     for kind in kinds:
-        balance = next(c for c in choices(kind) if c.purpose == "balance")
         products = {
-            p.name: p.stored * (p.write.seconds.median + p.read.seconds.median) for p in kind.points
-        }
-        assert balance.point.name == min(products, key=products.get)
+            kind.way(p): p.stored_bytes * sum(
+                Speed.of(p, direction).phase.seconds.median for direction in ("write", "read")
+            )
+            for p in kind.points
+        }  # fmt: skip
+        assert kind.way(chosen(choices(kind)["balance"])) == min(products, key=products.get)
 
 
 @pytest.mark.parametrize(
     ("record", "said"),
     [
         ({"valid": False, "reasons": ["rank 3 read 7"]}, "INVALID: rank 3 read 7"),
-        ({"valid": None, "status": "running"}, "no verdict"),
+        ({"valid": None, "status": "running"}, "it is not finished"),
     ],
 )
 def test_nothing_is_recommended_from_a_run_that_is_not_valid(tmp_path, record, said):
@@ -367,19 +380,19 @@ def test_what_was_not_read_or_not_counted(tmp_path):
         tmp_path / "run", unread=[("image", "hdf5", "zstd")], uncounted=[("image", "zarr", "gzip")]
     )
     kind = kinds_of(summarise(run))[0]
-    assert kind.without == ("zarr gzip",)
-    unread = next(i for i, p in enumerate(kind.points) if p.name == "hdf5 zstd")
-    assert kind.points[unread].read is None
+    assert kind.without == ["zarr, codec gzip"]
+    unread = next(i for i, p in enumerate(kind.points) if way_of(p) == "hdf5 zstd")
+    assert Speed.of(kind.points[unread], "read") is None
     assert standings(kind, ("read",))[unread].standing is FrontStanding.NONE
     assert standings(kind, ("write",))[unread].standing.on_front
-    assert choices(kind)[2].point.name == "zarr no compression"
+    assert way_of(chosen(choices(kind)["fastest reading"])) == "zarr none"
     assert draw_kind(kind, summarise(run))
 
 
 def test_one_codec_has_no_front(tmp_path):
     run = a_codecs_run(tmp_path / "run", {k: v for k, v in WAYS.items() if k[2] == "zstd"})
     assert kinds_of(summarise(run)) == []
-    assert list(write_pareto(summarise(run), run)) == []
+    assert list(write_frontier(summarise(run), run)) == []
 
 
 @pytest.fixture(scope="module")
@@ -393,8 +406,7 @@ def test_files_say_the_same_as_the_points(run, kinds, files):
     }
     with (run / "pareto.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    frame = pareto_frame(kinds)
-    assert len(rows) == len(frame) == 2 * len(WAYS)
+    assert len(rows) == 2 * len(WAYS)
     for row in rows:
         logical, stored = float(row["rate_mib_s"]), float(row["stored_rate_mib_s"])
         assert logical / stored == pytest.approx(float(row["ratio"]))
@@ -402,7 +414,7 @@ def test_files_say_the_same_as_the_points(run, kinds, files):
         assert logical == pytest.approx(BYTES / MIB / float(row["median_s"]))
     first = (run / "pareto.md").read_text().split("\n")[2]
     assert first == f"- {headline(kinds[0], summarise(run))}"
-    assert "take hdf5 zstd (ratio 2" in first
+    assert "take hdf5, codec zstd (ratio 2" in first
 
 
 def test_the_figure_has_a_mark_for_each_point_and_the_front(run, kinds):
@@ -430,15 +442,12 @@ def test_the_page_has_the_section_and_its_numbers(kinds, files):
     told = data_of(page)["compression"]["kinds"]
     assert [kind["name"] for kind in told] == ["image, 2 ranks", "sparse, 2 ranks"]
     for kind, own in zip(told, kinds, strict=True):
-        rows = kind["views"]["read bytes all"]["numbers"]
+        rows = kind["views"]["read bytes"]["numbers"]
         for row, real in zip(rows, own.points, strict=True):
-            assert row["label"] == real.name
-            assert row["rate"] == pytest.approx(real.read.rate()[0] / MIB, rel=1e-4)
+            assert row["way"] == own.way(real)
+            rate = Speed.of(real, "read").rate().value / MIB
+            assert row["rate_mib_s"] == pytest.approx(rate, rel=1e-4)
             assert row["standing"] in {standing.value for standing in FrontStanding}
-        shares = kind["views"]["read bytes rank"]["numbers"]
-        assert [2 * row["rate"] for row in shares] == pytest.approx(
-            [row["rate"] for row in rows], rel=1e-4
-        )
 
 
 def test_a_run_without_codecs_has_no_section(tmp_path):
@@ -446,7 +455,7 @@ def test_a_run_without_codecs_has_no_section(tmp_path):
     page = render(summary, tmp_path / "run", {})
     assert '<section id="compression">' not in page
     assert data_of(page)["compression"] is None
-    assert list(write_pareto(summary, tmp_path / "run")) == []
+    assert list(write_frontier(summary, tmp_path / "run")) == []
 
 
 def test_files_of_an_earlier_report_are_taken_away(tmp_path):
@@ -454,6 +463,6 @@ def test_files_of_an_earlier_report_are_taken_away(tmp_path):
     (run / "plots").mkdir()
     for name in ("pareto.md", "pareto.csv", "plots/pareto-image.png"):
         (run / name).write_text("old")
-    list(write_pareto(summarise(run), run))
+    list(write_frontier(summarise(run), run))
     assert not list(run.glob("pareto*"))
     assert not list((run / "plots").glob("pareto*"))

@@ -18,7 +18,7 @@ from pffbench.summary.quantities import CASE_QUANTITIES, PHASE_QUANTITIES
 from pffbench.summary.summary import AMPLIFICATIONS
 from pffbench.workloads.registry import workload, workload_names
 from pffbench_analysis.page.tables import MARKS
-from pffbench_analysis.pareto.command import write_pareto
+from pffbench_analysis.recommend.frontier_files import write_frontier
 from pffbench_analysis.report import readable
 
 
@@ -77,7 +77,7 @@ def test_the_codes_of_warnings():
 def test_pareto(tmp_path):
     run = a_codecs_run(tmp_path / "run")
     (run / "plots").mkdir()
-    list(write_pareto(readable(run), run))
+    list(write_frontier(readable(run), run))
     found = columns_of(run / "pareto.csv")
     # `stored_rate_mib_s` and its bounds: these have no names there.
     bounds = ["stored_rate_low_mib_s", "stored_rate_high_mib_s"]

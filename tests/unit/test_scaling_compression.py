@@ -1,4 +1,4 @@
-"""`pffbench scaling` of cases that compress: rates of each rank, and the price in time."""
+"""`pffbench scaling` of cases that compress: rates of each rank."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import csv
 import pytest
 
 from drawn_codecs import WAYS, a_codecs_run
-from drawn_runs import BYTES, USUAL, a_run
-from pffbench_analysis.scaling import load_series
-from pffbench_analysis.scaling.compression import compression_table
+from drawn_runs import BYTES
 from pffbench_analysis.scaling.export import scaling
 
 MIB = 2**20
@@ -58,26 +56,3 @@ def test_rates_of_each_rank_are_in_both_sorts_of_bytes(made):
         each = BYTES / MIB / float(row["median_s"]) / int(row["ranks"])
         assert float(row["rate_per_rank_mib_s"]) == pytest.approx(each)
         assert float(row["stored_rate_per_rank_mib_s"]) == pytest.approx(each / 2.0)
-
-
-def test_the_price_of_compression_falls_with_ranks(made):
-    lines = (made / "scaling.md").read_text().split("\n")
-    start = lines.index("### Compression over ranks")
-    found = [line for line in lines[start:] if "codec=gzip" in line and "write total" in line]
-    assert len(found) == 2  # one for each backend
-    hdf5 = next(line for line in found if "hdf5" in line)
-    cells = [cell.strip() for cell in hdf5.split("|")[3:-1]]
-    assert cells[0] == "1.9"
-    prices = [float(cell.rpartition("×")[2]) for cell in cells[1:]]
-    assert prices == [pytest.approx(9.0 / ranks, rel=0.1) for ranks in SIZES]
-    assert all(" / " in cell for cell in cells[1:])
-
-
-def test_without_compression_there_is_no_price_and_without_codecs_no_table(made, tmp_path):
-    text = (made / "scaling.md").read_text()
-    table = text[text.index("### Compression over ranks") :]
-    plain = [line for line in table.split("\n") if "codec=none" in line and line.startswith("|")]
-    assert plain
-    assert not any("×" in line.replace("×best", "") for line in plain)
-    series = load_series([a_run(tmp_path / f"r{n}", USUAL, **at(n)) for n in SIZES])
-    assert list(compression_table(series.curves, series)) == []

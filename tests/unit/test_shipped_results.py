@@ -31,7 +31,7 @@ def shown_in(svg):
     """
     words = re.findall(r">([^<]+)<", svg)
     marks = []
-    for panel in svg.split("<svg x=")[1:]:
+    for panel in re.split(r"role-scope concat_\d+_concat_\d+_group", svg)[1:]:
         found = re.findall(
             r'transform="translate\(([-.\d]+),([-.\d]+)\)" d="([^"]+)" fill="([^"]+)"', panel
         )

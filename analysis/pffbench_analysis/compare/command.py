@@ -108,17 +108,16 @@ def _written(
     from pffbench_analysis.compare.forest import forest
     from pffbench_analysis.picture import save
 
-    drawn = [forest(comparison, allowed) for comparison in found]
     names = ["compare" if len(found) == 1 else f"compare-{n}" for n in range(1, len(found) + 1)]
+    drawn = {
+        name: figure
+        for name, comparison in zip(names, found, strict=True)
+        if (figure := forest(comparison, allowed)) is not None
+    }
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-        figures = [
-            file
-            for figure, name in zip(drawn, names, strict=True)
-            if figure is not None
-            for file in save(figure, out / name)
-        ]
-        shown = [f"{n}.png" if d is not None else "" for n, d in zip(names, drawn, strict=True)]
+        figures = [file for name, figure in drawn.items() for file in save(figure, out / name)]
+        shown = [f"{name}.png" if name in drawn else "" for name in names]
         write_tables(found, out / "compare.csv")
         write_markdown(found, gates, shown, out / "compare.md")
     return [out / "compare.md", out / "compare.csv", *figures]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -16,6 +15,7 @@ from pffbench.record.run_json import RunRecord
 from pffbench.summary.inference import Decision
 from pffbench.summary.rank_test import Ratio, Times
 from pffbench.summary.starts import of_run, starts_of
+from pffbench.text import counted
 from pffbench_analysis.runs import Difference
 
 #: Name of the row of all raw transfers, the control of the machine.
@@ -58,9 +58,8 @@ class Side:
     @property
     def name(self) -> str:
         """The directory, or the number of them."""
-        first = str(self.runs[0].directory)
-        others = len(self.runs) - 1
-        return first if not others else f"{first} and {others} more run{'s' * (others > 1)}"
+        first, *others = (str(run.directory) for run in self.runs)
+        return f"{first} and {counted(len(others), 'more run')}" if others else first
 
     @cached_property
     def invalid(self) -> frozenset[str]:
@@ -283,26 +282,39 @@ class Comparison:
         return [pair for pair in self.pairs if pair.comparable]
 
     @property
+    def rows(self) -> list[Pair]:
+        """What can be compared: rows of several cases first."""
+        return [*self.overall, *self.comparable]
+
+    @property
+    def shown(self) -> list[Pair]:
+        """The rows of a readable table: all sums of phases, and phases that differ."""
+        return [pair for pair in self.rows if pair.is_total or pair.different]
+
+    @property
     def gated(self) -> list[Pair]:
-        """The pairs that a gate judges: the sums of phases of the formats.
+        """The rows that a gate judges: the sums of phases of the formats.
 
         Raw transfers next to formats are the control of the machine. Single phases show the
         origin of a difference.
         """
-        rows = (*self.overall, *self.comparable)
-        return [pair for pair in rows if pair.is_total and not pair.case.control]
+        return [pair for pair in self.rows if pair.is_total and not pair.case.control]
 
     @property
     def not_gated(self) -> list[Pair]:
         """The pairs that a gate would judge if they were comparable."""
-        rows = [pair for pair in self.pairs if not pair.comparable]
-        return [pair for pair in rows if pair.is_total and not pair.case.control]
+        judged = (pair for pair in self.pairs if pair.is_total and not pair.case.control)
+        return [pair for pair in judged if not pair.comparable]
 
     @property
     def controls(self) -> list[Pair]:
         """The sums of phases of raw transfers next to formats, individually and combined."""
-        rows = (*self.overall, *self.comparable)
-        return [pair for pair in rows if pair.is_total and pair.case.control]
+        return [pair for pair in self.rows if pair.is_total and pair.case.control]
+
+    @property
+    def machine(self) -> list[Pair]:
+        """The rows of all raw transfers next to formats."""
+        return [pair for pair in self.overall if pair.case.control]
 
     @property
     def versions(self) -> list[Difference]:
@@ -313,7 +325,3 @@ class Comparison:
     def other_differences(self) -> list[Difference]:
         """All other differences in provenance."""
         return [d for d in self.differences if not d.is_version]
-
-    def shown(self) -> Iterator[Pair]:
-        """Yield the pairs of a readable table: all sums of phases, and phases that differ."""
-        yield from (pair for pair in self.comparable if pair.is_total or pair.different)

@@ -6,31 +6,18 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from pffbench.phases import TOTALS
+from pffbench.summary.conclusions import number
 from pffbench.summary.inference import MARGIN
 from pffbench_analysis.compare.comparison import Comparison, Pair
 from pffbench_analysis.compare.sentences import machine
 from pffbench_analysis.picture import Picture, PicturePanel, Words
-from pffbench_analysis.specs import (
-    ROW,
-    Spec,
-    at,
-    band,
-    intervals,
-    log_scale,
-    number_axis,
-    panel,
-    point,
-    points,
-    row_axis,
-    written,
-)
+from pffbench_analysis.runs import ABSENT
+from pffbench_analysis.specs import ROW, Spec, log_scale, number_axis, panel, point, ratios
 from pffbench_analysis.style import colour, plain
 
 #: Largest number of cases in a readable figure.
 _MOST = 80
-_PHASES = {
-    "write_total": "write total", "update_total": "update total", "read_total": "read total",
-}  # fmt: skip
 
 
 def forest(found: Comparison, allowed: float | None = None) -> Picture | None:
@@ -49,7 +36,7 @@ def forest(found: Comparison, allowed: float | None = None) -> Picture | None:
     Picture or None
         None if no sum of phases is comparable.
     """
-    pairs = [pair for pair in (*found.overall, *found.comparable) if pair.is_total]
+    pairs = [pair for pair in found.rows if pair.is_total]
     labels = _labels(pairs)
     if not labels:
         return None
@@ -58,15 +45,14 @@ def forest(found: Comparison, allowed: float | None = None) -> Picture | None:
     bounds = [abs(math.log(v)) for p in pairs for v in (p.low, p.high, p.ratio) if v > 0]
     reach = math.exp(max(0.06, 1.08 * max(bounds)))
     x = number_axis("new / base seconds, logarithmic", log_scale([1 / reach, reach], 0))
-    there = {pair.phase for pair in pairs}
     panels = [
-        PicturePanel(name, _panel(labels, [p for p in pairs if p.phase == phase], margin, x))
-        for phase, name in _PHASES.items()
-        if phase in there or phase != "update_total"
+        PicturePanel(phase.replace("_", " "), _panel(labels, mine, margin, x))
+        for phase in TOTALS
+        if (mine := [pair for pair in pairs if pair.phase == phase])
     ]
     words = _text(found, margin, pairs, labels)
     heading = "Time of the new run over that of the base run"
-    return Picture(heading, words, tuple(panels), names=tuple(labels))
+    return Picture(heading, words, tuple(panels))
 
 
 def _labels(pairs: Sequence[Pair]) -> list[str]:
@@ -107,7 +93,7 @@ def _panel(labels: Sequence[str], pairs: Sequence[Pair], margin: float, x: Spec)
             "low": min(pair.low, pair.ratio),
             "high": max(pair.high, pair.ratio),
             "sure": True,
-            "text": f"{pair.ratio:.3g}",
+            "text": number(pair.ratio),
             **point(
                 colour(pair.case.backend),
                 filled=pair.different,
@@ -116,12 +102,6 @@ def _panel(labels: Sequence[str], pairs: Sequence[Pair], margin: float, x: Spec)
         }
         for label, pair in drawn.items()
     ]
-    missing = [{"row": rows[label], "text": "–"} for label in labels if label not in drawn]
-    y = row_axis(list(rows.values()))
-    layers = [
-        *band(margin, x),
-        *intervals(values, x, y),
-        points("ratios", values, at(x, "ratio"), y, 70),
-        written([*values, *missing], y),
-    ]
+    values += [{"row": rows[label], "text": ABSENT} for label in labels if label not in drawn]
+    layers = ratios(list(rows.values()), values, margin, x)
     return panel(layers, ROW * len(rows))

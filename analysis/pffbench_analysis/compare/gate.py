@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pffbench.errors import INCONCLUSIVE, MACHINE_CHANGED, NOT_VALID, VALID, WRONG_INPUT
+from pffbench.text import abridged, counted
+from pffbench.units import percent
 from pffbench_analysis.compare.comparison import RAW, Comparison, Pair
-from pffbench_analysis.compare.sentences import NAMED, causes, in_words, nothing, percent
+from pffbench_analysis.compare.sentences import NAMED, causes, in_words, nothing
 
 
 @dataclass(frozen=True)
@@ -69,16 +71,15 @@ def _judge(found: Comparison, gate: Gate) -> tuple[int, str]:
     if not gated:
         return WRONG_INPUT, f"NOT COMPARABLE: {run}: {nothing(found)}"
     if changed := [pair for pair in found.controls if pair.changed(limit)]:
-        named = "; ".join(in_words(pair) for pair in changed[:NAMED])
+        named = abridged([in_words(pair) for pair in changed], NAMED)
         return MACHINE_CHANGED, (
             f"MACHINE CHANGED: {RAW} of {run} differ by more than {part}, so nothing is said of "
             f"the software: {named}. Compare runs of one allocation, or of a quiet machine"
         )
     if slower := [pair for pair in gated if pair.slower_than(limit)]:
         slower.sort(key=lambda pair: -pair.low)
-        named = "; ".join(in_words(pair) for pair in slower[:NAMED])
-        more = f"; and {len(slower) - NAMED} more" if len(slower) > NAMED else ""
-        return NOT_VALID, f"FAILED: {run} is slower by more than {part}: {named}{more}"
+        named = abridged([in_words(pair) for pair in slower], NAMED)
+        return NOT_VALID, f"FAILED: {run} is slower by more than {part}: {named}"
     if (lost := _missing(found)) and not gate.allow_missing:
         return WRONG_INPUT, (
             f"NOT COMPARABLE: {run}: {lost}; nothing is shown to be slower by more than {part} "
@@ -101,15 +102,19 @@ def _missing(found: Comparison) -> str:
     """Name what the base has and the gate cannot judge; empty if it judges everything."""
     texts = []
     if lost := [pair for pair in found.not_gated if pair.missing]:
-        are = "total is" if len(lost) == 1 else "totals are"
-        texts.append(f"{len(lost)} {are} not comparable, such as {lost[0].case.label}: "
-                     f"{lost[0].phase} ({causes(lost)})")  # fmt: skip
+        such = f"such as {lost[0].case.label}: {lost[0].phase} ({causes(lost)})"
+        texts.append(f"{_are(len(lost), 'total')} not comparable, {such}")
     cases = found.base.record.cases
     gone = [c for c in found.only_base if found.only_raw or not cases[c.case].get("raw")]
     if gone:
-        are = "case of the base run is" if len(gone) == 1 else "cases of the base run are"
-        texts.append(f"{len(gone)} {are} missing, such as {gone[0].label} ({gone[0].reason})")
+        such = f"such as {gone[0].label} ({gone[0].reason})"
+        texts.append(f"{_are(len(gone), 'case', ' of the base run')} missing, {such}")
     return "; ".join(texts)
+
+
+def _are(number: int, noun: str, of: str = "") -> str:
+    """Return the beginning of a statement on some things."""
+    return f"{counted(number, noun)}{of} {'is' if number == 1 else 'are'}"
 
 
 def _extent(found: Comparison) -> str:
@@ -119,8 +124,7 @@ def _extent(found: Comparison) -> str:
     all_ = sum(1 for entry in cases.values() if found.only_raw or not entry.get("raw"))
     text = f"{judged} of {all_} cases of the base run were compared"
     if left := found.not_gated:
-        are = "total is" if len(left) == 1 else "totals are"
-        text += f"; {len(left)} {are} not comparable: {causes(left)}"
+        text += f"; {_are(len(left), 'total')} not comparable: {causes(left)}"
     return text
 
 
@@ -129,9 +133,8 @@ def _open(found: Comparison, open_: Sequence[Pair], limit: float) -> str:
     worst = max(open_, key=lambda pair: (pair.decision.alone.high, pair.ratio))
     shown = percent(max(pair.decision.shown for pair in open_) - 1)
     slower = [pair for pair in open_ if pair.decision.longer]
-    are = "total is" if len(slower) == 1 else "totals are"
     seen = (
-        f"{len(slower)} {are} shown to be slower, by no more than {percent(limit)}, and "
+        f"{_are(len(slower), 'total')} shown to be slower, by no more than {percent(limit)}, and "
         if slower
         else "no total is shown to be slower, and "
     )

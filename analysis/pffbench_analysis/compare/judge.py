@@ -22,6 +22,7 @@ from pffbench.summary.starts import (
     SHORT,
     BetweenStarts,
 )
+from pffbench.text import counted
 from pffbench_analysis.compare.comparison import RAW, CaseName, Comparison, Pair, Side, typical
 from pffbench_analysis.compare.matching import match, only_raw
 from pffbench_analysis.runs import ABSENT, Difference, differences
@@ -80,12 +81,13 @@ def _pairs(cases: Sequence[CaseName], base: Side, new: Side) -> list[Pair]:
                 phases |= dict.fromkeys(run.seconds.get(name, {}))
         for phase in phases:
             pair = Pair(case, phase, base.times(case.base, phase), new.times(case.new, phase))
-            reason = against or _obstacle(pair, base, new)
-            short = "" if reason else _below_resolution(pair, base, new)
-            few = "" if reason or short else _too_few(pair)
-            found.append(
-                replace(pair, reason=reason or short or few, missing=bool(reason or few))
-            )
+            if reason := against or _obstacle(pair, base, new):
+                pair = replace(pair, reason=reason, missing=True)
+            elif reason := _below_resolution(pair, base, new):
+                pair = replace(pair, reason=reason)
+            elif reason := _too_few(pair):
+                pair = replace(pair, reason=reason, missing=True)
+            found.append(pair)
     return found
 
 
@@ -182,7 +184,7 @@ def _overall(judged: Sequence[Pair], base: Side) -> list[Pair]:
     for (name, phase), pairs in groups.items():
         if name != RAW and len(pairs) == 1:
             continue  # its reason is already given
-        label = f"{name}, {len(pairs)} case{'' if len(pairs) == 1 else 's'}"
+        label = f"{name}, {counted(len(pairs), 'case')}"
         stands = CaseName("", "", label, pairs[0].case.backend, control=name == RAW)
         row = Pair(stands, phase, _mean([p.base for p in pairs]), _mean([p.new for p in pairs]))
         if min(len(row.base), len(row.new)) >= FEWEST:  # else too few blocks in common

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
-from pffbench.backends.registry import backend_class
-from pffbench.case import defaults_of_added
 from pffbench.errors import UserError
 from pffbench.text import value_text
-from pffbench.workloads.registry import workload
 from pffbench_analysis.compare.comparison import CaseName, Lone, Side
 from pffbench_analysis.runs import ABSENT
 
@@ -45,15 +41,17 @@ def match(
     mine, others = _told(base), _told(new)
     beside_formats = not only_raw(base, new)
     _check(across, (*mine.values(), *others.values()))
-    by_key, theirs = _by_key(mine, across), _by_key(others, across)
+    named = not across and not any(run.record.imported for run in (*base.runs, *new.runs))
+    by_key, theirs = (_by_key(cases, across, named=named) for cases in (mine, others))
     labels, labels_new = _labels(mine), _labels(others)
-    matched = [
-        _name(base, new, names[0], theirs[key][0], labels[names[0]], beside_formats)
+    pairs = {
+        names[0]: theirs[key][0]
         for key, names in by_key.items()
         if len(names) == len(theirs.get(key, [])) == 1
-    ]
-    left = _without(mine, {case.base for case in matched})
-    right = _without(others, {case.new for case in matched})
+    }
+    matched = [_name(base, new, *pair, labels[pair[0]], beside_formats) for pair in pairs.items()]
+    left = {name: told for name, told in mine.items() if name not in pairs}
+    right = {name: told for name, told in others.items() if name not in pairs.values()}
     only_base = [Lone(n, labels[n], _why(n, told, right, new, across)) for n, told in left.items()]
     only_new = [
         Lone(n, labels_new[n], _why(n, told, left, base, across)) for n, told in right.items()
@@ -66,50 +64,17 @@ def only_raw(*runs: Side) -> bool:
     return all(entry.get("raw") for run in runs for entry in run.record.cases.values())
 
 
-def _without(cases: Mapping[str, _Told], taken: set[str]) -> dict[str, _Told]:
-    return {name: told for name, told in cases.items() if name not in taken}
-
-
 def _told(run: Side) -> dict[str, _Told]:
     """Return parameters and options of all planned cases as text, options by their backend."""
-    libraries = run.record.provenance.get("software", {}).get("libraries", {})
-    hdf5 = str((libraries.get("h5py") or {}).get("hdf5") or "1")
     return {
-        name: _settings(entry, old_hdf5=hdf5.startswith("1"))
+        name: _texts(entry["parameters"])
+        | _texts(entry["options"], f"{entry['parameters']['backend']}.")
         for name, entry in run.record.cases.items()
     }
 
 
-#: What no `libver` means: earlier versions recorded ``earliest`` in place of nothing.
-_LIBVER = {"matched": "v108", "defaults": "earliest"}
-
-
-def _settings(entry: Mapping[str, Any], *, old_hdf5: bool) -> _Told:
-    """Return parameters and options of a case; those its version lacked have their defaults.
-
-    Parameters
-    ----------
-    entry : dict
-        Its entry in `run.json`.
-    old_hdf5 : bool
-        Whether it ran with an HDF5 before 2.0, which wrote the earliest format by default.
-    """
-    parameters, options = entry["parameters"], entry["options"]
-    backend = parameters["backend"]
-    with suppress(KeyError):  # of a package that is not installed here
-        kind = workload(parameters["workload"]).parameters_type
-        parameters = defaults_of_added(kind) | parameters
-    with suppress(KeyError):
-        options = defaults_of_added(backend_class(backend).options_type) | options
-    settings = parameters.get("settings")
-    if "libver" in options and options["libver"] is None and (old_hdf5 or settings == "matched"):
-        options = {**options, "libver": _LIBVER.get(str(settings))}
-    return _texts(parameters) | _texts(options, f"{backend}.")
-
-
 def _texts(values: Mapping[str, Any], prefix: str = "") -> _Told:
-    given = {key: value for key, value in values.items() if value is not None}
-    return {f"{prefix}{key}": value_text(value) for key, value in given.items()}
+    return {f"{prefix}{key}": value_text(v) for key, v in values.items() if v is not None}
 
 
 def _check(across: Sequence[str], cases: Iterable[_Told]) -> None:
@@ -122,10 +87,18 @@ def _check(across: Sequence[str], cases: Iterable[_Told]) -> None:
             )
 
 
-def _by_key(cases: Mapping[str, _Told], across: Sequence[str]) -> dict[frozenset[Any], list[str]]:
-    found: dict[frozenset[Any], list[str]] = defaultdict(list)
+def _by_key(
+    cases: Mapping[str, _Told], across: Sequence[str], *, named: bool
+) -> dict[object, list[str]]:
+    """Return the names of the cases of each work.
+
+    Names hold a digest of parameters and options, less those that a version added later and that
+    have their default; so cases of two versions are the same by their names.
+    """
+    found: dict[object, list[str]] = defaultdict(list)
     for name, told in cases.items():
-        found[frozenset((k, v) for k, v in told.items() if k not in across)].append(name)
+        key = frozenset((k, v) for k, v in told.items() if k not in across)
+        found[name if named else key].append(name)
     return found
 
 

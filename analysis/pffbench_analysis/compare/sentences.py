@@ -6,9 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from pffbench.summary.conclusions import interval, number
 from pffbench.summary.rank_test import ALPHA
 from pffbench.summary.starts import OF_TOTALS
-from pffbench.text import one_line
+from pffbench.text import abridged, one_line
+from pffbench.units import percent, seconds_text
 from pffbench_analysis.compare.comparison import RAW, Comparison, Pair, Verdict, typical
 
 #: Largest number of items of a kind in a sentence, and of characters of a version.
@@ -32,7 +34,7 @@ def verdict_lines(found: Comparison) -> list[str]:
     for verdict in (Verdict.SLOWER, Verdict.FASTER):
         lines += _named(verdict, [pair for pair in judged if pair.verdict is verdict])
     lines += [_overall(pair) for pair in found.overall if not pair.case.control]
-    changed = any(pair.different for pair in found.overall if pair.case.control)
+    changed = any(pair.different for pair in found.machine)
     lines.insert(0 if changed else len(lines), machine(found))
     return [
         *lines, _versions(found), _power(found), *_lone(found), *_unverified(found), _rule(found)
@@ -69,9 +71,8 @@ def nothing(found: Comparison) -> str:
 
 def causes(pairs: Sequence[Pair]) -> str:
     """List the obstacles to comparing some pairs, the most frequent first."""
-    named = [reason for reason, _ in Counter(pair.reason for pair in pairs).most_common()]
-    more = [f"{len(named) - NAMED} more reasons"] if len(named) > NAMED else []
-    return "; ".join([*named[:NAMED], *more])
+    counted = Counter(pair.reason for pair in pairs).most_common()
+    return abridged([reason for reason, _ in counted], NAMED)
 
 
 def _named(verdict: Verdict, pairs: Sequence[Pair]) -> Iterator[str]:
@@ -84,29 +85,16 @@ def _named(verdict: Verdict, pairs: Sequence[Pair]) -> Iterator[str]:
 
 def in_words(pair: Pair) -> str:
     """Describe the ratio of a case in a phase."""
-    sums = f"; {pair.decision.spent:#.3g} by the sum" if pair.decision.differs_in_sum else ""
+    sums = f"; {number(pair.decision.spent)} by the sum" if pair.decision.differs_in_sum else ""
     return f"{pair.case.label}: {pair.phase} takes {ratio(pair)}{sums}"
 
 
 def ratio(pair: Pair) -> str:
     """Format a ratio of medians, with the interval."""
     return (
-        f"{pair.ratio:#.3g} times as long (interval {pair.low:#.3g}–{pair.high:#.3g}; "
-        f"{seconds(typical(pair.base))} → {seconds(typical(pair.new))})"
+        f"{number(pair.ratio)} times as long (interval {interval(pair.decision.ratio)}; "
+        f"{seconds_text(typical(pair.base))} → {seconds_text(typical(pair.new))})"
     )
-
-
-def seconds(value: float) -> str:
-    """Format a time with a suitable unit."""
-    if math.isnan(value):
-        return ""
-    return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"
-
-
-def percent(part: float) -> str:
-    """Format a fraction as a percentage with two digits."""
-    value = 100 * part
-    return f"{value:.0f} %" if value >= 10 else f"{value:.2g} %"
 
 
 def _overall(pair: Pair) -> str:
@@ -117,11 +105,12 @@ def machine(found: Comparison) -> str:
     """Describe the change of the machine itself, as shown by raw bytes."""
     if found.only_raw:
         return "the machine itself: not known, since raw transfers are all that is compared"
-    raw = [pair for pair in found.overall if pair.case.control]
+    raw = found.machine
     if not raw:
         return f"the machine itself: not known, since no {RAW} (posix, mpiio) are comparable"
     parts = ", ".join(
-        f"{p.ratio:#.3g} times as long {_TOTALS[p.phase]} ({p.low:#.3g}–{p.high:#.3g})" for p in raw
+        f"{number(p.ratio)} times as long {_TOTALS[p.phase]} ({interval(p.decision.ratio)})"
+        for p in raw
     )
     if any(pair.different for pair in raw):
         return f"the machine itself changed: {RAW} take {parts}"

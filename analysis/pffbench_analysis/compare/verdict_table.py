@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.table import Table
 
 from pffbench.regular_files import write_replacing
-from pffbench.text import escape_markdown, markdown_table
+from pffbench.text import escape_markdown, markdown_table, one_line
+from pffbench.units import seconds_text
 from pffbench_analysis.compare.comparison import Comparison, Pair, Side, Verdict, typical
-from pffbench_analysis.compare.sentences import heading, reasons, seconds, verdict_lines
+from pffbench_analysis.compare.sentences import heading, reasons, verdict_lines
 from pffbench_analysis.derived_files import row_of, write_csv
 from pffbench_analysis.runs import Difference
 
@@ -73,7 +74,7 @@ class RowChoice:
 
     def of(self, found: Comparison) -> list[Pair]:
         """Return the rows of a comparison."""
-        pairs = [*found.overall, *found.shown()]
+        pairs = found.shown
         if self.only:
             pairs = [pair for pair in pairs if pair.verdict == self.only]
         elif not self.all_rows:
@@ -82,12 +83,12 @@ class RowChoice:
 
     def hidden(self, found: Comparison) -> str:
         """Return how many rows are not shown, as a sentence; empty if none."""
-        total, shown = len([*found.overall, *found.shown()]), len(self.of(found))
-        if total == shown:
+        hidden = len(found.shown) - len(self.of(found))
+        if not hidden:
             return ""
         if self.only:
-            return f"{total - shown} rows that are not {self.only} are not shown"
-        return f"{total - shown} rows without a difference are not shown; --all shows them"
+            return f"{hidden} rows that are not {self.only} are not shown"
+        return f"{hidden} rows without a difference are not shown; --all shows them"
 
 
 _ORDERS: Mapping[str, Callable[[Pair], Any]] = {
@@ -106,9 +107,7 @@ def print_comparison(found: Comparison, console: Console, rows: RowChoice) -> No
     if shown:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for name in _HEADINGS:
-            table.add_column(
-                name, justify="left" if name in _WORDS else "right", overflow="fold"
-            )
+            table.add_column(name, justify="left" if name in _WORDS else "right", overflow="fold")
         for pair in shown:
             table.add_row(*_cells(pair), style=_STYLES[pair.verdict])
         console.print(table, markup=False)
@@ -124,8 +123,8 @@ def _cells(pair: Pair) -> list[str]:
     return [
         pair.case.label,
         pair.phase,
-        seconds(typical(pair.base)),
-        seconds(typical(pair.new)),
+        seconds_text(typical(pair.base)),
+        seconds_text(typical(pair.new)),
         f"{pair.ratio:.3f}",
         f"{pair.low:.3f}–{pair.high:.3f}",
         str(pair.verdict),
@@ -136,12 +135,7 @@ def _endings(found: Comparison) -> Iterator[str]:
     for reason, count in reasons(found):
         yield f"not comparable ({count}): {reason}"
     for difference in (*found.other_differences, *found.stored):
-        yield f"differs: {_short(difference)}"
-
-
-def _short(difference: Difference) -> str:
-    text = str(difference)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 2]} …"
+        yield f"differs: {one_line(str(difference), _LONGEST)}"
 
 
 def write_tables(comparisons: Sequence[Comparison], path: Path) -> None:
@@ -162,24 +156,24 @@ def comparison_data(found: Comparison) -> dict[str, Any]:
     """Return a comparison as plain data, for `--json`; `docs/compare.md` has its keys."""
     pairs = (*found.overall, *found.pairs)
     return {
-        "base": _side_data(found.base),
-        "new": _side_data(found.new),
+        "base": _runs(found.base),
+        "new": _runs(found.new),
         "sentences": verdict_lines(found),
-        "machine_changed": any(pair.different for pair in found.overall if pair.case.control),
+        "machine_changed": any(pair.different for pair in found.machine),
         "rows": [row_of(_CSV_COLUMNS, pair) | {"control": pair.case.control} for pair in pairs],
         "only_base": [{"case": c.case, "reason": c.reason} for c in found.only_base],
         "only_new": [{"case": c.case, "reason": c.reason} for c in found.only_new],
-        "versions": [_difference_data(d) for d in found.versions],
-        "differences": [_difference_data(d) for d in (*found.other_differences, *found.stored)],
+        "versions": _facts(found.versions),
+        "differences": _facts([*found.other_differences, *found.stored]),
     }
 
 
-def _side_data(side: Side) -> list[dict[str, str]]:
+def _runs(side: Side) -> list[dict[str, str]]:
     return [{"directory": str(run.directory), "run_id": run.record.run_id} for run in side.runs]
 
 
-def _difference_data(found: Difference) -> dict[str, str]:
-    return {"fact": found.key, "base": found.a, "new": found.b}
+def _facts(found: Sequence[Difference]) -> list[dict[str, str]]:
+    return [{"fact": one.key, "base": one.a, "new": one.b} for one in found]
 
 
 def write_markdown(
@@ -213,9 +207,8 @@ def _section(found: Comparison, figure: str) -> Iterator[str]:
     yield from (f"- {escape_markdown(line)}" for line in verdict_lines(found))
     if figure:
         yield from ("", f"![Ratios of the medians with their intervals]({figure})")
-    shown = [*found.overall, *found.shown()]
-    if shown:
-        yield from ("", *markdown_table(_HEADINGS, map(_cells, shown)))
+    if found.shown:
+        yield from ("", *markdown_table(_HEADINGS, map(_cells, found.shown)))
     sides = (("base", found.only_base), ("new", found.only_new))
     lone = [(c.label, which, c.reason) for which, cases in sides for c in cases]
     counted = [(f"{count} cases × phases", "both", reason) for reason, count in reasons(found)]

@@ -25,8 +25,7 @@ from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import differences
 from pffbench_analysis.page.compression import compression_of
-from pffbench_analysis.page.matrix import matrix_of
-from pffbench_analysis.page.numbers import figure_data
+from pffbench_analysis.page.numbers import figure_data, rounded
 from pffbench_analysis.page.provenance import provenance_of
 from pffbench_analysis.page.ranks import read_ranks
 from pffbench_analysis.page.sections import choices_of, machine_of, verdict_of
@@ -89,7 +88,6 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
             verdict=verdict_of(summary, gaps),
             choices=choices_of(summary, directory),
             machine=machine_of(summary),
-            matrix=matrix_of(summary, differs),
             tables=[
                 table_of(cases, summary, differs.get(group, {}), costs)
                 for group, cases in summary.groups.items()
@@ -98,7 +96,7 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
             added=[extension.section(summary, directory) for extension in report_extensions()],
             beside=[name for name in _beside() if (directory / name).exists()],
             compression=compression,
-            data=figure_data(summary, ranks, common) | {"compression": points},
+            data=rounded(figure_data(summary, ranks, common) | {"compression": points}),
             style=(_ASSETS / "page.css").read_text(encoding="utf-8"),
             scripts=scripts,
             policy=_policy(scripts),

@@ -12,11 +12,17 @@ from typing import Any
 
 from pffbench.phases import MOVING, TOTALS, in_order
 from pffbench.record.samples import Sample
+from pffbench.summary.quantities import PHASE_QUANTITIES
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
-from pffbench_analysis.answer import AnswerRow, answer_notes, answer_panels, margin_of
+from pffbench_analysis.answer import (
+    AnswerRow,
+    answer_notes,
+    answer_panels,
+    answer_specs,
+    margin_of,
+)
 from pffbench_analysis.captions import stamp
 from pffbench_analysis.charts import differences, kept, label, place, raw_limit
-from pffbench_analysis.forest import answer_specs, row_facts
 from pffbench_analysis.page.interactive import interactive_specs
 from pffbench_analysis.page.ranks import RankTimes
 from pffbench_analysis.style import colour, plain
@@ -48,7 +54,7 @@ def figure_data(summary: Summary, ranks: RankTimes, common: Mapping[str, Plain])
     found = {name for case in summary.cases if not case.invalid for name in case.phases}
     moving = [name for name in dict.fromkeys((*TOTALS, *MOVING)) if name in found]
     return {
-        "run": plain(summary.record.run_id),
+        "run": summary.record.run_id,
         "stamp": stamp(summary),
         "ranks": summary.record.ranks,
         "memoryCopy": summary.record.floor.get("memory_copy_bytes_per_second"),
@@ -80,7 +86,7 @@ def _answer(summary: Summary) -> Plain | None:
             {"heading": panel.heading, "spec": panel.spec}
             for panel in answer_specs(panels, margin_of(summary))
         ],
-        "values": [row_facts(row, panel.heading) for panel, row in rows],
+        "values": [row.facts(panel.heading) for panel, row in rows],
         "numbers": [_answer_row(row) | {"total": panel.total} for panel, row in rows],
     }
 
@@ -91,10 +97,10 @@ def _answer_row(row: AnswerRow) -> Plain:
         "format": row.name,
         "case": row.case,
         "standing": row.standing,
-        "median_s": short(row.seconds),
-        "ratio": short(row.ratio.value),
-        "low": short(row.ratio.low),
-        "high": short(row.ratio.high),
+        "median_s": row.seconds,
+        "ratio": row.ratio.value,
+        "low": row.ratio.low,
+        "high": row.ratio.high,
         "repetitions": row.ratio.n,
         "needed": row.needed,
     }
@@ -112,19 +118,19 @@ def _group(
     ordered = sorted(cases, key=place)
     limits = {phase: raw_limit(cases, summary, phase) for phase in MOVING}
     return {
-        "name": plain(comparison_name(s, differs)),
+        "name": comparison_name(s, differs),
         "arrays": s.arrays,
         "limits": {
             phase: {
-                "seconds": short(limit.seconds),
+                "seconds": limit.seconds,
                 "bytes": limit.nbytes,
-                "case": plain(limit.label),
+                "case": limit.label,
             }
             for phase, limit in limits.items()
             if limit is not None
         },
         "cases": [_case(case, ranks, most) for case in ordered if not case.invalid],
-        "invalid": [plain(label(case)) for case in ordered if case.invalid],
+        "invalid": [label(case) for case in ordered if case.invalid],
     }
 
 
@@ -137,12 +143,12 @@ def comparison_name(sample: Sample, differs: Mapping[str, str]) -> str:
 def _case(case: CaseSummary, ranks: RankTimes, most: int) -> Plain:
     s = case.sample
     return {
-        "case": plain(s.case),
-        "label": plain(label(case)),
-        "backend": plain(s.backend),
+        "case": s.case,
+        "label": label(case),
+        "backend": s.backend,
         "colour": colour(s.backend),
-        "settings": "raw" if case.raw else plain(s.settings),
-        "transfer": plain(s.transfer),
+        "settings": "raw" if case.raw else s.settings,
+        "transfer": s.transfer,
         "raw": case.raw,
         "phases": {name: _phase(found, most) for name, found in case.phases.items()},
         "ranks": ranks.of(s.case),
@@ -150,47 +156,26 @@ def _case(case: CaseSummary, ranks: RankTimes, most: int) -> Plain:
 
 
 def _phase(found: PhaseSummary, most: int) -> Plain:
-    s, ratio, ranks = found.seconds, found.ratio, found.ranks
-    numbers, seconds = list(found.by_block), list(found.by_block.values())
+    """Return the quantities of a phase, by their names in `summary.csv`, and its repetitions."""
+    blocks, seconds, ranks = list(found.by_block), list(found.by_block.values()), found.ranks
     places = kept(seconds, most)
     return {
-        "n": s.n,
-        "min": short(s.minimum),
-        "median": short(s.median),
-        "max": short(s.maximum),
-        "low": short(s.low),
-        "high": short(s.high),
-        "mad": short(s.mad),
-        "cv": short(s.cv),
-        "rate": short(found.rate),
-        "firstDone": short(found.first_done),
-        "operations": short(found.operations_rate),
-        "perArray": short(found.per_array),
-        "ratio": None
-        if ratio is None
-        else [short(v) for v in (ratio.value, ratio.low, ratio.high)],
-        "roof": short(found.roofline),
-        "cpu": short(found.cpu_seconds),
-        "warnings": [{"code": w.code, "message": plain(w.message)} for w in found.warnings],
-        "spread": None
-        if ranks is None
-        else {
-            "first": short(ranks.first),
-            "middle": short(ranks.middle),
-            "last": short(ranks.last),
-            "imbalance": short(ranks.imbalance),
-            "rank": ranks.slowest_rank,
-            "rankShare": short(ranks.slowest_share),
-            "host": plain(ranks.slowest_host),
-            "hostShare": short(ranks.host_share),
-        },
-        "repetitions": [numbers[place] for place in places],
-        "seconds": [short(seconds[place]) for place in places],
+        **{quantity.name: quantity.value(found) for quantity in PHASE_QUANTITIES},
+        "ranks": None if ranks is None else [ranks.first, ranks.middle, ranks.last],
+        "blocks": [blocks[place] for place in places],
+        "seconds": [seconds[place] for place in places],
     }
 
 
-def short(value: float | None) -> float | None:
-    """Round a number to the digits that a figure can show; None if it is not a number."""
-    if value is None or not math.isfinite(value):
-        return None
-    return float(f"{value:.{_DIGITS}g}")
+def rounded(value: Any) -> Any:
+    """Return plain data with the digits that a figure can show, and text that fonts can.
+
+    None stands where a number is missing.
+    """
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, Mapping):
+        return {key: rounded(below) for key, below in value.items()}
+    return [rounded(item) for item in value] if isinstance(value, list | tuple) else value

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec.structs import asdict
 
 from pffbench.record.run_json import RunRecord
+from pffbench.text import abridged
 from pffbench_analysis.style import plain
 
 #: Longer lists and tables are truncated; `run.json` holds them in full.
@@ -45,21 +46,20 @@ def provenance_of(record: RunRecord) -> list[Facts]:
     """Return the content of `run.json`, the run itself first."""
     told = {key: value for key, value in asdict(record).items() if key not in _ELSEWHERE}
     provenance = told.pop("provenance", {})
-    run = {key: value for key, value in told.items() if not _is_group(value)}
-    groups = {key: value for key, value in told.items() if _is_group(value)}
-    if isinstance(run.get("command"), list):
-        run["command"] = shlex.join(map(str, run["command"]))
-    order = {"run": run, **provenance_groups(provenance), **groups}
+    if not isinstance(provenance, Mapping):
+        provenance = {"provenance": provenance}
+    if isinstance(told.get("command"), list):
+        told["command"] = shlex.join(map(str, told["command"]))
+    run, groups = _divided(told)
+    single, kinds = _divided(provenance)
+    order = {"run": run, **kinds, "provenance": single, **groups}
     return [_facts(key, value) for key, value in order.items() if value not in ({}, [], None)]
 
 
-def provenance_groups(provenance: Any) -> dict[str, Any]:
-    """Return the groups of the provenance; single values form one group."""
-    if not isinstance(provenance, Mapping):
-        return {"provenance": {"provenance": provenance}}
-    single = {key: value for key, value in provenance.items() if not _is_group(value)}
-    groups = {key: value for key, value in provenance.items() if _is_group(value)}
-    return {**groups, "provenance": single}
+def _divided(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the facts with one value each, and the groups."""
+    single = {key: value for key, value in facts.items() if not _is_group(value)}
+    return single, {key: value for key, value in facts.items() if key not in single}
 
 
 def _is_group(value: Any) -> bool:
@@ -69,26 +69,22 @@ def _is_group(value: Any) -> bool:
 
 
 def _facts(name: str, value: Any) -> Facts:
-    items = list(_items(value))
-    shown = items[:_MOST]
+    named = value.items() if isinstance(value, Mapping) else _numbered(value)
+    items = [(str(key), below) for key, below in named]
+    single, groups = _divided(dict(items[:_MOST]))
     return Facts(
         plain(name),
-        [(plain(str(key)), _text(below)) for key, below in shown if not _is_group(below)],
-        [_facts(str(key), below) for key, below in shown if _is_group(below)],
-        len(items) - len(shown),
+        [(plain(key), _text(below)) for key, below in single.items()],
+        [_facts(key, below) for key, below in groups.items()],
+        max(0, len(items) - _MOST),
     )
 
 
-def _items(value: Any) -> Sequence[tuple[Any, Any]]:
-    if isinstance(value, Mapping):
-        return list(value.items())
-    return [(_title(item, number), item) for number, item in enumerate(value)]
-
-
-def _title(item: Any, number: int) -> str:
-    """Name an item of a list by its number, and by its host or case if it has one."""
-    named = item.get("host") or item.get("case") if isinstance(item, Mapping) else None
-    return f"{number}: {named}" if named else str(number)
+def _numbered(items: Iterable[Any]) -> Iterable[tuple[str, Any]]:
+    """Name items of a list by their number, and by their host or case if they have one."""
+    for number, item in enumerate(items):
+        named = item.get("host") or item.get("case") if isinstance(item, Mapping) else None
+        yield (f"{number}: {named}" if named else f"{number}"), item
 
 
 def _text(value: Any) -> str:
@@ -97,8 +93,6 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        parts = [_text(item) for item in value[:_MOST]]
-        more = [f"… and {len(value) - _MOST} more"] if len(value) > _MOST else []
-        return ", ".join([*parts, *more])
+        return abridged([_text(item) for item in value], _MOST, ", ")
     text = plain(" ".join(str(value).split()))
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from pffbench.record.ranks_reader import NAME, CaseTimes, read_times
-from pffbench_analysis.style import plain
 
 #: Largest number of ranks shown individually; beyond it, neighbours are grouped.
 MOST_RANKS = 128
@@ -22,7 +21,6 @@ _FEWEST_RANKS = 8
 MOST_REPETITIONS = 100
 #: Quantiles kept of the distribution over the ranks.
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
-_DIGITS = 4
 
 Times = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -81,7 +79,7 @@ def _case(found: CaseTimes, hosts: list[str], cases: int) -> dict[str, Any]:
     groups = _groups(own.shape[2], min(MOST_RANKS, max(_FEWEST_RANKS, room)))
     return {
         "first": [int(ranks[0]) for ranks in groups],
-        "hosts": [plain(hosts[r[0]]) if r[0] < len(hosts) else "" for r in groups],
+        "hosts": [hosts[r[0]] if r[0] < len(hosts) else "" for r in groups],
         "repetitions": len(found.repetition),
         "phases": {
             phase: _phase(times, groups)
@@ -104,12 +102,8 @@ def _phase(times: Times, groups: list[Any]) -> dict[str, list[float | None]]:
     alone = len(groups) == medians.size
     middle = medians if alone else np.array([np.median(medians[ranks]) for ranks in groups])
     return {
-        "quantiles": _short(np.quantile(medians, QUANTILES)),
-        "median": _short(middle),
-        "low": _short(np.minimum.reduceat(times.min(axis=0), starts)),
-        "high": _short(np.maximum.reduceat(times.max(axis=0), starts)),
+        "quantiles": np.quantile(medians, QUANTILES).tolist(),
+        "median": middle.tolist(),
+        "low": np.minimum.reduceat(times.min(axis=0), starts).tolist(),
+        "high": np.maximum.reduceat(times.max(axis=0), starts).tolist(),
     }
-
-
-def _short(values: Times) -> list[float | None]:
-    return [float(f"{v:.{_DIGITS}g}") if np.isfinite(v) else None for v in values.tolist()]

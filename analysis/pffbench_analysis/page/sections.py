@@ -17,9 +17,9 @@ from pffbench.summary.conclusions import sentences, undecided, validity
 from pffbench.summary.levers import lever_lines
 from pffbench.summary.summary import Summary
 from pffbench.summary.writer_ranks import writer_lines
-from pffbench.text import without_digests
+from pffbench.text import abridged, counted, without_digests
 from pffbench.units import Size
-from pffbench_analysis.captions import software_versions
+from pffbench_analysis.captions import job_size, software_versions
 from pffbench_analysis.recommend.advice import advice_of
 from pffbench_analysis.recommend.text import choice_lines, program_of, work_layouts, work_title
 from pffbench_analysis.style import plain
@@ -80,7 +80,7 @@ def verdict_of(summary: Summary, gaps: list[str]) -> RunVerdict:
     word, _, meaning = validity(summary).partition(": ")
     found = [*summary.gaps, *gaps]
     if nothing := sorted(set(record.cases) - {case.sample.case for case in summary.cases}):
-        some = ", ".join(nothing[:3]) + (" and others" if len(nothing) > 3 else "")
+        some = abridged(nothing, 3, ", ")
         count = f"{len(nothing)} of {len(record.cases)} cases"
         found.append(f"{count} gave no number: {some}")
     # Lines with reasons are shown as such.
@@ -159,17 +159,17 @@ def machine_of(summary: Summary) -> tuple[str, list[tuple[str, str]]]:
     record = summary.record
     provenance = record.provenance
     hosts = provenance.get("hosts") or [{}]
-    nodes = len(set(record.topology.get("nodes", [0]))) or 1
     names = [str(host["host"]) for host in hosts if host.get("host")]
     place = provenance.get("filesystem", {})
-    ranks = f"{record.ranks} rank{'s' * (record.ranks != 1)} on {nodes} node{'s' * (nodes != 1)}"
     of_each = " of each node" if record.experiment.get("node_local") else ""
-    title = ranks + (f", on {place['type']}{of_each}" if place.get("type") else "")
+    title = job_size(record) + (f", on {place['type']}{of_each}" if place.get("type") else "")
     host = hosts[0]
     memory = host.get("memory_bytes")
     facts = {
-        "node": ", ".join(names[:_MOST_HOSTS]) + (" …" if len(names) > _MOST_HOSTS else ""),
-        "processor": _joined(host.get("cpu_model"), _counted(host.get("cores"), "core")),
+        "node": abridged(names, _MOST_HOSTS, ", "),
+        "processor": _joined(
+            host.get("cpu_model"), counted(cores, "core") if (cores := host.get("cores")) else ""
+        ),
         "memory": str(Size(memory)) if isinstance(memory, int) else "",
         "system": _joined(host.get("os"), host.get("kernel")),
         "file system": _joined(place.get("type"), place.get("mount_point"), place.get("device")),
@@ -185,10 +185,6 @@ _MOST_HOSTS = 4
 
 def _joined(*parts: object) -> str:
     return ", ".join(str(part) for part in parts if part)
-
-
-def _counted(number: object, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}" if number else ""
 
 
 _KINDS: dict[str, Kind] = {"ANSWER": "good", "VALID": "good", "INVALID": "bad"}

@@ -8,6 +8,7 @@ from pathlib import Path
 from pffbench.errors import UserError
 from pffbench.summary.headline import Design
 from pffbench.summary.summary import Summary
+from pffbench_analysis.recommend.bounds import objection
 from pffbench_analysis.recommend.candidates import (
     Candidate,
     Filters,
@@ -95,7 +96,8 @@ def advice_of(
     summary: Summary, path: Path, weights: Weights | None = None, filters: Filters | None = None
 ) -> Advice:
     """Return the recommendation of a run that has been read; see `advise`."""
-    _refuse(path, summary)
+    if why := objection(summary.record):
+        raise UserError(f"{path} recommends nothing: {why}")
     wanted = purposes(weights or Weights())
     there = works(summary, filters or Filters())
     # All questions about a run at once, so that its claims are one family.
@@ -110,13 +112,3 @@ def advice_of(
         why = "; ".join(sorted(reasons)) or "it holds no case of a format that counts"
         raise UserError(f"{path} recommends nothing: {why}")
     return Advice(path, summary, found)
-
-
-def _refuse(path: Path, summary: Summary) -> None:
-    """Refuse a run whose numbers may be wrong."""
-    record = summary.record
-    if record.objection:
-        raise UserError(f"{path} recommends nothing: the run is INVALID: {record.objection}")
-    if record.valid is None:
-        state = "it is not finished" if record.status != "finished" else "no verdict was given"
-        raise UserError(f"{path} recommends nothing: {state}, so nobody has verified what was read")

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from pffbench.backends.registry import backend_class, backend_names, missing_library
+from pffbench.record.run_json import RunRecord
 from pffbench.summary.cautions import cautions
 from pffbench.summary.summary import Summary
 from pffbench.text import value_text
 from pffbench.units import Size
+from pffbench_analysis.captions import job_size
 from pffbench_analysis.recommend.candidates import READING, Candidate, Work
 
 #: Part of a node's memory below which data may never have left it.
@@ -18,6 +20,16 @@ _LAYOUTS = ("shared", "own", "file_per_process")
 _TRANSFERS = ("independent", "collective")
 _CODECS = ("none", "gzip", "zstd", "blosc", "szip", "lz4")
 _CACHES = ("warm", "shifted", "dropped", "separate")
+
+
+def objection(record: RunRecord) -> str:
+    """Return why nothing can be recommended from a run; empty if something can."""
+    if record.objection:
+        return f"the run is INVALID: {record.objection}"
+    if record.valid is None:
+        state = "it is not finished" if record.status != "finished" else "no verdict was given"
+        return f"{state}, so nobody has verified what was read"
+    return ""
 
 
 def busy(summary: Summary) -> list[str]:
@@ -88,7 +100,9 @@ def untested(summary: Summary, work: Work) -> Iterator[str]:
         ("settings", ("matched", "defaults"), "settings"),
     ):
         yield from _others(what, [c.parameters[key] for c in candidates], all_)
-    yield from _others("codecs", [_codec(c) for c in candidates], _CODECS)
+    yield from _others(
+        "codecs", [c.codec.split()[0].partition("-")[0] for c in candidates], _CODECS
+    )
     chunks = sorted({_chunks(c) for c in candidates})
     yield f"chunks other than {', '.join(chunks)}"
     yield from _others("cache states", [work.parameters.get("cache")], _CACHES)
@@ -96,10 +110,8 @@ def untested(summary: Summary, work: Work) -> Iterator[str]:
     if source in ("uniform", "integers", "constant"):
         how = "far too well" if source == "constant" else "hardly at all"
         yield f"your data: these ({source}) compress {how}, so they say little of codecs"
-    ranks = f"{record.ranks} rank{'' if record.ranks == 1 else 's'}"
-    nodes = len(set(record.topology.get("nodes", [0])))
     kind = record.provenance.get("filesystem", {}).get("type", "that of this run")
-    yield f"other sizes than {ranks} on {nodes} node{'' if nodes == 1 else 's'}"
+    yield f"other sizes than {job_size(record)}"
     yield f"other file systems than {kind}, other machines, other days and loads"
 
 
@@ -107,13 +119,6 @@ def _others(what: str, tested: list[Any], all_: Any) -> Iterator[str]:
     missing = [name for name in all_ if name not in tested]
     if missing:
         yield f"{what} {', '.join(missing)}"
-
-
-def _codec(candidate: Candidate) -> str:
-    codec = str(candidate.parameters.get("codec", "auto"))
-    stored = candidate.stored
-    # Such as `blosc-zstd 3 byte`.
-    return str(stored["codec"]).split()[0].partition("-")[0] if stored is not None else codec
 
 
 def _chunks(candidate: Candidate) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
 from pffbench.errors import UserError
 from pffbench.summary.headline import Design
-from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.summary.summary import CaseSummary, Summary, compression_ratio
 from pffbench.text import value_text
 from pffbench.workloads.registry import workload, workload_names
 
@@ -44,14 +46,19 @@ class Purpose:
         Readable name.
     parts : dict of str to float
         Weight of each total; weights of zero are left out.
+    times_bytes : bool
+        Whether the sum is multiplied by the bytes that the way stores.
     """
 
     name: str
     parts: Mapping[str, float]
+    times_bytes: bool = False
 
 
 WRITING = Purpose("writing", {"write_total": 1.0})
 READING = Purpose("reading", {"read_total": 1.0})
+#: Digits of a compression ratio that are compared: those of the tables.
+_DIGITS = 3
 
 
 def purposes(weights: Weights) -> tuple[Purpose, ...]:
@@ -90,7 +97,7 @@ class Candidate:
         """Its layout."""
         return str(self.parameters["layout"])
 
-    @property
+    @cached_property
     def words(self) -> dict[str, str]:
         """Descriptive words, by the parameter that each describes."""
         p = self.parameters
@@ -114,19 +121,38 @@ class Candidate:
 
     def _storage(self) -> dict[str, str]:
         """Return chunks and codec as stored in the file, or as requested."""
+        codec = "no compression" if self.codec == "none" else f"codec {self.codec}"
         if self.stored is None:
-            p = self.parameters
-            return {
-                "chunks": f"chunks {value_text(p.get('chunks', 'auto'))}",
-                "codec": f"codec {p.get('codec', 'auto')}",
-            }
-        chunks, codec = self.stored["chunks"], self.stored["codec"]
-        shards = self.stored.get("more", {}).get("shards")
+            chunks = value_text(self.parameters.get("chunks", "auto"))
+            return {"chunks": f"chunks {chunks}", "codec": codec}
+        chunks, shards = self.stored["chunks"], self.stored.get("more", {}).get("shards")
         return {
             "chunks": "contiguous" if chunks is None else f"chunks {value_text(chunks)}",
             "shards": f"shards {shards}" if shards else "",
-            "codec": "no compression" if codec == "none" else f"codec {codec}",
+            "codec": codec,
         }
+
+    @property
+    def codec(self) -> str:
+        """The codec as stored in the files, such as ``blosc-zstd 3 byte``, or as requested."""
+        stored = (self.stored or {}).get("codec")
+        return str(stored or self.parameters.get("codec", "auto"))
+
+    @cached_property
+    def ratio(self) -> float:
+        """Bytes of the arrays over those of their chunks in the files; NaN if not counted.
+
+        With the three digits that are shown and compared.
+        """
+        found = compression_ratio(self.case)
+        if found is None or not 0 < found < math.inf:  # counts are not trusted
+            return math.nan
+        return float(f"{found:.{_DIGITS}g}")
+
+    @property
+    def stored_bytes(self) -> float:
+        """Bytes of the chunks in the files, as counted; 0 if not."""
+        return self.case.counts.get(("write", "stored_bytes"), 0.0)
 
     @property
     def own_options(self) -> dict[str, Any]:
@@ -146,7 +172,8 @@ class Candidate:
         if any(phase is None for phase in found):
             return {}
         by_block = [phase.by_block for phase in found if phase is not None]
-        weights = list(purpose.parts.values())
+        factor = self.stored_bytes if purpose.times_bytes else 1.0
+        weights = [factor * weight for weight in purpose.parts.values()]
         common = set.intersection(*(set(part) for part in by_block))
         return {
             b: sum(w * part[b] for w, part in zip(weights, by_block, strict=True))
@@ -189,13 +216,17 @@ class Work:
 
     def short(self, candidate: Candidate) -> str:
         """Name a way by the words that distinguish it from the others."""
-        all_ = [c.words for c in self.candidates]
-        telling = [
+        return ", ".join(
             word
             for key, word in candidate.words.items()
-            if key == "backend" or any(words.get(key, "") != word for words in all_)
-        ]
-        return ", ".join(filter(None, telling))
+            if word and (key == "backend" or len(self._words_by_key[key]) > 1)
+        )
+
+    @cached_property
+    def _words_by_key(self) -> dict[str, set[str]]:
+        """The different words of the ways, by the parameter that each describes."""
+        keys = dict.fromkeys(key for way in self.candidates for key in way.words)
+        return {key: {way.words.get(key, "") for way in self.candidates} for key in keys}
 
 
 def _transfer(parameters: Mapping[str, Any]) -> str:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import combinations
 
 import numpy as np
 
+from pffbench.summary.crossing import WaysAtSize, WaysCompared, compare_ways
 from pffbench.summary.headline import Design
-from pffbench.summary.inference import ComparisonTable, Decision, decide
-from pffbench.summary.rank_test import FEWEST, Ratio, Times, fastest_of
+from pffbench.summary.inference import Decision
+from pffbench.summary.rank_test import FEWEST, Ratio, Times
 from pffbench.summary.starts import START
 from pffbench_analysis.recommend.candidates import Candidate, Purpose
 
 #: Above this number, missing repetitions are not reported.
 _MANY = 1000
-#: Decisions on pairs of ways by their numbers, the smaller first.
-Pairs = Mapping[tuple[int, int], Decision]
+#: By the numbers of two ways, as text: the decision on the time of the one over the other's.
+Pairs = Mapping[tuple[str, str], Decision]
 
 
 class WayStanding(StrEnum):
@@ -43,8 +43,8 @@ class RankedWay:
         The way.
     median : float
         Seconds of the purpose, the median over repetitions.
-    ratio : Ratio or None
-        Its time over that of the way listed first; None for that one.
+    over : Decision or None
+        The decision on its time over that of the way listed first; None for that one.
     standing : WayStanding
         Its standing.
     """
@@ -52,8 +52,13 @@ class RankedWay:
     number: int
     candidate: Candidate
     median: float
-    ratio: Ratio | None
+    over: Decision | None
     standing: WayStanding
+
+    @property
+    def ratio(self) -> Ratio | None:
+        """Its time over that of the way listed first; None for that one."""
+        return None if self.over is None else self.over.ratio
 
 
 @dataclass(frozen=True)
@@ -113,82 +118,71 @@ def judge(
     design : Design
         Plan of the repetitions.
     """
-    times = [[_seconds(way, purpose) for way in ways] for ways, purpose in questions]
+    fields = [
+        WaysAtSize(number, "", 0, times)
+        for number, (ways, purpose) in enumerate(questions)
+        if (times := _times(ways, purpose))
+    ]
+    compared = compare_ways(fields, design)
+    times_of = {field.series: field.times for field in fields}
     return [
-        _answer(ways, purpose, own, decisions, paired=design.paired)
-        for (ways, purpose), own, decisions in zip(
-            questions, times, compared(times, design), strict=True
-        )
+        _answer(ways, purpose, times_of.get(number, {}), *compared.get(number, ()))
+        for number, (ways, purpose) in enumerate(questions)
     ]
 
 
-def _seconds(way: Candidate, purpose: Purpose) -> Times | None:
-    """Return the seconds of a way by block; None where they are too short or were not measured."""
-    return None if way.warned(purpose, "below_resolution") else way.seconds(purpose) or None
-
-
-def compared(questions: Sequence[Sequence[Times | None]], design: Design) -> Sequence[Pairs]:
-    """Compare all pairs of ways of some questions at once.
-
-    Parameters
-    ----------
-    questions : sequence of sequence of dict or None
-        For each question the seconds by block of each way; None for a way without usable times.
-    design : Design
-        Plan of the repetitions.
-
-    Returns
-    -------
-    sequence of dict
-        For each question the decision on each pair, by the indices of the ways, the smaller first.
-    """
-    tables = []
-    for times in questions:
-        named = {f"{number:06d}": own for number, own in enumerate(times) if own}
-        tables.append(ComparisonTable(named, tuple(combinations(named, 2)), design.paired))
-    found: list[dict[tuple[int, int], Decision]] = [{} for _ in questions]
-    for (question, a, b), decision in decide(tables, design.looks, margin=design.margin).items():
-        found[question][int(a), int(b)] = decision
+def _times(ways: Sequence[Candidate], purpose: Purpose) -> Mapping[str, Times]:
+    """Return the seconds of ways by their numbers, of those that were measured long enough."""
+    found = {}
+    for number, way in enumerate(ways):
+        seconds = way.seconds(purpose)
+        if seconds and not way.warned(purpose, "below_resolution"):
+            found[f"{number:06d}"] = seconds
     return found
 
 
 def _answer(
-    candidates: Sequence[Candidate],
+    ways: Sequence[Candidate],
     purpose: Purpose,
-    times: Sequence[Times | None],
-    decisions: Pairs,
-    *,
-    paired: bool,
+    times: Mapping[str, Times],
+    compared: WaysCompared | None = None,
 ) -> Recommendation:
-    short = [way for way in candidates if way.warned(purpose, "below_resolution")]
-    named = {f"{n:06d}": own for n, own in enumerate(times) if own}
-    if short or not named:
-        why = (
-            f"too short to be told apart from the harness ({short[0].label}); take larger arrays"
-            if short
-            else "it was not measured"
-        )
+    decisions = {} if compared is None else compared.decisions
+    short = [way for way in ways if way.warned(purpose, "below_resolution")]
+    if short:
+        why = f"too short to be told apart from the harness ({short[0].label}); take larger arrays"
         return Recommendation(purpose, (), decisions, why)
-    medians = {int(name): float(np.median(list(own.values()))) for name, own in named.items()}
-    first = int(fastest_of(named, paired=paired))
-    against = {n: _over(n, first, decisions) for n in medians if n != first}
-    standings = {n: _standing(decision) for n, decision in against.items()}
-    open_ = [against[n] for n, standing in standings.items() if standing is WayStanding.OPEN]
+    if compared is None:
+        return Recommendation(purpose, (), decisions, "it was not measured")
+    first = int(compared.first)
+    others = []
+    for name, own in times.items():
+        if name != compared.first:
+            over = decisions.get((name, compared.first), Decision(Ratio.unknown()))
+            way = RankedWay(int(name), ways[int(name)], _median(own), over, _standing(over))
+            others.append(way)
+    open_ = [way.over for way in others if way.over and way.standing is WayStanding.OPEN]
     # The smallest median alone is no reason to name a way.
-    own = WayStanding.OPEN if open_ else WayStanding.FASTEST if against else WayStanding.ONLY
-    order = sorted(against, key=lambda n: (medians[n], n))
+    standing = WayStanding.FASTEST if others else WayStanding.ONLY
     return Recommendation(
         purpose,
         (
-            RankedWay(first, candidates[first], medians[first], None, own),
-            *(
-                RankedWay(n, candidates[n], medians[n], against[n].ratio, standings[n])
-                for n in order
+            RankedWay(
+                first,
+                ways[first],
+                _median(times[compared.first]),
+                None,
+                WayStanding.OPEN if open_ else standing,
             ),
+            *sorted(others, key=lambda way: (way.median, way.number)),
         ),
         decisions,
-        remedy=_remedy(open_, several=any(max(own) >= START for own in named.values())),
+        remedy=_remedy(open_, several=any(max(own) >= START for own in times.values())),
     )
+
+
+def _median(times: Times) -> float:
+    return float(np.median(list(times.values())))
 
 
 def _remedy(open_: Sequence[Decision], *, several: bool) -> str:
@@ -201,14 +195,6 @@ def _remedy(open_: Sequence[Decision], *, several: bool) -> str:
     if needed > _MANY:
         return f"more than {_MANY} {what}, or larger arrays"
     return f"about {needed} {what}"
-
-
-def _over(number: int, first: int, decisions: Pairs) -> Decision:
-    """Return the decision on a way over the first one."""
-    unknown = Decision(Ratio.unknown())
-    if number < first:
-        return decisions.get((number, first), unknown)
-    return decisions.get((first, number), unknown).inverse
 
 
 def _standing(decision: Decision) -> WayStanding:

@@ -15,7 +15,8 @@ from pffbench.summary.columns import title
 from pffbench.summary.conclusions import interval, number
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.results import RatioResult
-from pffbench.units import Size
+from pffbench.text import abridged, counted
+from pffbench.units import Size, seconds_text
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice, advise
 from pffbench_analysis.recommend.bounds import busy, doubts, untested
 from pffbench_analysis.recommend.candidates import Candidate, Filters, Weights, Work
@@ -31,8 +32,7 @@ _MOST_NAMED = 3
 def lines_of(advice: Advice) -> Iterator[str]:
     """Yield the lines of a recommendation as Markdown: the choices of all works come first."""
     record = advice.summary.record
-    ranks = f"{record.ranks} rank{'' if record.ranks == 1 else 's'}"
-    yield f"# {record.name}: {advice.directory} ({ranks})"
+    yield f"# {record.name}: {advice.directory} ({counted(record.ranks, 'rank')})"
     for one in advice.works:
         yield from ("", f"## {work_title(advice, one)}", "")
         yield from (f"- **{head}** {text}" for head, text in choice_lines(advice, one))
@@ -81,10 +81,9 @@ def _named(placed: Sequence[RankedWay], work: Work) -> str:
     """Name ways with their times over that of the first one, a few of them in full."""
     texts = [
         work.short(p.candidate) + ("" if p.ratio is None else f" ({_ratio(p.ratio)})")
-        for p in placed[:_MOST_NAMED]
+        for p in placed
     ]
-    more = len(placed) - _MOST_NAMED
-    return "; ".join(texts) + (f"; and {more} more" if more > 0 else "")
+    return abridged(texts, _MOST_NAMED)
 
 
 def _ratio(ratio: Ratio) -> str:
@@ -129,7 +128,7 @@ def _answer(answer: Recommendation, work: Work) -> Iterator[str]:
 
 
 def _time(placed: RankedWay, answer: Recommendation) -> str:
-    seconds = f"{placed.median:.3g} s"
+    seconds = seconds_text(placed.median)
     parts = answer.purpose.parts
     if list(parts.values()) != [1.0] or not placed.median:
         return f"{seconds} in all"

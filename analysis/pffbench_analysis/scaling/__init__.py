@@ -9,8 +9,8 @@ In a notebook::
     curve.efficiency(curve.points[-1]), series.prediction(curve)
 """
 
-from pffbench_analysis.scaling.points import Curve, Estimate, Point
+from pffbench_analysis.scaling.points import Curve, Point
 from pffbench_analysis.scaling.prediction import Prediction, predict
 from pffbench_analysis.scaling.series import Series, load_series
 
-__all__ = ["Curve", "Estimate", "Point", "Prediction", "Series", "load_series", "predict"]
+__all__ = ["Curve", "Point", "Prediction", "Series", "load_series", "predict"]

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from pffbench.errors import UserError
-from pffbench.text import value_text
-from pffbench_analysis.runs import Difference, Run, differences
+from pffbench.text import abridged, value_text
+from pffbench_analysis.runs import ABSENT, Run, differences
 from pffbench_analysis.scaling.points import Over
 
 #: Facts, by section of the provenance, in which the runs of a series must not differ; a name
@@ -41,17 +41,15 @@ def natural(runs: Sequence[Run]) -> Over:
 
 def check_sizes(runs: Sequence[Run], over: Over) -> None:
     """Refuse sizes that mix different jobs."""
+    first: dict[int, Run] = {}
     for run in runs:
-        for other in runs:
-            if size_of(run, over) == size_of(other, over) and (run.ranks, run.nodes) != (
-                other.ranks,
-                other.nodes,
-            ):
-                raise UserError(
-                    f"over {over}, {run.directory} ({run.ranks} ranks, {run.nodes} nodes) and "
-                    f"{other.directory} ({other.ranks} ranks, {other.nodes} nodes) would be one "
-                    "point; leave one out, or choose the other of --over ranks|nodes"
-                )
+        other = first.setdefault(size_of(run, over), run)
+        if (run.ranks, run.nodes) != (other.ranks, other.nodes):
+            raise UserError(
+                f"over {over}, {other.directory} ({other.ranks} ranks, {other.nodes} nodes) and "
+                f"{run.directory} ({run.ranks} ranks, {run.nodes} nodes) would be one "
+                "point; leave one out, or choose the other of --over ranks|nodes"
+            )
     if over == "nodes" and len(_ranks_per_node(runs)) > 1 and len({r.ranks for r in runs}) > 1:
         told = ", ".join(f"{run.directory}: {run.ranks} on {run.nodes}" for run in runs)
         raise UserError(
@@ -69,7 +67,7 @@ def agreeing(runs: Sequence[Run]) -> list[str]:
         if wrong:
             raise UserError(
                 f"{first.directory} and {run.directory} are not of one series; they differ in "
-                f"{_listed(wrong)}"
+                f"{abridged(list(map(str, wrong)), _LISTED)}"
             )
         for d in found:
             notes[f"{d.key}: {d.a} at first, then {d.b}"].append(run.directory.name)
@@ -82,22 +80,19 @@ def _must_agree(key: str) -> bool:
     return any(name.startswith(n) if n.endswith(".") else name == n for n in names)
 
 
-def _listed(found: Sequence[Difference]) -> str:
-    more = len(found) - _LISTED
-    told = "; ".join(map(str, found[:_LISTED]))
-    return told + (f"; and {more} more" if more > 0 else "")
-
-
 def nothing_common(runs: Sequence[Run]) -> str:
     """List the parameters in which runs without a common case differ."""
     first, last = runs[0], runs[-1]
     a, b = _swept(first), _swept(last)
-    keys = [key for key in {**a, **b} if a.get(key) != b.get(key)]
-    told = "; ".join(f"{key}: {a.get(key, '–')} / {b.get(key, '–')}" for key in keys[:_LISTED])
+    told = [
+        f"{key}: {a.get(key, ABSENT)} / {b.get(key, ABSENT)}"
+        for key in {**a, **b}
+        if a.get(key) != b.get(key)
+    ]
     return (
         f"no case occurs at two sizes; the cases of {first.directory} and {last.directory} differ "
-        f"in {told or 'their options'} (for strong scaling keep `shape`, for weak scaling "
-        "`shape_per_rank`)"
+        f"in {abridged(told, _LISTED) or 'their options'} (for strong scaling keep `shape`, for "
+        "weak scaling `shape_per_rank`)"
     )
 
 

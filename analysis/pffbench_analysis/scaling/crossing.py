@@ -11,7 +11,7 @@ from pffbench.summary.crossing import crossings as crossings_over
 from pffbench.summary.headline import Design
 from pffbench.summary.rank_test import Times
 from pffbench_analysis.scaling.points import Curve
-from pffbench_analysis.scaling.sentences import case_name, count, number, phase_name
+from pffbench_analysis.scaling.sentences import case_name, count, phase_name
 from pffbench_analysis.scaling.series import Series
 
 
@@ -36,14 +36,14 @@ class Crossing:
         return (
             f"{phase_name(self.before.phase)}: {case_name(self.before)} is faster with "
             f"{count(self.at.below, over)}, {case_name(self.after)} with "
-            f"{count(self.at.above, over)}; they cross near {number(self.at.near, 2)}"
+            f"{count(self.at.above, over)}; they cross near {self.at.near:.2g}"
         )
 
 
 def crossings(series: Series) -> list[Crossing]:
     """Return the crossings of each comparison, backend and total, decided as one family."""
     curves = {(curve.case.sample.case, curve.phase): curve for curve in series.curves}
-    design = Design.of_experiment(series.runs[-1].record.experiment)
+    design = Design.of_experiment(series.record.experiment)
     return [
         Crossing(curves[c.before, phase], curves[c.after, phase], c)
         for (_, _, phase), found in compare_ways(list(_fields(series)), design).items()

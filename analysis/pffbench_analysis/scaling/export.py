@@ -65,8 +65,8 @@ class ScalingStudy:
     def write(self) -> Iterator[Path]:
         """Write tables, then draw; yield each file.
 
-        `scaling.json` is written first, with the names of all files that may be there, so that a
-        call that is killed leaves a directory that the next one may write into.
+        `scaling.json` is written first, with the names of all files, so that a call that is killed
+        leaves a directory that the next one may write into.
 
         Raises
         ------
@@ -75,31 +75,24 @@ class ScalingStudy:
         """
         # What draws is needed here only; the verdict is there without it.
         from pffbench_analysis.picture import SUFFIXES, save
-        from pffbench_analysis.scaling.figures import figures
+        from pffbench_analysis.scaling.figures import draw, figure_names
 
+        drawn = figure_names(self.series)
+        figures = [f"{name}{suffix}" for name in drawn for suffix in SUFFIXES]
         with writing(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
-            self._note([*_TABLES, *self.earlier])
-            for name in self.earlier:
-                for old in (name, *_unfinished(self.directory, name)):
-                    if old != "scaling.json":
-                        (self.directory / old).unlink(missing_ok=True)
+            for path in self.directory.iterdir():
+                mine = path.name in self.earlier or _begun(path.name) in self.earlier
+                if mine and path.name != "scaling.json":
+                    path.unlink()
+            text = json.dumps(self.data([*_TABLES, *figures]), indent=1, allow_nan=False)
+            write_replacing(self.directory / "scaling.json", text + "\n")
             write_points(self.series, self.directory / "scaling.csv")
             write_times(self.series, self.directory / "scaling.jsonl")
-            write_markdown(self.series, self.crossings, (), self.directory / "scaling.md")
+            write_markdown(self.series, self.crossings, figures, self.directory / "scaling.md")
             yield from (self.directory / name for name in _TABLES)
-            made: list[str] = []
-            for name, figure in figures(self.series):
-                self._note([*_TABLES, *made, *(f"{name}{suffix}" for suffix in SUFFIXES)])
-                for file in save(figure, self.directory / name):
-                    made.append(file.name)
-                    yield file
-            write_markdown(self.series, self.crossings, made, self.directory / "scaling.md")
-            self._note([*_TABLES, *made])
-
-    def _note(self, files: Sequence[str]) -> None:
-        text = json.dumps(self.data(files), indent=1, allow_nan=False)
-        write_replacing(self.directory / "scaling.json", text + "\n")
+            for name, curves in drawn.items():
+                yield from save(draw(self.series, curves), self.directory / name)
 
 
 def scaling(
@@ -145,10 +138,10 @@ def _directory(series: Series, out: str | Path | None) -> Path:
     return directory
 
 
-def _unfinished(directory: Path, name: str) -> list[str]:
-    """Return what a killed call left of writing a file, by the names of `replacing`."""
-    left = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{12}}")
-    return [path.name for path in directory.iterdir() if left.fullmatch(path.name)]
+def _begun(name: str) -> str:
+    """Return which file a killed call left unfinished, by the names of `replacing`; mostly none."""
+    found = re.fullmatch(r"\.(.*)\.[0-9a-f]{12}", name)
+    return found[1] if found else ""
 
 
 def _earlier(directory: Path, series: Series) -> list[str]:
@@ -160,9 +153,8 @@ def _earlier(directory: Path, series: Series) -> list[str]:
         The directory holds something else, or another experiment.
     """
     there = {path.name for path in directory.iterdir()} if directory.exists() else set()
-    begun = {left for name in _TABLES for left in _unfinished(directory, name)} if there else set()
-    if there <= begun:
-        return list(_TABLES) if there else []
+    if all(_begun(name) in _TABLES for name in there):
+        return list(_TABLES)
     try:
         told = json.loads(read_regular(directory / "scaling.json", _LARGEST))
         mine = isinstance(told, dict) and told.get("made_by") == "pffbench scaling"
@@ -173,7 +165,7 @@ def _earlier(directory: Path, series: Series) -> list[str]:
             f"{directory} holds files that `pffbench scaling` did not make; give an empty or a new "
             "directory with --out"
         )
-    name = series.runs[-1].record.name
+    name = series.record.name
     if told.get("experiment") != name:
         raise UserError(
             f"{directory} holds the scaling of experiment {told.get('experiment')!r}, not of "

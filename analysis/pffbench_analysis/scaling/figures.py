@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pffbench.summary.statistics import FEWEST_FOR_INTERVAL
 from pffbench.summary.summary import Summary
+from pffbench.units import Estimate
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import label, place
 from pffbench_analysis.derived_files import slug
-from pffbench_analysis.pareto.figure import MARKS
 from pffbench_analysis.picture import LegendEntry, Picture, PicturePanel, Words
-from pffbench_analysis.scaling.points import PHASES, Curve, Estimate
+from pffbench_analysis.scaling.points import PHASES, Curve
 from pffbench_analysis.scaling.prediction import WIDE, Prediction
 from pffbench_analysis.scaling.sentences import case_name, phase_name, work
 from pffbench_analysis.scaling.series import Series
 from pffbench_analysis.specs import (
+    PAPER,
     Spec,
     at,
     lines,
     log_scale,
-    looks,
     number_axis,
     panel,
     point,
     points,
     rules,
 )
-from pffbench_analysis.style import INK as DARK
-from pffbench_analysis.style import PALE_INK, colour, plain
+from pffbench_analysis.style import MARKS, colour, plain
 
 _MIB = 2**20
 #: Marks distinguish the cases that share a colour; diamonds are predictions.
@@ -43,24 +43,109 @@ _LABELS = 48
 _ASIDE = 0.06
 
 
+@dataclass(frozen=True)
+class DrawnCurve:
+    """A curve as it is drawn.
+
+    Parameters
+    ----------
+    curve : Curve
+        The curve.
+    mark : str
+        Shape of its points.
+    aside : float
+        Factor of its places on the axis of sizes, so that cases do not cover each other.
+    rates, parts : list of Estimate
+        Rates in MiB/s, and efficiencies in percent, at its sizes.
+    expected : Prediction or None
+        Prediction, if it is drawn.
+    """
+
+    curve: Curve
+    mark: str
+    aside: float
+    rates: list[Estimate]
+    parts: list[Estimate]
+    expected: Prediction | None
+
+    def row(self, size: float, value: Estimate, **more: Any) -> dict[str, Any]:
+        """Return a place of the curve: pale for a library's defaults, hollow without interval."""
+        case, known = self.curve.case, value.has_interval
+        is_pale = case.sample.settings == "defaults" and not case.raw
+        tint, opacity = colour(case.sample.backend), 0.5 if is_pale else 1.0
+        return {
+            "case": plain(label(case)),
+            "size": size * self.aside,
+            "value": value.value,
+            "low": value.low if known else None,
+            "high": value.high if known else None,
+            **point(tint, filled=known, shape=self.mark, opacity=opacity),
+            "edge": tint,
+            "dash": None,
+            **more,
+        }
+
+    def layers(self, x: Spec, y: Spec, *, parts: bool) -> list[Spec]:
+        """Return rates with the ideal and the prediction, or efficiencies."""
+        found = self.parts if parts else self.rates
+        sizes = self.curve.sizes
+        places = [self.row(*place) for place in zip(sizes, found, strict=True)]
+        drawn = _joined("measured", places, x, y)
+        drawn += _marked("", places, x, y)
+        if parts:
+            return drawn
+        ends = (found[0], found[0].scaled(sizes[-1] / sizes[0]))
+        ideal = [
+            self.row(n, v, dash=[1, 3]) for n, v in zip((sizes[0], sizes[-1]), ends, strict=True)
+        ]
+        drawn += _joined("ideal", ideal, x, y)
+        if self.expected is not None:
+            rate = self.expected.rate.scaled(1 / _MIB)
+            hollow = point(colour(self.curve.case.sample.backend), filled=False, shape="diamond")
+            shown = self.row(self.expected.size, rate, dash=[6, 4]) | hollow
+            drawn += _joined("continued", [places[-1] | {"dash": [6, 4]}, shown], x, y)
+            drawn += _marked("prediction_", [shown], x, y, strokeWidth=4, opacity=0.35)
+        return drawn
+
+
+def _joined(name: str, rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
+    """Return a line through some places."""
+    return [
+        lines(name, [row | {"stroke": row["edge"]} for row in rows], at(x, "size"), at(y, "value"))
+    ]
+
+
+def _marked(name: str, rows: list[dict[str, Any]], x: Spec, y: Spec, **mark: Any) -> list[Spec]:
+    """Return points with their intervals."""
+    across = at(x, "size")
+    ends = {"x": across, "y": at(y, "low"), "y2": {"field": "high"}}
+    ends["stroke"] = {"field": "edge", "type": "nominal", "scale": None}
+    return [
+        rules(f"{name}intervals", rows, ends, "isValid(datum.low)", **mark),
+        points(f"{name}points", rows, across, at(y, "value"), 60),
+    ]
+
+
 def figures(series: Series) -> Iterator[tuple[str, Picture]]:
     """Draw and name a figure for each comparison and phase with two or more sizes."""
-    for stem, members in zip(_stems(series.groups), series.groups, strict=True):
+    for name, curves in figure_names(series).items():
+        yield name, draw(series, curves)
+
+
+def figure_names(series: Series) -> dict[str, list[Curve]]:
+    """Name the figure of each comparison and phase with two or more sizes."""
+    named: dict[str, list[Curve]] = {}
+    stems: list[str] = []
+    for members in series.groups:
+        s = members[0].case.sample
+        stem = slug(f"{s.workload}-{s.layout}")
+        stems.append(stem)
+        number = f"-{stems.count(stem)}" if stems.count(stem) > 1 else ""
         for phase in PHASES:
             these = [curve for curve in members if curve.phase == phase and curve.kind]
             if these:
-                yield f"{stem}-{phase}", draw(series, these)
-
-
-def _stems(groups: Sequence[Sequence[Curve]]) -> list[str]:
-    """Name the files of each comparison: workload and layout, numbered where these are equal."""
-    stems: list[str] = []
-    for members in groups:
-        s = members[0].case.sample
-        stem = slug(f"{s.workload}-{s.layout}")
-        count = sum(other == stem or other.startswith(f"{stem}-") for other in stems)
-        stems.append(f"{stem}-{count + 1}" if count else stem)
-    return stems
+                named[f"{stem}{number}-{phase}"] = these
+    return named
 
 
 def draw(series: Series, curves: Sequence[Curve]) -> Picture:
@@ -68,203 +153,117 @@ def draw(series: Series, curves: Sequence[Curve]) -> Picture:
 
     Each transfer has a column: the rate above, the efficiency below.
     """
-    ordered = sorted(curves, key=lambda one: place(one.case))
-    transfers = sorted({one.case.sample.transfer for one in ordered}, reverse=True)
-    marks = _marks(ordered)
-    expected = {id(one): _told(series.prediction(one)) for one in ordered}
-    x = _sizes(ordered, expected.values(), series.over)
-    scale = log_scale(_rates(ordered, expected.values()))
-    rates = number_axis("rate of all ranks, MiB/s", scale, minExtent=_LABELS)
-    ends = [v for one in ordered for v in _efficiencies(one)]
-    top = 1.08 * max(v for v in (*ends, 100.0) if math.isfinite(v))
-    parts = number_axis("efficiency, %", {"domain": [0, top], "nice": False}, minExtent=_LABELS)
-    above, below = [], []
-    for transfer in transfers:
-        these = [one for one in ordered if one.case.sample.transfer == transfer]
-        placed = [(one, marks[id(one)], _aside(i, len(these))) for i, one in enumerate(these)]
-        layers = [
-            mark for one in placed for mark in _rate_layers(*one, expected[id(one[0])], x, rates)
+    by_transfer = _drawn(series, curves)
+    drawn = [one for some in by_transfer.values() for one in some]
+    sizes = {n for one in drawn for n in one.curve.sizes}
+    sizes |= {one.expected.size for one in drawn if one.expected}
+    title = "MPI ranks" if series.over == "ranks" else "nodes"
+    domain = [min(sizes) / 1.2, max(sizes) * 1.4]
+    scale = {"type": "log", "base": 2, "domain": domain, "nice": False}
+    x = number_axis(title, scale, values=sorted(sizes))
+    ends = log_scale(
+        [
+            v
+            for one in drawn
+            for rate in (
+                *one.rates,
+                *([one.expected.rate.scaled(1 / _MIB)] if one.expected else []),
+            )
+            for v in rate
         ]
+    )
+    rates = number_axis("rate of all ranks, MiB/s", ends, minExtent=_LABELS)
+    tops = (v for one in drawn for part in one.parts for v in part if math.isfinite(v))
+    top = {"domain": [0, 1.08 * max(100.0, *tops)], "nice": False}
+    parts = number_axis("efficiency, %", top, minExtent=_LABELS)
+    ideal = rules("ideal", [{"at": 100}], {"y": at(parts, "at")}, strokeWidth=1, strokeDash=[1, 3])
+    above, below = [], []
+    for transfer, some in by_transfer.items():
+        layers = [mark for one in some for mark in one.layers(x, rates, parts=False)]
         above.append(PicturePanel(transfer, panel(layers, _PANEL_HEIGHT)))
-        layers = [mark for one in placed for mark in _efficiency_layers(*one, x, parts)]
-        ideal = {"y": at(parts, "at")}
-        layers.append(rules("ideal", [{"at": 100}], ideal, strokeWidth=1, strokeDash=[1, 3]))
-        below.append(PicturePanel("", panel(layers, _EFFICIENCY_HEIGHT)))
-    phase = phase_name(ordered[0].phase).capitalize()
+        layers = [mark for one in some for mark in one.layers(x, parts, parts=True)]
+        below.append(PicturePanel("", panel([*layers, ideal], _EFFICIENCY_HEIGHT)))
+    phase = phase_name(curves[0].phase).capitalize()
     return Picture(
         f"{phase}: rate and efficiency over {series.over}",
-        figure_words(series, ordered),
+        _words(series, drawn),
         (*above, *below),
-        len(transfers),
-        tuple(_legend(ordered, marks, any(expected.values()))),
+        len(by_transfer),
+        tuple(_legend(drawn)),
     )
 
 
-def _aside(number: int, count: int) -> float:
-    return float(2 ** (_ASIDE * (number - (count - 1) / 2)))
+def _drawn(series: Series, curves: Sequence[Curve]) -> dict[str, list[DrawnCurve]]:
+    """Return the curves as they are drawn, by their transfer.
+
+    Cases of one backend have different marks, the same for both transfers.
+    """
+    ordered = sorted(curves, key=lambda one: place(one.case))
+    seen: dict[str, dict[tuple[str, str], None]] = {}
+    found: dict[str, list[DrawnCurve]] = {}
+    for transfer in sorted({one.case.sample.transfer for one in ordered}, reverse=True):
+        these = [one for one in ordered if one.case.sample.transfer == transfer]
+        found[transfer] = []
+        for number, one in enumerate(these):
+            s = one.case.sample
+            known = seen.setdefault(s.backend, {})
+            known.setdefault((s.settings, one.case.variant))
+            mark = _MARKS[list(known).index((s.settings, one.case.variant)) % len(_MARKS)]
+            aside = 2 ** (_ASIDE * (number - (len(these) - 1) / 2))
+            expected = series.prediction(one)
+            found[transfer].append(
+                DrawnCurve(
+                    one,
+                    mark,
+                    float(aside),
+                    [point.rate.scaled(1 / _MIB) for point in one.points],
+                    [one.efficiency(point).scaled(100) for point in one.points],
+                    None if expected is None or expected.useless else expected,
+                )
+            )
+    return found
 
 
-def _marks(curves: Sequence[Curve]) -> dict[int, str]:
-    """Assign different marks to cases of one backend, the same for both transfers."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    marks = {}
-    for one in curves:
-        s = one.case.sample
-        known = found.setdefault(s.backend, [])
-        key = (s.settings, one.case.variant)
-        if key not in known:
-            known.append(key)
-        marks[id(one)] = _MARKS[known.index(key) % len(_MARKS)]
-    return marks
-
-
-def _told(found: Prediction | None) -> Prediction | None:
-    """Return a prediction if it is drawn."""
-    return None if found is None or found.useless else found
-
-
-def _looks(curve: Curve) -> dict[str, Any]:
-    """Return the looks of lines: the backend's colour, pale for a library's defaults."""
-    case = curve.case
-    is_pale = case.sample.settings == "defaults" and not case.raw
-    opacity = 0.5 if is_pale else 1
-    return {"stroke": colour(case.sample.backend), "opacity": opacity, "dash": None}
-
-
-def _rate_layers(
-    curve: Curve, mark: str, aside: float, expected: Prediction | None, x: Spec, y: Spec
-) -> list[Spec]:
-    own, sizes = _looks(curve), curve.sizes
-    rates = [point.rate.scaled(1 / _MIB) for point in curve.points]
-    across, upwards = at(x, "size"), at(y, "value")
-
-    def line(name: str, found: Sequence[tuple[float, float]], dash: list[int] | None) -> Spec:
-        values = [{"size": a, "value": b, **own, "dash": dash} for a, b in found]
-        return lines(name, values, across, upwards, strokeWidth=1 if name == "ideal" else 1.6)
-
-    first = rates[0].value / sizes[0]
-    measured = [(float(n), rate.value) for n, rate in zip(sizes, rates, strict=True)]
-    drawn = [
-        line("ideal", [(n, first * n) for n in (sizes[0], sizes[-1])], [1, 3]),
-        line("measured", measured, None),
-    ]
-    if expected is not None:
-        shown = _predicted(expected, own, aside)
-        ends = {"x": across, "y": at(y, "low"), "y2": {"field": "high"}, **looks("stroke")}
-        drawn += [
-            line("continued", [measured[-1], (expected.size, shown["value"])], [6, 4]),
-            rules("prediction_interval", [shown], ends, strokeWidth=4, opacity=0.35),
-            points("prediction", [shown], across, upwards, 50),
-        ]
-    return [*drawn, *_points(curve, rates, mark, aside, x, y)]
-
-
-def _efficiency_layers(curve: Curve, mark: str, aside: float, x: Spec, y: Spec) -> list[Spec]:
-    found = [curve.efficiency(point).scaled(100) for point in curve.points]
-    values = [
-        {"size": size * aside, "value": value.value, **_looks(curve)}
-        for size, value in zip(curve.sizes, found, strict=True)
-    ]
-    joined = lines("measured", values, at(x, "size"), at(y, "value"), strokeWidth=0.8)
-    return [joined, *_points(curve, found, mark, aside, x, y)]
-
-
-def _efficiencies(curve: Curve) -> list[float]:
-    found = [curve.efficiency(point).scaled(100) for point in curve.points]
-    return [v for estimate in found for v in (estimate.value, estimate.low, estimate.high)]
-
-
-def _points(
-    curve: Curve, found: Sequence[Estimate], mark: str, aside: float, x: Spec, y: Spec
-) -> list[Spec]:
-    """Return measured points with their intervals; hollow without one."""
-    own = _looks(curve)
-    values = []
-    for size, estimate in zip(curve.sizes, found, strict=True):
-        known = not math.isnan(estimate.low)
-        values.append({
-            "case": plain(label(curve.case)),
-            "size": size * aside,
-            "value": estimate.value,
-            "low": estimate.low if known else None,
-            "high": estimate.high if known else None,
-            **point(own["stroke"], filled=known, shape=mark, opacity=own["opacity"]),
-        })  # fmt: skip
-    lines_ = [value | {"stroke": own["stroke"]} for value in values]
-    ends = {"x": at(x, "size"), "y": at(y, "low"), "y2": {"field": "high"}, **looks("stroke")}
-    return [
-        rules("intervals", lines_, ends, "isValid(datum.low)"),
-        points("points", values, at(x, "size"), at(y, "value"), 60),
-    ]
-
-
-def _predicted(found: Prediction, own: dict[str, Any], aside: float) -> dict[str, Any]:
-    """Return the mark of a prediction."""
-    rate = found.rate.scaled(1 / _MIB)
-    return {
-        "size": found.size * aside,
-        "value": rate.value,
-        "low": rate.low,
-        "high": rate.high,
-        **point(own["stroke"], filled=False, shape="diamond"),
-    }
-
-
-def _sizes(curves: Sequence[Curve], expected: Iterable[Prediction | None], over: str) -> Spec:
-    sizes = sorted({n for one in curves for n in one.sizes} | {p.size for p in expected if p})
-    scale = {"type": "log", "base": 2, "domain": [sizes[0] / 1.2, sizes[-1] * 1.4], "nice": False}
-    return number_axis("MPI ranks" if over == "ranks" else "nodes", scale, values=sizes)
-
-
-def _rates(curves: Sequence[Curve], expected: Iterable[Prediction | None]) -> list[float]:
-    """Return all rates that are drawn, in MiB/s."""
-    rates = [point.rate for one in curves for point in one.points]
-    rates += [p.rate for p in expected if p]
-    return [v / _MIB for rate in rates for v in (rate.value, rate.low, rate.high)]
-
-
-def _legend(
-    curves: Sequence[Curve], marks: dict[int, str], predicted: bool
-) -> Iterator[LegendEntry]:
+def _legend(drawn: Sequence[DrawnCurve]) -> Iterator[LegendEntry]:
     """Yield the cases first, then other elements."""
     named: dict[str, LegendEntry] = {}
-    for curve in curves:
-        own = _looks(curve)
-        name = case_name(curve).replace(f" {curve.case.sample.layout}", "", 1)
-        name = plain(name.replace(f" {curve.case.sample.transfer}", "", 1))
-        named.setdefault(name, LegendEntry(name, own["stroke"], path=MARKS[marks[id(curve)]]))
+    for one in drawn:
+        s = one.curve.case.sample
+        name = case_name(one.curve).replace(f" {s.layout}", "", 1)
+        name = plain(name.replace(f" {s.transfer}", "", 1))
+        named.setdefault(name, LegendEntry(name, colour(s.backend), shape=one.mark))
     yield from named.values()
-    yield LegendEntry("ideal", "none", PALE_INK, path="", dash="1 3")
-    if predicted:
-        yield LegendEntry("prediction", "white", DARK, MARKS["diamond"])
+    yield LegendEntry("ideal", shape="stroke", dash=(1, 3))
+    if any(one.expected for one in drawn):
+        yield LegendEntry("prediction", PAPER, shape="diamond")
 
 
-def figure_words(series: Series, curves: Sequence[Curve]) -> Words:
+def _words(series: Series, drawn: Sequence[DrawnCurve]) -> Words:
     """Return the text of the figure of one comparison in one phase."""
-    record = series.runs[-1].record
-    case = curves[0].case.sample.case
-    parameters = record.cases.get(case, {}).get("parameters", {})
-    told = ", ".join(
-        f"{key} {parameters[key]}" for key in ("decomposition", "cache") if parameters.get(key)
+    record, first = series.record, drawn[0].curve
+    parameters = record.cases.get(first.case.sample.case, {}).get("parameters", {})
+    told = "".join(
+        f", {key} {parameters[key]}" for key in ("decomposition", "cache") if parameters.get(key)
     )
     until = f", written until {parameters['durability']}" if "durability" in parameters else ""
+    measured = [point for one in drawn for point in one.curve.points]
     notes = [
         "Points: bytes of all ranks over the median job time, with its 95 % interval. Dotted: the "
         "ideal, from the smallest job.",
     ]
-    if any(point.time.n < FEWEST_FOR_INTERVAL for one in curves for point in one.points):
+    if any(point.time.n < FEWEST_FOR_INTERVAL for point in measured):
         notes.append("Hollow: fewer than five repetitions, no interval.")
-    if any(_told(series.prediction(one)) for one in curves):
+    if any(one.expected for one in drawn):
         notes.append(
             "Diamond: the rate expected at a size that was not measured, if nothing saturates; "
             f"pale: its 95 % interval. None is drawn that spans a factor of {WIDE:g}."
         )
-    if any(point.below_resolution for one in curves for point in one.points):
+    if any(point.below_resolution for point in measured):
         notes.append(
             "Some points are under 100 times what the harness itself takes; see scaling.csv."
         )
     return Words(
-        title=f"{record.name}: {work(curves[0])}{', ' + told if told else ''}{until}",
+        title=f"{record.name}: {work(first)}{told}{until}",
         notes=notes,
         alarms=list(series.alarms),
         footnote=f"{len(series.runs)} runs, the last: {footnote(Summary(record, {}))}",

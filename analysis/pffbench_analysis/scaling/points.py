@@ -12,6 +12,7 @@ import numpy as np
 from pffbench.summary.rank_test import Times, Values
 from pffbench.summary.statistics import Spread, spread
 from pffbench.summary.summary import CaseSummary
+from pffbench.units import Estimate
 
 Over = Literal["ranks", "nodes"]
 Kind = Literal["weak", "strong"]
@@ -19,19 +20,6 @@ Kind = Literal["weak", "strong"]
 #: The phases that move data: first the totals, then the transfers alone.
 PHASES = ("write_total", "read_total", "write", "read")
 _RESAMPLES = 2000
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with its 95 % interval; the bounds are NaN where repetitions are too few."""
-
-    value: float
-    low: float
-    high: float
-
-    def scaled(self, factor: float) -> Estimate:
-        """Return the number and its bounds, multiplied."""
-        return Estimate(self.value * factor, self.low * factor, self.high * factor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +42,8 @@ class Point:
         Names of its runs.
     below_resolution : bool
         Whether the overhead of the harness affects the time.
-    stored : float or None
-        Bytes in the files; None if not counted.
+    compression_ratio : float or None
+        Bytes of the arrays over those in the files; None if not counted.
     """
 
     ranks: int
@@ -66,7 +54,7 @@ class Point:
     imbalance: float
     runs: tuple[str, ...]
     below_resolution: bool
-    stored: float | None = None
+    compression_ratio: float | None = None
 
     @cached_property
     def seconds(self) -> Values:
@@ -81,8 +69,7 @@ class Point:
     @cached_property
     def rate(self) -> Estimate:
         """Bytes per second of all ranks: bytes over the median time and the bounds of it."""
-        t = self.time
-        return Estimate(self.nbytes / t.median, self.nbytes / t.high, self.nbytes / t.low)
+        return self.time.rate(self.nbytes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,8 @@ import numpy as np
 
 from pffbench.summary.starts import OF_TOTALS, BetweenStarts, Starts, starts_of
 from pffbench.summary.student import student_quantile
-from pffbench_analysis.scaling.points import Estimate, Point
+from pffbench.units import Estimate
+from pffbench_analysis.scaling.points import Point
 
 #: Number of sizes that a prediction continues.
 FEWEST = 3

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
-import numpy as np
-
-from pffbench.units import Size
-from pffbench_analysis.scaling.points import Curve, Estimate
+from pffbench.units import Estimate, Size, percent, significant
+from pffbench_analysis.scaling.points import Curve
 from pffbench_analysis.scaling.prediction import FEWEST, WIDE, Prediction
 from pffbench_analysis.scaling.series import Series
 
@@ -28,25 +25,21 @@ def verdict(curve: Curve, series: Series) -> str:
         few = "one size: nothing scales" if len(curve.points) == 1 else "not a scaling series"
         return f"{name}: {rate_text(last.rate)} with {count(last.size, curve.over)}; {few}"
     parts = [
-        f"{first.size}→{count(last.size, curve.over)}, {number(curve.speedup(last).value)}× "
-        f"(ideal {curve.ideal(last):.3g}), efficiency {percent(curve.efficiency(last))}"
+        f"{first.size}→{count(last.size, curve.over)}, {significant(curve.speedup(last).value)}× "
+        f"(ideal {curve.ideal(last):.3g}), efficiency {_efficiency(curve.efficiency(last))}"
     ]
     if (found := series.prediction(curve)) is not None:
         parts.append(prediction_text(found, curve.over))
-    below = "; below resolution, not to be relied on" if _unsound(curve) else ""
-    return f"{name}: {'; '.join(parts)}{below}"
-
-
-def _unsound(curve: Curve) -> bool:
-    return any(point.below_resolution for point in curve.points)
+    if any(point.below_resolution for point in curve.points):
+        parts.append("below resolution, not to be relied on")
+    return f"{name}: {'; '.join(parts)}"
 
 
 def case_name(curve: Curve) -> str:
     """Name a case: backend, layout, transfer, and settings if not the usual ones."""
     s, case = curve.case.sample, curve.case
     settings = "raw" if case.raw else (s.settings if s.settings != "matched" else "")
-    words = (s.backend, s.layout, s.transfer, settings, case.variant)
-    return " ".join(word for word in words if word)
+    return " ".join(filter(None, (s.backend, s.layout, s.transfer, settings, case.variant)))
 
 
 def count(size: int, over: str) -> str:
@@ -65,29 +58,15 @@ def prediction_text(found: Prediction, over: str) -> str:
 
 def rate_text(rate: Estimate) -> str:
     """Return a rate in MiB/s with its interval."""
-    return f"{interval(rate.scaled(1 / _MIB))} MiB/s"
+    return f"{rate.scaled(1 / _MIB)} MiB/s"
 
 
-def percent(found: Estimate) -> str:
-    """Return a fraction in percent with its interval."""
-    if math.isnan(found.low):
-        return f"{found.value:.0%} (one repetition: no interval)"
-    return f"{found.value:.0%} ({100 * found.low:.0f}–{100 * found.high:.0f}%)"
-
-
-def interval(found: Estimate, digits: int = 3) -> str:
-    """Return a number with its interval, if it has one."""
-    value, low, high = (number(v, digits) for v in (found.value, found.low, found.high))
-    return value if math.isnan(found.low) else f"{value} ({low}–{high})"
-
-
-def number(value: float, digits: int = 3) -> str:
-    """Return a number with significant digits, and no exponent unless it is tiny."""
-    if not math.isfinite(value) or 0 < abs(value) < 1e-4:
-        return f"{value:.{digits}g}"
-    return np.format_float_positional(
-        value, precision=digits, unique=False, fractional=False, trim="-"
-    )
+def _efficiency(found: Estimate) -> str:
+    """Return an efficiency in percent with its interval."""
+    bounds = "one repetition: no interval"
+    if found.has_interval:
+        bounds = f"{percent(found.low)}–{percent(found.high)}".replace(" %–", "–")
+    return f"{percent(found.value)} ({bounds})"
 
 
 def work(curve: Curve) -> str:
@@ -117,11 +96,14 @@ def can_tell(series: Series) -> Iterator[str]:
         )
 
 
+def verdicts(series: Series) -> list[str]:
+    """Return the verdicts on the totals of all cases."""
+    return [verdict(c, series) for c in series.curves if c.phase.endswith("_total")]
+
+
 def summary_lines(series: Series) -> list[str]:
     """Return the lines for a terminal: problems, then the totals of all cases."""
-    lines = [*series.alarms, *can_tell(series)]
-    lines += [verdict(c, series) for c in series.curves if c.phase.endswith("_total")]
-    return lines + [f"note: {note}" for note in series.notes]
+    return [*series.alarms, *can_tell(series), *verdicts(series), *series.noted]
 
 
 #: Method notes, below tables and figures.

@@ -11,10 +11,11 @@ import numpy as np
 
 from pffbench.errors import UserError
 from pffbench.phases import TOTALS
+from pffbench.record.run_json import RunRecord
 from pffbench.summary.starts import OF_PHASES, OF_TOTALS, of_run
 from pffbench.summary.summary import CaseSummary, compression_ratio
-from pffbench_analysis.charts import place
-from pffbench_analysis.runs import EmptyRunError, Run, readable
+from pffbench_analysis.charts import below_resolution, place
+from pffbench_analysis.runs import EmptyRunError, Run
 from pffbench_analysis.scaling.belonging import (
     agreeing,
     alarms,
@@ -55,6 +56,16 @@ class Series:
     notes: tuple[str, ...]
     alarms: tuple[str, ...]
     predict: int | None = None
+
+    @property
+    def record(self) -> RunRecord:
+        """The record of the largest run."""
+        return self.runs[-1].record
+
+    @property
+    def noted(self) -> list[str]:
+        """The remarks as lines."""
+        return [f"note: {note}" for note in self.notes]
 
     @property
     def sizes(self) -> list[int]:
@@ -121,7 +132,7 @@ def load_series(
     notes = [*agreeing(runs), *pooled(runs, over)]
     by_case: dict[str, list[tuple[Run, CaseSummary]]] = defaultdict(list)
     for run in runs:
-        for case in readable(run.directory).cases:
+        for case in run.summary().cases:
             if case.invalid:
                 name = f"{case.sample.case} of {run.directory.name}"
                 notes.append(f"left out: {name}: {case.invalid}")
@@ -192,7 +203,6 @@ def _point(
     part = case.phases[phase]
     assert part.rate is not None
     nbytes = round(part.rate * part.seconds.median)
-    ratio = compression_ratio(case)
     return Point(
         ranks=run.ranks,
         nodes=run.nodes,
@@ -201,21 +211,22 @@ def _point(
         by_block=by_block,
         imbalance=float(np.median([v for r, c in found for v in _imbalances(r, c, phase)])),
         runs=tuple(r.directory.name for r, _ in found),
-        below_resolution=any(
-            w.code == "below_resolution" for _, c in found for w in c.phases[phase].warnings
-        ),
+        below_resolution=any(below_resolution(c.phases[phase]) for _, c in found),
         # The chunks of a partial read are not counted.
-        stored=nbytes / ratio if ratio and nbytes == case.nbytes else None,
+        compression_ratio=compression_ratio(case) if nbytes == case.nbytes else None,
     )
 
 
 def _imbalances(run: Run, case: CaseSummary, phase: str) -> list[float]:
     """Return, for each repetition, the slowest rank's time over that of the median rank."""
-    rows = run.counted
-    parts = TOTALS.get(phase, (phase,))
-    mine = rows[(rows["case"] == case.sample.case) & rows["phase"].isin(parts)]
-    summed = mine.groupby("repetition")[["own_max", "own_median"]].sum()
-    return [float(v) for v in summed["own_max"] / summed["own_median"].clip(lower=1e-12)]
+    slowest: dict[int, float] = defaultdict(float)
+    median: dict[int, float] = defaultdict(float)
+    for part in TOTALS.get(phase, (phase,)):
+        for row in run.rows[case.sample.case].get(part, ()):
+            if not row.warmup:
+                slowest[row.repetition] += row.own_max
+                median[row.repetition] += row.own_median
+    return [seconds / max(median[number], 1e-12) for number, seconds in slowest.items()]
 
 
 def _odd_ones(curves: Sequence[Curve], sizes: set[int]) -> list[str]:

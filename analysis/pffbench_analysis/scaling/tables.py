@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pffbench
 from pffbench.regular_files import write_replacing
 from pffbench.text import escape_markdown, markdown_table
+from pffbench.units import Estimate, percent
 from pffbench_analysis.charts import label
-from pffbench_analysis.derived_files import known, write_csv
-from pffbench_analysis.scaling.compression import compression_table, per_rank, ratio
+from pffbench_analysis.derived_files import bounded, write_csv
 from pffbench_analysis.scaling.crossing import Crossing
-from pffbench_analysis.scaling.points import Curve, Estimate, Point
-from pffbench_analysis.scaling.prediction import Prediction
+from pffbench_analysis.scaling.points import Curve, Point
 from pffbench_analysis.scaling.sentences import (
     HOW_TO_READ,
     can_tell,
     case_name,
     count,
-    interval,
     phase_name,
     prediction_text,
     summary_lines,
     verdict,
+    verdicts,
     work,
 )
 from pffbench_analysis.scaling.series import Series
@@ -59,6 +57,8 @@ def write_times(series: Series, path: Path) -> None:
 
 def _row(curve: Curve, point: Point) -> dict[str, object]:
     s, scales, time = curve.case.sample, curve.kind is not None, point.time
+    ratio, each = point.compression_ratio, 1 / _MIB / point.ranks
+    stored = None if ratio is None else point.rate.scaled(1 / ratio)
     return {
         "case": s.case,
         "group": s.group,
@@ -75,16 +75,16 @@ def _row(curve: Curve, point: Point) -> dict[str, object]:
         "ranks": point.ranks,
         "nodes": point.nodes,
         "runs": " ".join(point.runs),
-        "repetitions": point.time.n,
+        "repetitions": time.n,
         "bytes": point.nbytes,
-        **_bounded("median_s low_s high_s", Estimate(time.median, time.low, time.high)),
-        **_bounded("rate_mib_s rate_low_mib_s rate_high_mib_s", point.rate.scaled(1 / _MIB)),
-        "compression_ratio": ratio(point),
-        "rate_per_rank_mib_s": _value(per_rank(point)),
-        "stored_rate_per_rank_mib_s": _value(per_rank(point, stored=True)),
-        **_bounded("speedup speedup_low speedup_high", curve.speedup(point) if scales else None),
+        **bounded("median_s low_s high_s", Estimate(time.median, time.low, time.high)),
+        **bounded("rate_mib_s rate_low_mib_s rate_high_mib_s", point.rate, 1 / _MIB),
+        "compression_ratio": ratio,
+        **bounded("rate_per_rank_mib_s", point.rate, each),
+        **bounded("stored_rate_per_rank_mib_s", stored, each),
+        **bounded("speedup speedup_low speedup_high", curve.speedup(point) if scales else None),
         "ideal_speedup": curve.ideal(point) if scales else None,
-        **_bounded(
+        **bounded(
             "efficiency efficiency_low efficiency_high",
             curve.efficiency(point) if scales else None,
         ),
@@ -93,25 +93,14 @@ def _row(curve: Curve, point: Point) -> dict[str, object]:
     }
 
 
-def _bounded(names: str, found: Estimate | None) -> dict[str, float | None]:
-    """Return an estimate as three cells; empty where there is no number."""
-    cells = (None, None, None) if found is None else (found.value, found.low, found.high)
-    return {name: known(cell) for name, cell in zip(names.split(), cells, strict=True)}
-
-
-def _value(found: Estimate | None) -> float | None:
-    return None if found is None else known(found.value)
-
-
 def scaling_data(
     series: Series, crossed: Sequence[Crossing], files: Sequence[str]
 ) -> dict[str, Any]:
     """Return the curves, predictions and crossings, for `scaling.json` and `--json`."""
-    record = series.runs[-1].record
     return {
         "made_by": "pffbench scaling",
         "pffbench": pffbench.__version__,
-        "experiment": record.name,
+        "experiment": series.record.name,
         "over": series.over,
         "kinds": series.kinds,
         "runs": [
@@ -127,7 +116,18 @@ def scaling_data(
         "alarms": series.alarms,
         "notes": series.notes,
         "curves": [_curve(curve, series) for curve in series.curves],
-        "crossings": [_crossing(one) for one in crossed],
+        "crossings": [
+            {
+                "phase": one.before.phase,
+                "before": one.before.case.sample.case,
+                "after": one.after.case.sample.case,
+                "below": one.at.below,
+                "above": one.at.above,
+                "near": one.at.near,
+                "sentence": str(one),
+            }
+            for one in crossed
+        ],
         "sentences": summary_lines(series),
         "files": list(files),
     }
@@ -142,33 +142,15 @@ def _curve(curve: Curve, series: Series) -> dict[str, Any]:
         "kind": curve.kind,
         "sizes": curve.sizes,
         "verdict": verdict(curve, series),
-        "prediction": None if found is None else _prediction(found),
+        "prediction": None
+        if found is None
+        else {
+            "size": found.size,
+            "bytes_per_second": bounded("value low high", found.rate),
+            "stretch": found.stretch,
+            "guess": found.why_guess,
+        },
     }
-
-
-def _crossing(one: Crossing) -> dict[str, Any]:
-    return {
-        "phase": one.before.phase,
-        "before": one.before.case.sample.case,
-        "after": one.after.case.sample.case,
-        "below": one.at.below,
-        "above": one.at.above,
-        "near": one.at.near,
-        "sentence": str(one),
-    }
-
-
-def _prediction(found: Prediction) -> dict[str, Any]:
-    return {
-        "size": found.size,
-        "bytes_per_second": _estimate(found.rate),
-        "stretch": found.stretch,
-        "guess": found.why_guess,
-    }
-
-
-def _estimate(found: Estimate) -> dict[str, float | None]:
-    return {name: known(value) for name, value in asdict(found).items()}
 
 
 def write_markdown(
@@ -178,35 +160,21 @@ def write_markdown(
     write_replacing(path, "\n".join(_markdown(series, crossed, figures)) + "\n")
 
 
-def _markdown(
-    series: Series, crossed: Sequence[Crossing], figures: Sequence[str]
-) -> Iterator[str]:
-    record = series.runs[-1].record
+def _markdown(series: Series, crossed: Sequence[Crossing], figures: Sequence[str]) -> Iterator[str]:
     kinds = " and ".join(series.kinds) or "no"
     sizes = [*map(str, series.sizes[:-1]), count(series.sizes[-1], series.over)]
-    yield f"# {record.name}: {kinds} scaling, {', '.join(sizes)}"
-    if record.question:
-        yield from ("", escape_markdown(record.question))
+    yield f"# {series.record.name}: {kinds} scaling, {', '.join(sizes)}"
+    if series.record.question:
+        yield from ("", escape_markdown(series.record.question))
     yield ""
-    alarms = [*series.alarms, *can_tell(series)]
-    verdicts = [verdict(c, series) for c in series.curves if c.phase.endswith("_total")]
-    yield from (f"- **{escape_markdown(text)}**" for text in alarms)
-    yield from (f"- {escape_markdown(text)}" for text in verdicts)
-    yield from (f"- {escape_markdown(str(one))}" for one in crossed)
-    yield from (f"- note: {escape_markdown(note)}" for note in series.notes)
+    yield from (f"- **{escape_markdown(text)}**" for text in (*series.alarms, *can_tell(series)))
+    for text in (*verdicts(series), *map(str, crossed), *series.noted):
+        yield f"- {escape_markdown(text)}"
     for members in series.groups:
         yield from ("", f"## {escape_markdown(work(members[0]))}")
         for phase in dict.fromkeys(curve.phase for curve in members):
-            these = [curve for curve in members if curve.phase == phase]
             yield from ("", f"### {phase_name(phase)}", "")
-            yield from _points_table(these, series)
-            found = [(curve, series.prediction(curve)) for curve in these]
-            told = [(curve, prediction) for curve, prediction in found if prediction]
-            yield from [""] if told else []
-            for curve, prediction in told:
-                text = prediction_text(prediction, series.over)
-                yield f"- {escape_markdown(label(curve.case))}: {text}"
-        yield from compression_table(members, series)
+            yield from _points_table([c for c in members if c.phase == phase], series)
     if figures:
         yield from ("", "## Figures", "")
         yield from (f"![{name}]({name})" for name in figures if name.endswith(".png"))
@@ -223,11 +191,13 @@ def _points_table(curves: Sequence[Curve], series: Series) -> Iterator[str]:
         cells = {point.size: _cell(curve, point) for point in curve.points}
         rows.append([label(curve.case), *(cells.get(size, "") for size in series.sizes)])
     yield from markdown_table(headings, rows, ["case"])
+    expected = [(curve, found) for curve in curves if (found := series.prediction(curve))]
+    yield from [""] if expected else []
+    for curve, found in expected:
+        yield f"- {escape_markdown(label(curve.case))}: {prediction_text(found, series.over)}"
 
 
 def _cell(curve: Curve, point: Point) -> str:
-    rate = interval(point.rate.scaled(1 / _MIB)) + ("†" if point.below_resolution else "")
-    if curve.kind is None:
-        return f"{rate}, {point.imbalance:.2f}×"
-    part = curve.efficiency(point).value
-    return f"{rate}, {part:.0%}, {point.imbalance:.2f}×"
+    rate = f"{point.rate.scaled(1 / _MIB)}{'†' * point.below_resolution}"
+    part = "" if curve.kind is None else f", {percent(curve.efficiency(point).value)}"
+    return f"{rate}{part}, {point.imbalance:.2f}×"

@@ -15,7 +15,7 @@ import msgspec
 from pffbench.phases import MOVING, WAITING
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.labels import chunks_apart, comparisons_apart, ignored_of
-from pffbench.summary.quantities import PHASE_QUANTITIES, Cell, Unit, rate_cell, significant
+from pffbench.summary.quantities import PHASE_QUANTITIES, Cell, Unit, rate_cell
 from pffbench.summary.summary import (
     AMPLIFICATIONS,
     CaseSummary,
@@ -25,7 +25,7 @@ from pffbench.summary.summary import (
     compression_ratio,
 )
 from pffbench.text import without_digests
-from pffbench.units import Size
+from pffbench.units import Size, significant
 from pffbench.workloads.base import CountColumn, Workload
 from pffbench.workloads.registry import is_workload, workload
 

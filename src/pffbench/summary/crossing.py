@@ -24,7 +24,7 @@ class WaysAtSize(NamedTuple, Generic[Series]):
     series : hashable
         What is the same at all sizes.
     kind : str
-        Kind of the ways, such as their format: see `ComparisonTable`.
+        Kind of the ways, such as their format, or nothing: see `ComparisonTable`.
     size : int
         The size, such as bytes or ranks.
     times : dict of str to dict
@@ -115,7 +115,7 @@ def compare_ways(
             field.times,
             tuple(combinations(field.times, 2)),
             design.paired,
-            dict.fromkeys(field.times, field.kind),
+            dict.fromkeys(field.times, field.kind) if field.kind else {},
         )
         for field in fields
     ]

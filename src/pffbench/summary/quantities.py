@@ -19,6 +19,7 @@ from pffbench.summary.conclusions import interval, number
 from pffbench.summary.phases import PhaseSummary, RankSpread
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Caveat, Spread
+from pffbench.units import significant
 
 _MIB = 2**20
 #: Fraction of the raw speed beyond which raw transfers are no limit; less may be noise.
@@ -176,13 +177,6 @@ def part_of_raw(part: float) -> str:
     fewer bytes, or in an order that suits the boxes better.
     """
     return ">100%" if part > _NO_LIMIT else f"{part:.0%}"
-
-
-def significant(value: float) -> str:
-    """Format a number with three digits, and no exponent if possible."""
-    if not math.isfinite(value):
-        return "–"
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def interval_text(

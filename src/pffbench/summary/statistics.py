@@ -14,6 +14,7 @@ import numpy as np
 from pffbench.record.samples import Sample
 from pffbench.storage.durability import QUIET
 from pffbench.summary.rank_test import Values
+from pffbench.units import Estimate
 
 _CONFIDENCE = 0.95
 #: With fewer values no interval of a median is given: the range of four covers it with 88 %.
@@ -54,6 +55,10 @@ class Spread(msgspec.Struct, frozen=True):
     low: float
     high: float
     cv: float
+
+    def rate(self, amount: float) -> Estimate:
+        """Return an amount over the median, and over the bounds of its interval."""
+        return Estimate(amount / self.median, amount / self.high, amount / self.low)
 
 
 def spread(values: Sequence[float] | Values, inflation: float = 1.0) -> Spread:

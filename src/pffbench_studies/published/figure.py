@@ -28,7 +28,7 @@ from pffbench_analysis.specs import (
     rules,
     written,
 )
-from pffbench_analysis.style import INK, PALE_INK, colour, plain
+from pffbench_analysis.style import INK, colour, plain
 from pffbench_studies.published.counterparts import Match
 from pffbench_studies.published.curves import (
     Curves,
@@ -75,9 +75,8 @@ def draw_published(found: SideBySide, summary: Summary) -> Picture | None:
         panels.append(PicturePanel(operation, _panel(rows, titles, own, x)))
     words = _words(found, summary, left_out, {variant for _, variant, _ in lines})
     columns = 2 if all(len(title["text"]) <= _SHORT for title in titles) else 1
-    names = tuple(line[2] for line in lines)
     heading = "Published and here (less is better)"
-    return Picture(heading, words, tuple(panels), columns, names=names)
+    return Picture(heading, words, tuple(panels), columns)
 
 
 def _rows(lines: Sequence[Line]) -> tuple[dict[Line, str], list[dict[str, Any]]]:
@@ -221,7 +220,7 @@ def draw_curves(curves: Curves, study: Study, summary: Summary) -> Picture:
         heading = one.row if alone or one.quantity == quantities[0] else ""
         panels.append(PicturePanel(heading, panel(layers, _HEIGHT)))
     legend = [LegendEntry(plain(name), tint) for name, tint in colours.items()]
-    legend.append(LegendEntry("published", "none", PALE_INK, path="", dash="4 3"))
+    legend.append(LegendEntry("published", shape="stroke", dash=(4, 3)))
     notes = [_NOTE, *filter(None, [curves.note])]
     if curves.left_out:
         notes.append(f"Not drawn for want of room: {curves.left_out} more; see published.csv.")

@@ -21,17 +21,17 @@ function phasesOf(choice, group) {
 
 const MEASURES = {
   time: { text: "time", fits: () => true, more: false },
-  rate: { text: "rate", fits: (p) => p.rate !== null, more: true },
+  rate: { text: "rate", fits: (p) => p.rate_mib_s !== null, more: true },
   perArray: { text: "time per dataset", fits: () => true, more: false },
-  operations: { text: "operations per second", fits: (p) => p.operations !== null && p.operations > 0, more: true },
+  operations: { text: "operations per second", fits: (p) => p.operations_per_s > 0, more: true },
 };
 
 // How seconds become what is shown, and its unit; `seconds` are those that the unit must suit.
 function conversion(measure, phase, group, seconds) {
   const scaled = (factor, unit) => ({ unit, inverse: false, of: (s) => (s === null ? null : s * factor) });
   const over = (amount, unit) => ({ unit, inverse: true, of: (s) => (s ? amount / s : null) });
-  if (measure === "rate") return over(((phase.rate ?? 0) * phase.median) / MIB, "MiB/s");
-  if (measure === "operations") return over((phase.operations ?? 0) * phase.median, "operations/s");
+  if (measure === "rate") return over((phase.rate_mib_s ?? 0) * phase.median_s, "MiB/s");
+  if (measure === "operations") return over((phase.operations_per_s ?? 0) * phase.median_s, "operations/s");
   if (measure === "perArray") return scaled(1e6 / group.arrays, "µs per dataset");
   return Math.max(...seconds) >= 1 ? scaled(1, "s") : scaled(1e3, "ms");
 }
@@ -40,13 +40,13 @@ function conversion(measure, phase, group, seconds) {
 function rowsOf(state, phase, measure) {
   const { group } = state;
   const cases = group.cases.filter((c) => isChosen(c, state) && c.phases[phase] && MEASURES[measure].fits(c.phases[phase]));
-  const medians = cases.map((c) => c.phases[phase].median);
+  const medians = cases.map((c) => c.phases[phase].median_s);
   return cases.map((c) => {
     const p = c.phases[phase];
     const to = conversion(measure, p, group, medians);
     return {
-      label: c.label, case: c, phase, p, unit: to.unit, of: to.of, value: to.of(p.median), ...reachOf(p, to.of, to.inverse),
-      unsure: p.warnings.some((w) => w.code === "below_resolution"),
+      label: c.label, case: c, phase, p, unit: to.unit, of: to.of, value: to.of(p.median_s), ...reachOf(p, to.of, to.inverse),
+      unsure: p.warning_codes.split(" ").includes("below_resolution"),
     };
   });
 }
@@ -54,9 +54,9 @@ function rowsOf(state, phase, measure) {
 // The interval of a median, of few repetitions their range, of one neither; and the extremes.
 function reachOf(p, of, inverse) {
   const ends = (low, high) => (inverse ? [of(high), of(low)] : [of(low), of(high)]);
-  const [least, most] = ends(p.min, p.max);
-  const [low, high] = p.low !== null ? ends(p.low, p.high) : p.n > 1 ? [least, most] : [null, null];
-  return { low, high, least, most, sure: p.low !== null };
+  const [least, most] = ends(p.min_s, p.max_s);
+  const [low, high] = p.low_s !== null ? ends(p.low_s, p.high_s) : p.repetitions > 1 ? [least, most] : [null, null];
+  return { low, high, least, most, sure: p.low_s !== null };
 }
 
 function isChosen(c, state) {
@@ -98,21 +98,21 @@ function told(row) {
     median: `${digits(row.value)} ${unit}`,
     "95 % interval": row.sure ? between(row.low, row.high, unit) : between(null, null),
     "least to most": `${digits(row.least)} to ${digits(row.most)} ${unit}`,
-    repetitions: `${p.n}`,
+    repetitions: `${p.repetitions}`,
     CV: percent(p.cv),
   };
-  if (p.ratio) words["×best"] = p.ratio[1] === p.ratio[2] ? digits(p.ratio[0]) : `${digits(p.ratio[0])} (${digits(p.ratio[1])} to ${p.ratio[2] === null ? "∞" : digits(p.ratio[2])})`;
-  if (p.cpu !== null) words["processor time"] = secondsInWords(p.cpu);
-  if (p.roof !== null) words["of raw"] = percent(p.roof);
-  if (p.spread) Object.assign(words, toldOfRanks(p.spread));
-  if (p.warnings.length) words.warnings = p.warnings.map((w) => w.message).join("; ");
+  if (p.ratio !== null) words["×best"] = p.ratio_low === p.ratio_high ? digits(p.ratio) : `${digits(p.ratio)} (${digits(p.ratio_low)} to ${p.ratio_high === null ? "∞" : digits(p.ratio_high)})`;
+  if (p.cpu_s !== null) words["processor time"] = secondsInWords(p.cpu_s);
+  if (p.roofline !== null) words["of raw"] = percent(p.roofline);
+  if (p.ranks) Object.assign(words, toldOfRanks(p));
+  if (p.warnings.length) words.warnings = p.warnings.join("; ");
   return words;
 }
 
-function toldOfRanks(s) {
+function toldOfRanks(p) {
   return {
-    "slowest rank": `${s.rank} (in ${percent(s.rankShare)} of repetitions)`,
-    "slowest host": `${s.host} (in ${percent(s.hostShare)})`,
-    imbalance: s.imbalance === null ? "–" : `${digits(s.imbalance)} × the middle rank`,
+    "slowest rank": `${p.slowest_rank} (in ${percent(p.slowest_rank_share)} of repetitions)`,
+    "slowest host": `${p.slowest_host} (in ${percent(p.slowest_host_share)})`,
+    imbalance: p.imbalance === null ? "–" : `${digits(p.imbalance)} × the middle rank`,
   };
 }

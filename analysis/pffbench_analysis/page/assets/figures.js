@@ -33,7 +33,7 @@ function marksUsed(cases) {
 }
 
 function thinning(rows) {
-  const most = Math.max(0, ...rows.map((r) => r.p.n));
+  const most = Math.max(0, ...rows.map((r) => r.p.repetitions));
   return most > DATA.mostPoints && `Of up to ${most} repetitions at most ${DATA.mostPoints} evenly spaced ones and the extremes are drawn; medians and intervals are of all of them.`;
 }
 
@@ -93,15 +93,15 @@ function drawRoofline(state) {
   const { group } = state;
   const phases = state.phases.filter((p) => group.limits[p]);
   const shown = phases.length ? phases : TOTALS.filter((p) => group.limits[p]);
-  const found = shown.map((phase) => rowsOf(state, phase, "rate").filter((r) => !r.case.raw && r.p.roof !== null)).filter((rows) => rows.length);
+  const found = shown.map((phase) => rowsOf(state, phase, "rate").filter((r) => !r.case.raw && r.p.roofline !== null)).filter((rows) => rows.length);
   if (!found.length) {
     document.getElementById("roofline").hidden = true;
     return Promise.resolve();
   }
   const rows = found.flat().map((r) => {
-    const whole = 100 * r.p.roof * r.p.median;
+    const whole = 100 * r.p.roofline * r.p.median_s;
     const of = (s) => (s ? whole / s : null);
-    return { ...r, of, unit: "% of raw bytes", value: of(r.p.median), ...reachOf(r.p, of, true) };
+    return { ...r, of, unit: "% of raw bytes", value: of(r.p.median_s), ...reachOf(r.p, of, true) };
   });
   const log = isLog(state.scale, rows.map((r) => r.value));
   const labels = group.cases.map((c) => c.label).filter((l) => rows.some((r) => r.label === l));
@@ -132,7 +132,7 @@ function drawDrift(state) {
     notes: ["A slope is drift, a spike a disturbance; lines that move together share it.", ...marksUsed(rows.map((r) => r.case)), thinning(rows), notDrawn(group)],
     panels: found.map((some) => ({ heading: phaseName(some[0].phase), spec: (width) => driftSpec({ rows: some, title: axisTitle(some, log), log, width, name: `${phaseName(some[0].phase)} of ${group.name}, by repetition` }) })),
     values: [],
-    numbers: rows.flatMap((r) => r.p.seconds.map((s, i) => ({ case: r.case.case, label: r.label, phase: r.phase, repetition: r.p.repetitions[i], seconds: s, value: r.of(s), unit: r.unit }))),
+    numbers: rows.flatMap((r) => r.p.seconds.map((s, i) => ({ case: r.case.case, label: r.label, phase: r.phase, repetition: r.p.blocks[i], seconds: s, value: r.of(s), unit: r.unit }))),
   });
 }
 
@@ -144,11 +144,11 @@ function phasesOfRanks(state) {
 function drawSpread(state) {
   const { group } = state;
   const phases = phasesOfRanks(state);
-  const all = phases.map((phase) => rowsOf(state, phase, "time").filter((r) => r.p.spread)).filter((rows) => rows.length);
+  const all = phases.map((phase) => rowsOf(state, phase, "time").filter((r) => r.p.ranks)).filter((rows) => rows.length);
   const found = all.map((rows) => rows.map((r) => {
     const q = r.case.ranks?.phases[r.phase]?.quantiles;
-    const s = r.p.spread;
-    const box = q ? { least: q[0], q1: q[2], middle: q[3], q3: q[4], most: q[6] } : { least: s.first, q1: null, middle: s.middle, q3: null, most: s.last };
+    const [first, middle, last] = r.p.ranks;
+    const box = q ? { least: q[0], q1: q[2], middle: q[3], q3: q[4], most: q[6] } : { least: first, q1: null, middle, q3: null, most: last };
     return { ...r, box: Object.fromEntries(Object.entries(box).map(([key, value]) => [key, r.of(value)])), told: toldSpread(r, group) };
   }));
   const rows = found.flat();
@@ -162,16 +162,16 @@ function drawSpread(state) {
     ],
     panels: found.map((some) => ({ heading: phaseName(some[0].phase), spec: (width) => spreadSpec({ rows: some, labels, title: axisTitle(some, log), log, width, name: `${phaseName(some[0].phase)} of ${group.name}: spread of ranks` }) })),
     values: rows.map((r) => r.told),
-    numbers: rows.map((r) => ({ case: r.case.case, label: r.label, phase: r.phase, ...r.p.spread, unit: r.unit, ...r.box })),
+    numbers: rows.map((r) => ({ case: r.case.case, label: r.label, phase: r.phase, slowest_rank: r.p.slowest_rank, slowest_rank_share: r.p.slowest_rank_share, slowest_host: r.p.slowest_host, slowest_host_share: r.p.slowest_host_share, imbalance: r.p.imbalance, unit: r.unit, ...r.box })),
   });
 }
 
 function toldSpread(r, group) {
-  const s = r.p.spread;
-  const last = r.p.rate === null ? {} : { "first done": `${digits(r.p.firstDone / MIB)} MiB/s`, "last done": `${digits(r.p.rate / MIB)} MiB/s` };
+  const [first, middle, last] = r.p.ranks;
+  const done = r.p.rate_mib_s === null ? {} : { "first done": `${digits(r.p.first_done_mib_s)} MiB/s`, "last done": `${digits(r.p.rate_mib_s)} MiB/s` };
   const words = { case: r.label, phase: phaseName(r.phase) };
-  for (const [key, value] of [["fastest rank", s.first], ["middle rank", s.middle], ["slowest rank's time", s.last]]) words[key] = `${digits(r.of(value))} ${r.unit}`;
-  return { ...words, ...toldOfRanks(s), ...last };
+  for (const [key, value] of [["fastest rank", first], ["middle rank", middle], ["slowest rank's time", last]]) words[key] = `${digits(r.of(value))} ${r.unit}`;
+  return { ...words, ...toldOfRanks(r.p), ...done };
 }
 
 function drawByRank(state) {

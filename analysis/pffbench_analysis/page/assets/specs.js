@@ -43,7 +43,7 @@ const rowOf = (labels, label) => `${labels.indexOf(label)} ${label}`;
 
 // What a repetition says when it is pointed at.
 function toldOfRepetition(r, i) {
-  return { case: r.label, repetition: `${r.p.repetitions[i]}`, value: `${digits(r.of(r.p.seconds[i]))} ${r.unit}` };
+  return { case: r.label, repetition: `${r.p.blocks[i]}`, value: `${digits(r.of(r.p.seconds[i]))} ${r.unit}` };
 }
 
 // Medians as points, with intervals, or the range of few repetitions; dots are repetitions.
@@ -78,7 +78,7 @@ function namesOfLines(rows, scale) {
 // Lines over the repetitions, in their order.
 function driftSpec({ rows, title, log, width, name }) {
   const values = rows.flatMap((r) => r.p.seconds.map((s, i) => ({
-    line: r.label, ...looksOf(r.case), stroke: r.case.colour, dash: r.case.transfer === "collective" ? [6, 3] : null, repetition: r.p.repetitions[i], value: r.of(s), told: toldOfRepetition(r, i),
+    line: r.label, ...looksOf(r.case), stroke: r.case.colour, dash: r.case.transfer === "collective" ? [6, 3] : null, repetition: r.p.blocks[i], value: r.of(s), told: toldOfRepetition(r, i),
   })));
   const scale = scaleOf(values.map((v) => v.value), log);
   return filled(DATA.specs.drift, width, { rows: values, names: namesOfLines(rows, scale), title, scale, ticks: wholeTicks(values.map((v) => v.repetition)), name });

@@ -45,12 +45,11 @@ function offer(link, rows) {
 // Numbers of a median, in the unit of the figure and in seconds.
 function numbersOf(row) {
   const { p, unit } = row;
-  const s = p.spread ?? {};
   return {
     case: row.case.case, label: row.label, backend: row.case.backend, settings: row.case.settings, transfer: row.case.transfer, phase: row.phase,
-    unit, median: row.value, low: row.sure ? row.low : null, high: row.sure ? row.high : null, least: row.least, most: row.most, repetitions: p.n, cv: p.cv,
-    median_s: p.median, low_s: p.low, high_s: p.high, ratio: p.ratio?.[0], ratio_low: p.ratio?.[1], ratio_high: p.ratio?.[2], of_raw: p.roof, cpu_s: p.cpu,
-    slowest_rank: s.rank, slowest_host: s.host, imbalance: s.imbalance, warnings: p.warnings.map((w) => w.message).join("; "),
+    unit, median: row.value, low: row.sure ? row.low : null, high: row.sure ? row.high : null, least: row.least, most: row.most, repetitions: p.repetitions, cv: p.cv,
+    median_s: p.median_s, low_s: p.low_s, high_s: p.high_s, ratio: p.ratio, ratio_low: p.ratio_low, ratio_high: p.ratio_high, of_raw: p.roofline, cpu_s: p.cpu_s,
+    slowest_rank: p.slowest_rank, slowest_host: p.slowest_host, imbalance: p.imbalance, warnings: p.warnings.join("; "),
   };
 }
 
