@@ -1,4 +1,4 @@
-"""What a row of a table, of any origin, can hold."""
+"""Limits of what a row of a table, of any origin, can hold."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def run_versions(repetition: Repetition) -> None:
 
     def read() -> None:
         for target in _targets(p):
-            _prepare_cache(repetition, files, target)
+            _prepare_cache(repetition, files)
             _read(repetition, keeper, target)
 
     run_stages(repetition, lambda: _write(repetition, keeper), read, settle=settle)
@@ -76,11 +76,8 @@ def _seed(repetition: Repetition) -> int:
 
 def _write(repetition: Repetition, keeper: VersionStore) -> set[str]:
     """Write all versions to a new store; return its files."""
-    p, clock, path = (
-        _parameters(repetition),
-        repetition.clock,
-        repetition.path(repetition.team.rank),
-    )
+    p, clock = _parameters(repetition), repetition.clock
+    path = repetition.path(repetition.team.rank)
     with clock.phase("create"):
         store = keeper.create(path)
     repetition.open_stores.append(cast(Store, store))  # the clean-up only closes it
@@ -153,12 +150,11 @@ def _targets(p: VersionsParameters) -> Iterator[_Target]:
         yield _Target(range(last + 1), "look_up_all", "read_all")
 
 
-def _prepare_cache(repetition: Repetition, written: set[str], target: _Target) -> None:
+def _prepare_cache(repetition: Repetition, written: set[str]) -> None:
     """Establish the cache state; of several proofs the one with most resident pages counts."""
     before = repetition.observed.cache
-    if before is not None and before.wanted != "dropped":
-        return
-    settle_cache_again(repetition, written)
+    if before is None or before.wanted == "dropped":
+        settle_cache_again(repetition, written)
 
 
 def _read(repetition: Repetition, keeper: VersionStore, target: _Target) -> None:
