@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pffbench.case import Case
 from pffbench.data import Sources
@@ -60,48 +60,52 @@ def _work(comm: MPI.Intracomm, path: str) -> bool:
 
     plan = on_root(comm, make)
     cases = {case.id: case for case in plan.cases}
-    worker = _Worker(comm, plan, Scratch.attach(job["scratch"], job["run_id"]), job["stage"])
+    worker = _Worker(Team.of(comm), plan, Scratch.attach(job["scratch"], job["run_id"]))
     good = True
-    for name, directory, copied_from in job["work"]:
+    for piece in job["work"]:
+        name, writer, reader = piece
         try:
-            trouble = worker.trouble_with(cases[name], directory, copied_from)
+            trouble = worker.trouble_with(cases[name], writer, reader)
         except PhaseFailedError as error:
             trouble = f"{error.failure.phase}: {error.failure.error}"
         good &= not trouble
         if comm.rank == 0:
             told = one_line(without_digests(trouble), 400)
-            print(ANSWER + json.dumps([directory, told]), flush=True)
+            print(ANSWER + json.dumps([piece, told]), flush=True)
     return good
 
 
 class _Worker:
     """Writes or reads cases; every method is collective."""
 
-    def __init__(self, comm: MPI.Intracomm, plan: Plan, scratch: Scratch, stage: Any) -> None:
-        self._team, self._plan, self._scratch, self._stage = Team.of(comm), plan, scratch, stage
-        self._sources = Sources()
+    def __init__(self, team: Team, plan: Plan, scratch: Scratch) -> None:
+        self._team, self._plan, self._scratch, self._sources = team, plan, scratch, Sources()
         #: Stores that failed, which are never released: that would close them.
         self._kept: list[Repetition] = []
 
-    def trouble_with(self, case: Case, directory: str, copied_from: str) -> str:
+    def trouble_with(self, case: Case, writer: str, reader: str) -> str:
         """Write a case, or read its files; return how data read were wrong, or nothing."""
-        repetition = self._prepared(case, directory, copied_from)
+        repetition = self._prepared(case, writer, reader)
         self._kept.append(repetition)
         repetition.workload.run(repetition)
-        trouble = "" if self._stage == "write" else self._checked(repetition)
+        trouble = self._checked(repetition) if reader else ""
         if not trouble:
             self._kept.pop()
         return trouble
 
-    def _prepared(self, case: Case, directory: str, copied_from: str) -> Repetition:
-        """Make the directory; for reading, with a copy of the files of another environment."""
+    def _prepared(self, case: Case, writer: str, reader: str) -> Repetition:
+        """Make the directory; for a reader, with a copy of the files of the writer."""
+        written = f"{case.id.rpartition('.')[2]}-{writer}"  # a short path
+        directory = f"{written}-by-{reader}" if reader else written
 
         def make_directory(step: AgreedStep) -> None:
             step.name = "scratch"
             if self._team.is_root:
+                # Ranks that crashed may have left it.
+                self._scratch.remove(self._scratch.path(directory), missing_ok=True)
                 made = self._scratch.make_directory(directory)
-                if copied_from:
-                    before = self._scratch.path(copied_from)
+                if reader:
+                    before = self._scratch.path(written)
                     shutil.copytree(before, made, dirs_exist_ok=True, symlinks=True)
 
         return prepare_repetition(
@@ -115,7 +119,7 @@ class _Worker:
             directory=directory,
             clock=PhaseClock(self._team.comm),
             inspect=False,
-            stage=self._stage,
+            stage="read" if reader else "write",
         )
 
     def _checked(self, repetition: Repetition) -> str:

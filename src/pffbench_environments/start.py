@@ -31,24 +31,23 @@ START_SECONDS = 600.0
 _TOGETHER = {"SLURM_OVERLAP": "1", "OMPI_MCA_ess_singleton_isolated": "1"}
 #: Beginning of the line by which a program of ours answers: others may print before it.
 ANSWER = "pffbench-environment: "
-#: Prints the version of pffbench in an environment and a digest of its source, with that of this
-#: package, whose modules are started there; null without it. Any Python runs this.
+#: Prints the version of pffbench in an environment and a digest of the source of all packages whose
+#: code runs there; null without it. Any Python runs this.
 _OWN = f"""
 import sys
 del sys.path[0]  # the current directory; an older Python knows no option -P
 import hashlib, importlib.util, json, pathlib
 own, digest = None, hashlib.sha256()
-for name in "pffbench", "pffbench_environments":
+for name in "pffbench", "pffbench_environments", "pffbench_studies":
     spec = importlib.util.find_spec(name)
-    if spec is None or not spec.origin:
-        break
-    folder = pathlib.Path(spec.origin).parent
-    if own is None:
-        import pffbench
-        own = [pffbench.__version__, "", str(folder)]
-    for path in sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).parts):
-        digest.update(path.read_bytes())
-    own[1] = digest.hexdigest()
+    if spec is not None and spec.origin:
+        folder = pathlib.Path(spec.origin).parent
+        for path in sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).parts):
+            digest.update(path.read_bytes())
+        if own is None:
+            import pffbench
+            own = [pffbench.__version__, "", str(folder)]
+        own[1] = digest.hexdigest()
 print("{ANSWER}" + json.dumps([own, list(sys.version_info[:2])]))
 """
 #: Its answer.

@@ -40,10 +40,11 @@ if "pffbench_environments.cross_read_ranks" in sys.orig_argv:
     changed(Hdf5, refuse)
     changed(Npy, lambda: os._exit(7))
     trouble_with = ranks._Worker.trouble_with
-    def spoil(self, case, directory, copied_from):
-        told = trouble_with(self, case, directory, copied_from)
-        if self._stage == "write" and case.parameters.backend == "npy":
-            (store,) = Path(self._scratch.path(directory)).glob(f"*{self._team.rank:06d}*")
+    def spoil(self, case, writer, reader):
+        told = trouble_with(self, case, writer, reader)
+        if not reader and case.parameters.backend == "npy":
+            own = Path(self._scratch.directory).glob(f"{case.id.rpartition('.')[2]}-{writer}/*")
+            (store,) = (path for path in own if f"{self._team.rank:06d}" in path.name)
             file = max(p for p in store.rglob("*") if p.is_file())
             data = bytearray(file.read_bytes())
             data[-1] ^= 1
