@@ -163,6 +163,7 @@ class Picture:
                         (PALE_INK, [self.words.footnote]),
                     )
                     for text in texts
+                    if text
                 ),
             ],
             "spacing": 5,
@@ -238,7 +239,7 @@ def _stamped(text: str, width: int, height: int) -> Spec:
 def _legend(entries: Sequence[LegendEntry], left: float) -> Spec:
     """Return the legend, which begins that far left of the panels."""
     names = [plain(entry.name) for entry in entries]
-    columns = int(_WIDTH // (34 + max(map(_pixels, names))))
+    columns = max(1, int(_WIDTH // (34 + max(map(_pixels, names)))))
     ranges = {
         "fill": [entry.fill for entry in entries],
         "shape": [entry.shape for entry in entries],
