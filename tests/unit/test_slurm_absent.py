@@ -30,7 +30,7 @@ def run_without(tmp_path):
         )
         kept = {k: v for k, v in os.environ.items() if k not in ("CI", "PYTEST_ADDOPTS")}
         command = [sys.executable, "-m", "pytest", "-p", "hide_slurm", "-p", "no:cacheprovider",
-                   "-q", "tests/slurm/test_program.py"]  # fmt: skip
+                   "-q", "tests/slurm/test_jobs.py"]  # fmt: skip
         return subprocess.run(
             command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300,
             env={**kept, "PYTHONPATH": str(tmp_path), **variables},
