@@ -1,4 +1,4 @@
-"""What a row of a table, of any origin, can hold."""
+"""Plausibility of the rows of tables, of any origin: the counts that they can hold, and times."""
 
 from __future__ import annotations
 
