@@ -38,23 +38,15 @@ _UNREADABLE = (
 
 
 class CaseTimes(msgspec.Struct, frozen=True):
-    """Times of one case in the file.
+    """Times of one case in the file."""
 
-    Parameters
-    ----------
-    case : str
-        Name of the case.
-    phases : list of str
-        Names of the phases, the second axis of most datasets.
-    repetition : list of int
-        Numbers of the repetitions, the first axis; each once, in ascending order.
-    arrays : dict of str to array
-        The requested datasets.
-    """
-
+    #: Name of the case.
     case: str
+    #: Names of the phases, the second axis of most datasets.
     phases: list[str]
+    #: Numbers of the repetitions, the first axis; each once, in ascending order.
     repetition: list[int]
+    #: The requested datasets.
     arrays: Mapping[str, np.ndarray[Any, Any]]
 
 
