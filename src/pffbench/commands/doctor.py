@@ -36,7 +36,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Examine, alone or on all ranks, and print the findings. Return the exit status."""
     try:
         if arguments.no_mpi:
-            from pffbench.doctor.local import examine_alone
+            from pffbench.doctor.checks import examine_alone
 
             return _report(examine_alone(arguments.scratch), arguments)
         return _with_mpi(arguments)
@@ -69,8 +69,8 @@ def _with_mpi(arguments: argparse.Namespace) -> int:
 
 
 def _without_mpi4py(arguments: argparse.Namespace, error: Exception) -> int:
+    from pffbench.doctor.checks import examine_alone
     from pffbench.doctor.installation import find_installation
-    from pffbench.doctor.local import examine_alone
     from pffbench.parallel.launcher import launcher_size
 
     claim = launcher_size(os.environ)
@@ -91,7 +91,7 @@ def _without_mpi4py(arguments: argparse.Namespace, error: Exception) -> int:
 
 def _wrongly_launched(arguments: argparse.Namespace, error: UserError) -> int:
     from pffbench.doctor import mpi_stack
-    from pffbench.doctor.local import examine_alone
+    from pffbench.doctor.checks import examine_alone
 
     remedy = "start with srun --mpi=pmix, or with the mpiexec of Open MPI"
     found = Finding(mpi_stack.LAUNCHER, "problem", str(error), remedy)

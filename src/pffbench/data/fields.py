@@ -31,21 +31,14 @@ _COORDINATE_BITS = 21
 
 
 class Axis(msgspec.Struct, frozen=True):
-    """Position of a range of indices on the lattice.
+    """Position of a range of indices on the lattice."""
 
-    Parameters
-    ----------
-    first, last : int
-        Lattice points below the first and above the last index.
-    place : ndarray of int64
-        For each index, the lattice point below it, counted from `first`.
-    weight : ndarray of float32
-        For each index, the weight of the lattice point above it.
-    """
-
+    #: Lattice points below the first and above the last index.
     first: int
     last: int
+    #: For each index, the lattice point below it, counted from `first`.
     place: npt.NDArray[np.int64]
+    #: For each index, the weight of the lattice point above it.
     weight: Plane
 
     @classmethod

@@ -106,38 +106,25 @@ Index = tuple[int, ...]
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A part of a box: `leading` x `groups` rows of equal columns.
+    """A part of a box: `leading` x `groups` rows of equal columns."""
 
-    Parameters
-    ----------
-    first, groups : int
-        Numbers of the groups: ``first .. first + groups - 1``.
-    inside : tuple of int
-        First and one past the last index within each group.
-    local : tuple of int
-        The same piece as indices along the split axis of the box.
-    """
-
+    #: Numbers of the groups: ``first .. first + groups - 1``.
     first: int
     groups: int
+    #: First and one past the last index within each group.
     inside: tuple[int, int]
+    #: The same piece as indices along the split axis of the box.
     local: tuple[int, int]
 
 
 class Tiling(msgspec.Struct, frozen=True):
-    """Decomposition of a box of an array into rows.
+    """Decomposition of a box of an array into rows."""
 
-    Parameters
-    ----------
-    start, extent, shape : tuple of int
-        First global index and extents of the box; the global shape. All of length 1 or more.
-    split, group : int
-        The axis that is cut into groups, and how many of its indices make a group.
-    """
-
+    #: First global index and extents of the box; the global shape. All of length 1 or more.
     start: Index
     extent: Index
     shape: Index
+    #: The axis that is cut into groups, and how many of its indices make a group.
     split: int
     group: int
 

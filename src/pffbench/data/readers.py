@@ -79,30 +79,20 @@ _LISTED = 10
 
 
 class Variable(msgspec.Struct, frozen=True):
-    """An opened variable.
+    """An opened variable."""
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file.
-    name : str
-        The variable's name within it; empty where it has none.
-    shape, dtype
-        As stored; the byte order may be foreign.
-    chunks : tuple of int or None
-        Chunk shape, if it is chunked.
-    array : object
-        Takes a tuple of slices, gives an ndarray of stored values.
-    close : callable
-        Closes the file.
-    """
-
+    #: The file.
     path: Path
+    #: The variable's name within it; empty where it has none.
     name: str
+    #: As stored; the byte order may be foreign.
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    #: Chunk shape, if it is chunked.
     chunks: tuple[int, ...] | None
+    #: Takes a tuple of slices, gives an ndarray of stored values.
     array: Any
+    #: Closes the file.
     close: Callable[[], object]
 
     def read(self, box: tuple[slice, ...]) -> Array:

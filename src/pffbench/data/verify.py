@@ -17,25 +17,17 @@ _BLOCK_BYTES = 2**19
 
 
 class Mismatch(msgspec.Struct, frozen=True):
-    """First difference of a box from its source.
+    """First difference of a box from its source."""
 
-    Parameters
-    ----------
-    array : int
-        Number of the logical array.
-    index : tuple of int
-        Global index of the first wrong element, in C order.
-    expected, got : str
-        The two values as text, with their bytes in hexadecimal where the text is the same, or
-        the two types where the type itself is wrong.
-    count : int
-        Number of wrong elements in this box.
-    """
-
+    #: Number of the logical array.
     array: int
+    #: Global index of the first wrong element, in C order.
     index: tuple[int, ...]
+    #: The two values as text, with their bytes in hexadecimal where the text is the same, or the
+    #: two types where the type itself is wrong.
     expected: str
     got: str
+    #: Number of wrong elements in this box.
     count: int
 
     def __str__(self) -> str:

@@ -30,22 +30,15 @@ WIDTH = 16 * 1024
 
 
 class Part(msgspec.Struct, frozen=True):
-    """The same rows and columns of consecutive planes.
+    """The same rows and columns of consecutive planes."""
 
-    Parameters
-    ----------
-    state : int
-        Hash of the seed, the array and the indices along the axes before the last three.
-    z, y, x : (int, int)
-        First global index and one past the last one, of planes, rows and columns.
-    shape : tuple of int
-        Global lengths of the same three axes.
-    """
-
+    #: Hash of the seed, the array and the indices along the axes before the last three.
     state: int
+    #: First global index and one past the last one, of planes, rows and columns.
     z: Range
     y: Range
     x: Range
+    #: Global lengths of the same three axes.
     shape: tuple[int, int, int]
 
 
@@ -126,24 +119,16 @@ Hashes = npt.NDArray[np.uint64]
 
 
 class Form(msgspec.Struct, frozen=True):
-    """Geometry of cells; lengths in elements of the last two axes.
+    """Geometry of cells; lengths in elements of the last two axes."""
 
-    Parameters
-    ----------
-    cell : int
-        Edge of a cell.
-    step : int
-        Ratio of an element's length along the first axis to that along the others.
-    bend, bend_cell : float, int
-        Amplitude and distance of the bends of borders.
-    rough, rough_cell : float, int
-        The same, of smaller bends.
-    """
-
+    #: Edge of a cell.
     cell: int
+    #: Ratio of an element's length along the first axis to that along the others.
     step: int
+    #: Amplitude and distance of the bends of borders.
     bend: float
     bend_cell: int
+    #: The same, of smaller bends.
     rough: float
     rough_cell: int
 

@@ -1,4 +1,4 @@
-"""The table of checks of one process: what each asks, and how that is found out.
+"""The table of checks of one process, and an examination without MPI, for login nodes.
 
 Checks by all ranks together, of locks and of a real write and read, are in `collective`. Remedies
 that depend on the kind of installation are in docs/install.md, where `installation` points to.
@@ -10,16 +10,17 @@ import os
 import platform
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pffbench.backends.shared_files import extension_modules, mentions
-from pffbench.doctor import backends, libraries, machine, mpi_stack, scratch, spack
-from pffbench.doctor.finding import Finding, looked_at
-from pffbench.doctor.installation import Installation
-from pffbench.doctor.libraries import Library
+from pffbench.doctor import backends, libraries, locks, machine, mpi_stack, scratch, spack
+from pffbench.doctor.finding import Finding, Report, grouped, looked_at
+from pffbench.doctor.installation import Installation, find_installation
+from pffbench.doctor.libraries import Library, unloaded_libraries
+from pffbench.errors import UserError
 from pffbench.parallel.launcher import launcher_size
 from pffbench.provenance.binding import rank_facts
 from pffbench.provenance.facts import Facts
@@ -221,3 +222,40 @@ CHECKS = (
     Check(machine.ENVIRONMENT, "variables that change I/O",
           lambda _: machine.judge_environment(os.environ)),
 )  # fmt: skip
+
+NOT_LOOKED_AT = "not looked at with --no-mpi"
+
+
+def examine_alone(
+    given: str | None, reason: str = NOT_LOOKED_AT, more: Sequence[Finding] = ()
+) -> Report:
+    """Run all checks that need no MPI.
+
+    Parameters
+    ----------
+    given : str or None
+        The scratch parent that the user named.
+    reason : str
+        Why MPI is not checked.
+    more : sequence of Finding
+        Findings about MPI; each may be named after a library that cannot be used.
+    """
+    view = look_around(unloaded_libraries(), is_leader=True)
+    view = replace(view, absent=view.absent.union(finding.name for finding in more))
+    subject = Subject(given, find_installation(), [view], [0])
+    unknown = Finding(mpi_stack.MPI_TOPIC, "unknown", f"library, MPI-IO and launcher: {reason}")
+    found = [*subject.look("nothing"), *more, unknown]
+    found += looked_at(scratch.TOPIC, lambda: _try_directory(subject))
+    runs = backends.abilities(subject.broken, None, mpi="mpi4py" not in subject.broken)
+    return Report(subject.installation.summary, grouped(found), tuple(runs))
+
+
+def _try_directory(subject: Subject) -> Iterator[Finding]:
+    try:
+        with scratch.own_directory(subject.given) as made:
+            yield from replace(subject, made=made).look("scratch")
+            with locks.held(made.directory) as refused:
+                tries = [(False, locks.tried_by_another_process(made.directory))]
+            yield from locks.judge_locks(refused, tries)
+    except UserError as error:
+        yield scratch.judge_refusal(error)

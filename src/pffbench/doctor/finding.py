@@ -15,75 +15,49 @@ Status = Literal["ok", "warning", "problem", "unknown", "absent"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check.
+    """The result of one check."""
 
-    Parameters
-    ----------
-    topic : str
-        Subject; findings of a topic are printed together.
-    status : {"ok", "warning", "problem", "unknown", "absent"}
-        ``problem``: an experiment will fail or mislead; ``warning``: it will run, with a
-        caveat; ``unknown``: it could not be determined; ``absent``: something optional is missing.
-    text : str
-        The finding.
-    remedy : str
-        The remedy; empty where none is needed.
-    name : str
-        The name by which other findings refer to this one as their cause; mostly empty.
-    because : str
-        The name of the finding that this one follows from; mostly empty.
-    consequences : tuple of str
-        The texts of the findings that follow from this one, see `grouped`.
-    """
-
+    #: Subject; findings of a topic are printed together.
     topic: str
+    #: ``problem``: an experiment will fail or mislead; ``warning``: it will run, with a caveat;
+    #: ``unknown``: it could not be determined; ``absent``: something optional is missing.
     status: Status
+    #: The finding.
     text: str
+    #: The remedy; empty where none is needed.
     remedy: str = ""
+    #: The name by which other findings refer to this one as their cause; mostly empty.
     name: str = ""
+    #: The name of the finding that this one follows from; mostly empty.
     because: str = ""
+    #: The texts of the findings that follow from this one, see `grouped`.
     consequences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """The transfers that a backend can make here in one layout.
+    """The transfers that a backend can make here in one layout."""
 
-    Parameters
-    ----------
-    backend, layout : str
-        The backend and the layout.
-    transfers : tuple of str
-        Transfers that work; empty where none does.
-    tested : bool
-        Whether they were tried here, on all ranks.
-    reason : str
-        Why there are none.
-    """
-
+    #: The backend and the layout.
     backend: str
     layout: str
+    #: Transfers that work; empty where none does.
     transfers: tuple[str, ...]
+    #: Whether they were tried here, on all ranks.
     tested: bool = False
+    #: Why there are none.
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of an examination; all of it can be written as JSON.
+    """The result of an examination; all of it can be written as JSON."""
 
-    Parameters
-    ----------
-    installation : str
-        Kind and prefix of the installation.
-    findings : tuple of Finding
-        Causes with their consequences, and all other findings, by topic.
-    abilities : tuple of Ability
-        What can run here, for each backend and layout.
-    """
-
+    #: Kind and prefix of the installation.
     installation: str
+    #: Causes with their consequences, and all other findings, by topic.
     findings: tuple[Finding, ...]
+    #: What can run here, for each backend and layout.
     abilities: tuple[Ability, ...] = ()
 
     def count(self, status: Status) -> int:

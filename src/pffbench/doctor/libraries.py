@@ -40,26 +40,17 @@ OPTIONAL = {
 
 @dataclass(frozen=True)
 class Library:
-    """A library as this process sees it.
+    """A library as this process sees it."""
 
-    Parameters
-    ----------
-    name : str
-        Its import name.
-    version : str or None
-        None when it is not installed.
-    error : str
-        The error of its import; empty when it can be imported.
-    facts : mapping
-        Its build facts, as `software_facts` gives them; empty when it was not imported.
-    parallel : bool or None
-        Whether it was built for files that ranks share; None where this does not apply.
-    """
-
+    #: Its import name.
     name: str
+    #: None when it is not installed.
     version: str | None
+    #: The error of its import; empty when it can be imported.
     error: str = ""
+    #: Its build facts, as `software_facts` gives them; empty when it was not imported.
     facts: Mapping[str, Fact] = field(default_factory=dict)
+    #: Whether it was built for files that ranks share; None where this does not apply.
     parallel: bool | None = None
 
 

@@ -24,34 +24,23 @@ Clock = Literal["own", "synced"]
 
 
 class PhaseTime(msgspec.Struct, frozen=True):
-    """One rank's time in one phase of one repetition.
+    """One rank's time in one phase of one repetition."""
 
-    Parameters
-    ----------
-    phase : str
-        Name of the phase.
-    own : float
-        Seconds from the barrier before the phase to this rank's end of it.
-    synced : float
-        Seconds from the same barrier until every rank had ended, by this rank's clock.
-    nbytes : int
-        Bytes of array data that this rank moved (before compression).
-    operations : int
-        Library calls of this rank that the phase consists of, such as datasets written.
-    parts : tuple of float
-        The same seconds as `own`, one for each time that the phase was entered: data moved in
-        batches enter it once per batch.
-    counters : tuple of float
-        Amounts in the order of `pffbench.parallel.process_counters.COUNTERS`; empty when counters
-        are off.
-    """
-
+    #: Name of the phase.
     phase: str
+    #: Seconds from the barrier before the phase to this rank's end of it.
     own: float
+    #: Seconds from the same barrier until every rank had ended, by this rank's clock.
     synced: float
+    #: Bytes of array data that this rank moved (before compression).
     nbytes: int
+    #: Library calls of this rank that the phase consists of, such as datasets written.
     operations: int
+    #: The same seconds as `own`, one for each time that the phase was entered: data moved in
+    #: batches enter it once per batch.
     parts: tuple[float, ...]
+    #: Amounts in the order of `pffbench.parallel.process_counters.COUNTERS`; empty when counters
+    #: are off.
     counters: Reading = ()
 
 
@@ -215,18 +204,12 @@ class _Phase:
 
 
 class Floor(msgspec.Struct, frozen=True):
-    """The time of an empty phase: the overhead of the harness on this machine.
+    """The time of an empty phase: the overhead of the harness on this machine."""
 
-    Parameters
-    ----------
-    own, synced : float
-        Median seconds of an empty phase by each clock (see `PhaseTime`), on the slowest rank.
-    tick : float
-        Smallest observed step of the clock, in seconds.
-    """
-
+    #: Median seconds of an empty phase by each clock (see `PhaseTime`), on the slowest rank.
     own: float
     synced: float
+    #: Smallest observed step of the clock, in seconds.
     tick: float
 
     @classmethod

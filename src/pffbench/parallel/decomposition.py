@@ -18,20 +18,13 @@ _REMEMBERED = 4096
 
 
 class Box(msgspec.Struct, frozen=True):
-    """A rectangular part of an array, or every n-th element of one (in HDF5 words: a hyperslab).
+    """A rectangular part of an array, or every n-th element of one (in HDF5 words: a hyperslab)."""
 
-    Parameters
-    ----------
-    start : tuple of int
-        Index of the first element along each axis.
-    shape : tuple of int
-        Number of elements along each axis; a zero makes the box empty.
-    stride : tuple of int
-        Distance of neighbouring elements along each axis; empty when it is 1 along all.
-    """
-
+    #: Index of the first element along each axis.
     start: Shape
+    #: Number of elements along each axis; a zero makes the box empty.
     shape: Shape
+    #: Distance of neighbouring elements along each axis; empty when it is 1 along all.
     stride: Shape = ()
 
     @property

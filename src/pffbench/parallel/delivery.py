@@ -18,20 +18,13 @@ _LIMIT = 2**31 - 1
 
 
 class Delivery:
-    """Nothing is delivered: every rank reads for itself. The base of the other ways.
+    """Nothing is delivered: every rank reads for itself. The base of the other ways."""
 
-    Attributes
-    ----------
-    reads : bool
-        Whether this rank reads.
-    delivers : bool
-        Whether it delivers to others; equal on all ranks of the job.
-    shares : bool
-        Whether data are read into memory of this delivery, see `share`.
-    """
-
+    #: Whether this rank reads.
     reads: bool = True
+    #: Whether it delivers to others; equal on all ranks of the job.
     delivers: bool = False
+    #: Whether data are read into memory of this delivery, see `share`.
     shares: bool = False
 
     def share(self, nbytes: int, text: bytes) -> Memory:

@@ -36,35 +36,24 @@ class _Slot(ctypes.Structure):
 
 
 class Lease(NamedTuple):
-    """The lease of one rank, as last written.
+    """The lease of one rank, as last written."""
 
-    Parameters
-    ----------
-    rank, pid : int
-        Rank and process number.
-    stacks : int
-        Descriptor of the file to which the rank writes its Python stacks on request.
-    until : float
-        Time by which the step must have ended, by the monotonic clock, which all processes of a
-        node share; infinite for a step without a limit, 0 when the rank has ended.
-    since : float
-        Time at which the step began.
-    about, step : str
-        Subject of the step, such as a case and a repetition, and the step itself.
-    failed : str
-        How the rank failed in the step, if it has and waits for the others to leave it.
-    asked : bool
-        Whether the rank has received a signal to end.
-    """
-
+    #: Rank and process number.
     rank: int
     pid: int
+    #: Descriptor of the file to which the rank writes its Python stacks on request.
     stacks: int
+    #: Time by which the step must have ended, by the monotonic clock, which all processes of a node
+    #: share; infinite for a step without a limit, 0 when the rank has ended.
     until: float
+    #: Time at which the step began.
     since: float
+    #: Subject of the step, such as a case and a repetition, and the step itself.
     about: str
     step: str
+    #: How the rank failed in the step, if it has and waits for the others to leave it.
     failed: str = ""
+    #: Whether the rank has received a signal to end.
     asked: bool = False
 
     @property

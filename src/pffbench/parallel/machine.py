@@ -24,28 +24,19 @@ _IDLE, _IOWAIT, _STEAL = 3, 4, 7
 
 
 class MachineLoad(msgspec.Struct, frozen=True):
-    """Load of a node in an interval. A number that the kernel does not report is 0.
+    """Load of a node in an interval. A number that the kernel does not report is 0."""
 
-    Parameters
-    ----------
-    load : float
-        Load average of the last minute at the end of the interval.
-    busy : float
-        Part of the node's processor time that all processes together used, 0 to 1.
-    steal : float
-        Part of the node's processor time that its host gave to others, 0 to 1.
-    cpu_pressure, io_pressure : float
-        Part of the interval in which some process waited for a processor or for a device, 0 to 1
-        (pressure stall information of the kernel).
-    capacity : float
-        Seconds of all processors of the node together in the interval.
-    """
-
+    #: Load average of the last minute at the end of the interval.
     load: float = 0.0
+    #: Part of the node's processor time that all processes together used, 0 to 1.
     busy: float = 0.0
+    #: Part of the node's processor time that its host gave to others, 0 to 1.
     steal: float = 0.0
+    #: Part of the interval in which some process waited for a processor or for a device, 0 to 1
+    #: (pressure stall information of the kernel).
     cpu_pressure: float = 0.0
     io_pressure: float = 0.0
+    #: Seconds of all processors of the node together in the interval.
     capacity: float = 0.0
 
 
@@ -114,19 +105,13 @@ _COPIED_ON_A_CORE = 2 * _COPIED
 
 
 class MemoryRates(msgspec.Struct, frozen=True):
-    """Bytes per second of all ranks together, all at once.
+    """Bytes per second of all ranks together, all at once."""
 
-    Parameters
-    ----------
-    copy : float
-        Copied in memory. It bounds every transfer from above: a page cache cannot take data
-        faster than memory does.
-    new : float
-        Of new memory: what writing to memory that the kernel has to provide takes longer than
-        writing to it again. Infinite where it takes no longer.
-    """
-
+    #: Copied in memory. It bounds every transfer from above: a page cache cannot take data faster
+    #: than memory does.
     copy: float
+    #: Of new memory: what writing to memory that the kernel has to provide takes longer than
+    #: writing to it again. Infinite where it takes no longer.
     new: float
 
     @property

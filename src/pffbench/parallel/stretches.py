@@ -15,18 +15,12 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Pieces(NamedTuple):
-    """Stretches cut where the rows of the last axis end.
+    """Stretches cut where the rows of the last axis end."""
 
-    Parameters
-    ----------
-    offsets, lengths : array of int64
-        First element of each piece, in the flattened array, and number of elements.
-    packed : array of int64
-        Where each begins in memory that holds the stretches one after the other.
-    """
-
+    #: First element of each piece, in the flattened array, and number of elements.
     offsets: Integers
     lengths: Integers
+    #: Where each begins in memory that holds the stretches one after the other.
     packed: Integers
 
 
@@ -36,19 +30,13 @@ class Stretches(Box, frozen=True, kw_only=True, eq=False, dict=True):
     In memory they lie one after the other, so `shape` is their number of elements. They are in
     increasing order, and do not overlap. `start` has an index for each axis of the array: leading
     ones are those of a time step, the others are 0.
-
-    Parameters
-    ----------
-    whole : tuple of int
-        Shape of the array.
-    offsets : array of int64
-        First element of each stretch, in the flattened array.
-    lengths : array of int64
-        Number of elements of each; 1 or more.
     """
 
+    #: Shape of the array.
     whole: Shape
+    #: First element of each stretch, in the flattened array.
     offsets: Integers
+    #: Number of elements of each; 1 or more.
     lengths: Integers
 
     @classmethod
@@ -115,18 +103,12 @@ class Stretches(Box, frozen=True, kw_only=True, eq=False, dict=True):
 
 
 class CommonRuns(NamedTuple):
-    """The runs of elements that stretches have in common with a box, in both memories.
+    """The runs of elements that stretches have in common with a box, in both memories."""
 
-    Parameters
-    ----------
-    packed, inside : array of int64
-        Where each run begins in the memory of the stretches, and in that of the box.
-    lengths : array of int64
-        Number of elements of each.
-    """
-
+    #: Where each run begins in the memory of the stretches, and in that of the box.
     packed: Integers
     inside: Integers
+    #: Number of elements of each.
     lengths: Integers
 
 

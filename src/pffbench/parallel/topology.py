@@ -19,17 +19,11 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Topology(msgspec.Struct, frozen=True, dict=True):
-    """The ranks of a job and the nodes that they run on; equal on all ranks.
+    """The ranks of a job and the nodes that they run on; equal on all ranks."""
 
-    Parameters
-    ----------
-    hosts : tuple of str
-        Host name of every rank.
-    nodes : tuple of int
-        Node number of every rank: ranks with the same number share memory and page cache.
-    """
-
+    #: Host name of every rank.
     hosts: tuple[str, ...]
+    #: Node number of every rank: ranks with the same number share memory and page cache.
     nodes: tuple[int, ...]
 
     @property
@@ -69,20 +63,13 @@ class Topology(msgspec.Struct, frozen=True, dict=True):
 
 
 class Team(msgspec.Struct, frozen=True):
-    """A job's communicator with that of this rank's node.
+    """A job's communicator with that of this rank's node."""
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        All ranks of the job.
-    node : mpi4py.MPI.Comm
-        The ranks on this rank's node.
-    topology : Topology
-        The node of each rank.
-    """
-
+    #: All ranks of the job.
     comm: MPI.Intracomm
+    #: The ranks on this rank's node.
     node: MPI.Comm
+    #: The node of each rank.
     topology: Topology
 
     @classmethod

@@ -22,17 +22,11 @@ _LOCK = "spack.lock"
 
 
 class Environment(msgspec.Struct, frozen=True):
-    """A Spack environment.
+    """A Spack environment."""
 
-    Parameters
-    ----------
-    directory : Path
-        Directory of its ``spack.yaml``.
-    active : bool
-        Whether it is the activated one; otherwise it was found because Python belongs to it.
-    """
-
+    #: Directory of its ``spack.yaml``.
     directory: Path
+    #: Whether it is the activated one; otherwise it was found because Python belongs to it.
     active: bool
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,23 +38,15 @@ _UNREADABLE = (
 
 
 class CaseTimes(msgspec.Struct, frozen=True):
-    """Times of one case in the file.
+    """Times of one case in the file."""
 
-    Parameters
-    ----------
-    case : str
-        Name of the case.
-    phases : list of str
-        Names of the phases, the second axis of most datasets.
-    repetition : list of int
-        Numbers of the repetitions, the first axis; each once, in ascending order.
-    arrays : dict of str to array
-        The requested datasets.
-    """
-
+    #: Name of the case.
     case: str
+    #: Names of the phases, the second axis of most datasets.
     phases: list[str]
+    #: Numbers of the repetitions, the first axis; each once, in ascending order.
     repetition: list[int]
+    #: The requested datasets.
     arrays: Mapping[str, np.ndarray[Any, Any]]
 
 
@@ -131,12 +123,8 @@ def _opened(path: str | Path) -> Iterator[Any]:
     """Open the file; what h5py raises in the ``with`` block says that it cannot be read."""
     try:
         check_regular(path)
-        with suppress(ImportError):  # an h5py that was built with MPI would initialise it
-            import mpi4py
-
-            mpi4py.rc.initialize = False
-        import h5py
-
+        with _mpi_unstarted():
+            import h5py
         with h5py.File(path, "r") as file:
             yield file
     except _UNREADABLE as error:
@@ -145,6 +133,21 @@ def _opened(path: str | Path) -> Iterator[Any]:
             why = error.strerror or error
         told = one_line(" ".join(str(why).split()), _LONGEST_NAME)
         raise ValueError(f"{path} cannot be read: {told}") from None
+
+
+@contextmanager
+def _mpi_unstarted() -> Iterator[None]:
+    """Keep an h5py that was built with MPI from initialising it when it is imported."""
+    try:
+        from mpi4py import rc
+    except ImportError:
+        yield
+        return
+    before, rc.initialize = rc.initialize, False
+    try:
+        yield
+    finally:
+        rc.initialize = before
 
 
 def _names(file: Any) -> list[str]:

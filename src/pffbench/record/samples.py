@@ -393,17 +393,11 @@ Repetitions = frozenset[tuple[str, int]]
 
 
 class CompletedRepetitions(msgspec.Struct, frozen=True):
-    """The completed repetitions of a table of samples.
+    """The completed repetitions of a table of samples."""
 
-    Parameters
-    ----------
-    finished : frozenset of (str, int)
-        Repetitions, as case and number, with all phases recorded.
-    written : frozenset of (str, int)
-        For a run in two stages: repetitions with all phases up to the last write phase recorded.
-    """
-
+    #: Repetitions, as case and number, with all phases recorded.
     finished: Repetitions
+    #: For a run in two stages: repetitions with all phases up to the last write phase recorded.
     written: Repetitions = frozenset()
 
     def holds(self, case: str, repetition: int, phase: str) -> bool:

@@ -28,23 +28,15 @@ _BLOCK_BYTES = 512  # the unit of st_blocks, whatever the file system's block si
 
 
 class DiskUsage(NamedTuple):
-    """Space and number of files.
+    """Space and number of files."""
 
-    Attributes
-    ----------
-    stored : int
-        Bytes of allocated blocks; holes count nothing.
-    apparent : int
-        Bytes of the file sizes.
-    files : int
-        Number of files; directories and their space are not counted.
-    directories : int
-        Number of directories below those that were asked for.
-    """
-
+    #: Bytes of allocated blocks; holes count nothing.
     stored: int
+    #: Bytes of the file sizes.
     apparent: int
+    #: Number of files; directories and their space are not counted.
     files: int
+    #: Number of directories below those that were asked for.
     directories: int = 0
 
     @property
@@ -188,17 +180,11 @@ _NO_PROGRESS = 0.1
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """State of a node's dirty pages at the start of a repetition.
+    """State of a node's dirty pages at the start of a repetition."""
 
-    Parameters
-    ----------
-    seconds : float
-        Time that it took to settle.
-    dirty_bytes : int
-        Bytes still dirty or under write-back after it, on all file systems of the node.
-    """
-
+    #: Time that it took to settle.
     seconds: float = 0.0
+    #: Bytes still dirty or under write-back after it, on all file systems of the node.
     dirty_bytes: int = 0
 
 

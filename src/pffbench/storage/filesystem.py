@@ -27,41 +27,29 @@ _STRIPING_CHARACTERS = 2000
 
 
 class FileSystem(msgspec.Struct, frozen=True):
-    """The file system that holds a path.
+    """The file system that holds a path."""
 
-    Attributes
-    ----------
-    path : str
-        The given path, absolute and without symbolic links.
-    mount_point, device, kernel_type, options : str
-        As the kernel lists the mount; options of the mount and of the file system together.
-    type : str
-        The kernel's type, except that a FUSE mount is named after the file system that serves it.
-    total_bytes, free_bytes : int
-        Size, and the space available to the user (without the blocks reserved for root). A
-        quota is not included.
-    free_inodes : int or None
-        Files that can still be created; None where the file system does not count them.
-    block_size : int
-        Bytes of the preferred I/O unit as statvfs(3) gives it.
-    in_memory : bool
-        Whether the files live in memory, so that their pages cannot be evicted.
-    striping : str or None
-        Placement of the data as the file system's own tool prints it, or why there is none;
-        None for a type that is not known to stripe.
-    """
-
+    #: The given path, absolute and without symbolic links.
     path: str
+    #: As the kernel lists the mount; options of the mount and of the file system together.
     mount_point: str
     device: str
+    #: The kernel's type, except that a FUSE mount is named after the file system that serves it.
     type: str
     kernel_type: str
     options: str
+    #: Size, and the space available to the user (without the blocks reserved for root). A quota is
+    #: not included.
     total_bytes: int
     free_bytes: int
+    #: Files that can still be created; None where the file system does not count them.
     free_inodes: int | None
+    #: Bytes of the preferred I/O unit as statvfs(3) gives it.
     block_size: int
+    #: Whether the files live in memory, so that their pages cannot be evicted.
     in_memory: bool
+    #: Placement of the data as the file system's own tool prints it, or why there is none; None for
+    #: a type that is not known to stripe.
     striping: str | None
 
 
@@ -265,14 +253,9 @@ _UNIT = 1024
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """The remainder of a quota.
+    """The remainder of a quota."""
 
-    Parameters
-    ----------
-    space, files : int or None
-        Bytes and files; None without a limit.
-    """
-
+    #: Bytes and files; None without a limit.
     space: int | None
     files: int | None
 

@@ -27,17 +27,11 @@ _LONGEST_FACT = 200
 
 
 class ProcessStatus(msgspec.Struct, frozen=True):
-    """Whether a process has ended.
+    """Whether a process has ended."""
 
-    Parameters
-    ----------
-    state : {"ended", "runs", "unknown"}
-        ``ended`` and ``runs`` only where that is known.
-    why : str
-        How the state is known, or why it is not.
-    """
-
+    #: ``ended`` and ``runs`` only where that is known ({"ended", "runs", "unknown"}).
     state: Fate
+    #: How the state is known, or why it is not.
     why: str
 
 
@@ -205,23 +199,15 @@ OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Leftover(msgspec.Struct, frozen=True):
-    """A scratch directory of some run, with the contents of its marker.
+    """A scratch directory of some run, with the contents of its marker."""
 
-    Parameters
-    ----------
-    path : str
-        The directory.
-    run_id : str
-        The run.
-    holder : OwnerProcess
-        The process that created it, or that last resumed the run there.
-    kept_for : str
-        The results directory of a run whose files another job will read; else empty.
-    """
-
+    #: The directory.
     path: str
+    #: The run.
     run_id: str
+    #: The process that created it, or that last resumed the run there.
     holder: OwnerProcess
+    #: The results directory of a run whose files another job will read; else empty.
     kept_for: str
 
 

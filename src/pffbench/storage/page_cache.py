@@ -37,14 +37,9 @@ _MAP_FAILED = ctypes.c_void_p(-1).value
 
 
 class Residency(msgspec.Struct, frozen=True):
-    """Resident pages of files in the page cache of this node.
+    """Resident pages of files in the page cache of this node."""
 
-    Attributes
-    ----------
-    resident, total : int
-        Pages held, and pages that the files span.
-    """
-
+    #: Pages held, and pages that the files span.
     resident: int
     total: int
 
@@ -216,20 +211,13 @@ WARM_ABOVE = 0.99
 
 
 class CacheProof(msgspec.Struct, frozen=True):
-    """The state of the page cache directly before reading; equal on all ranks.
+    """The state of the page cache directly before reading; equal on all ranks."""
 
-    Parameters
-    ----------
-    wanted : {"warm", "shifted", "dropped", "separate", "copied"}
-        State requested by the experiment.
-    fraction : float
-        Part of the pages of the files to be read that was resident, 0 to 1; NaN without files.
-    resident : int
-        Bytes of these pages, over all nodes.
-    """
-
+    #: State requested by the experiment ({"warm", "shifted", "dropped", "separate", "copied"}).
     wanted: CacheState
+    #: Part of the pages of the files to be read that was resident, 0 to 1; NaN without files.
     fraction: float
+    #: Bytes of these pages, over all nodes.
     resident: int = 0
 
     @property
@@ -359,20 +347,13 @@ def _measured(team: Team, files: list[str], to_read: AbstractSet[str]) -> _Held:
 
 
 class _Held(msgspec.Struct, frozen=True):
-    """Page counts of some ranks, combined pairwise.
+    """Page counts of some ranks, combined pairwise."""
 
-    Parameters
-    ----------
-    here : Residency
-        Resident pages and total pages of their files.
-    largest : int
-        Largest number of pages that the files of any one of these ranks span.
-    only : str or None
-        The file that each of them reads, if all read this one and no other.
-    """
-
+    #: Resident pages and total pages of their files.
     here: Residency
+    #: Largest number of pages that the files of any one of these ranks span.
     largest: int
+    #: The file that each of them reads, if all read this one and no other.
     only: str | None
 
     @classmethod

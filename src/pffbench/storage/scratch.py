@@ -27,20 +27,13 @@ _PLAIN_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
 
 class Scratch(msgspec.Struct, frozen=True):
-    """The scratch directory of one run.
+    """The scratch directory of one run."""
 
-    Attributes
-    ----------
-    directory : str
-        Its absolute path.
-    run_id : str
-        The id that its marker must carry.
-    node_local : bool
-        Whether each node has a directory of its own.
-    """
-
+    #: Its absolute path.
     directory: str
+    #: The id that its marker must carry.
     run_id: str
+    #: Whether each node has a directory of its own.
     node_local: bool = False
 
     @classmethod
