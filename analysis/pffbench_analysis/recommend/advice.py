@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pffbench.errors import UserError
+from pffbench.summary.answer import obstacle
 from pffbench.summary.headline import Design
 from pffbench.summary.summary import Summary
 from pffbench_analysis.recommend.bounds import objection
@@ -31,15 +32,18 @@ class WorkAdvice:
         The work.
     answers : tuple of Recommendation
         For writing, for reading and for their weighted sum.
+    obstacle : str, optional
+        Why nothing can be concluded from the run, so that nothing is taken.
     """
 
     work: Work
     answers: tuple[Recommendation, ...]
+    obstacle: str | None = None
 
     @property
     def choice(self) -> Candidate | None:
         """The recommended way; None where nothing is decided."""
-        taken = None if self.answer is None else self.answer.taken
+        taken = None if self.answer is None or self.obstacle else self.answer.taken
         return None if taken is None else taken.candidate
 
     @property
@@ -104,7 +108,9 @@ def advice_of(
     questions = [(work.candidates, purpose) for work in there for purpose in wanted]
     answers = judge(questions, Design.of_experiment(summary.record.experiment))
     found = tuple(
-        WorkAdvice(work, tuple(answers[i * len(wanted) : (i + 1) * len(wanted)]))
+        WorkAdvice(
+            work, tuple(answers[i * len(wanted) : (i + 1) * len(wanted)]), obstacle(summary)
+        )
         for i, work in enumerate(there)
     )
     if not any(one.answer for one in found):

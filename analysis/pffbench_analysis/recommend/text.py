@@ -55,6 +55,8 @@ def choice_lines(advice: Advice, one: WorkAdvice) -> list[tuple[str, str]]:
     it may be, and what would decide it.
     """
     answer = one.answer
+    if one.obstacle:
+        return [("NO ANSWER", f"{one.obstacle}.")]
     if answer is None:
         reasons = dict.fromkeys(a.why_not for a in one.answers if a.why_not)
         return [("No recommendation:", f"{'; '.join(reasons)}.")]

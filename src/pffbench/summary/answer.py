@@ -31,6 +31,7 @@ from pffbench.summary.conclusions import (
     what_would_decide,
 )
 from pffbench.summary.headline import Answer, Contender
+from pffbench.summary.rank_test import FEWEST
 from pffbench.summary.summary import Summary
 from pffbench.text import one_line
 
@@ -122,16 +123,27 @@ def reason_for_none(summary: Summary) -> str | None:
     """Return why a valid run has no answer and what to do, in one line; None if it has one."""
     if not summary.answers:
         return f"nothing is compared: {'; '.join(absent(summary))}"
+    if why := obstacle(summary):
+        return why
+    others = [o for answer in summary.answers if not answer.too_short for o in answer.others]
+    if all(other.standing == "undecided" for other in others):
+        return f"nothing is decided: {what_would_decide(summary)}"
+    return None
+
+
+def obstacle(summary: Summary) -> str | None:
+    """Return why nothing can be concluded from a run that compares something; None if it can."""
+    if not summary.answers:
+        return None
     if disturbed := next(busy(summary), None):
         return disturbed
-    long_enough = [answer for answer in summary.answers if not answer.too_short]
-    if not long_enough:
+    if all(answer.too_short for answer in summary.answers):
         return (
             "the times are too short to measure (under 100 times the harness overhead); use larger "
             "arrays (shape, shape_per_rank)"
         )
-    if all(other.standing == "undecided" for answer in long_enough for other in answer.others):
-        return f"nothing is decided: {what_would_decide(summary)}"
+    if max(case.repetitions for case in summary.cases) < FEWEST:
+        return what_would_decide(summary)
     return None
 
 
