@@ -34,7 +34,7 @@ def a_cycle(fetched, collective=False, counts=True):
 def after(repetition, nbytes=0):
     """Read ten rows of two chunks through a cache of so many bytes, and count."""
     cache = ChunkCacheSettings(nbytes, 521, 0.75)
-    chunking = Chunking((10, 100), (5, 100), CHUNK // 500, True, cache)
+    chunking = Chunking((5, 100), CHUNK // 500, True, cache)
     array = SimpleNamespace(chunking=lambda *_: chunking)
     accesses = [SimpleNamespace(box=box, spec=SimpleNamespace(name="d")) for box in ROWS]
     decodes = Decodes(repetition)

@@ -242,7 +242,6 @@ def chunking_of(dataset: Any, *, cached: bool) -> Chunking | None:
         return None
     slots, nbytes, preemption = dataset.get_access_plist().get_chunk_cache()
     return Chunking(
-        shape=dataset.shape,
         chunks=creation.get_chunk(),
         itemsize=int(dataset.dtype.itemsize),
         compressed=creation.get_nfilters() > 0,

@@ -55,27 +55,16 @@ class Chunking(msgspec.Struct, frozen=True):
 
     A compressed chunk always goes through the cache. One that is larger than the whole cache is
     read and decoded in each call that touches it.
-
-    Parameters
-    ----------
-    shape, chunks : tuple of int
-        Shapes of the array and of a chunk.
-    itemsize : int
-        Bytes of an element.
-    compressed : bool
-        Whether a chunk has to be decoded as a whole.
-    cache : ChunkCacheSettings or None
-        The cache that keeps chunks between calls; None without one.
-    foreseeable : bool
-        Whether `cache` is all that keeps chunks; False where a library has a pool of its own.
     """
 
-    shape: Shape
+    #: Shape of a chunk.
     chunks: Shape
+    #: Bytes of an element.
     itemsize: int
+    #: Whether a chunk has to be decoded as a whole.
     compressed: bool
-    cache: ChunkCacheSettings | None
-    foreseeable: bool = True
+    #: The cache that keeps chunks between calls, or the bytes of a pool; None without one.
+    cache: ChunkCacheSettings | Size | None
 
     @property
     def chunk_bytes(self) -> int:

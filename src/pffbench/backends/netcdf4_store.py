@@ -328,7 +328,6 @@ class NetCdf4Array(Array):
             return None
         cached = not (self._shared and collective)
         return Chunking(
-            shape=self._variable.shape,
             chunks=tuple(chunks),
             itemsize=int(self._variable.dtype.itemsize),
             compressed=self._compressed,

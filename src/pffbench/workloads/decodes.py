@@ -43,8 +43,7 @@ class Decodes:
                 return
             facts = self.repetition.observed.facts
             first, usual = chunkings[0], self.repetition.backend.inspection.default_chunk_cache()
-            if first.foreseeable:
-                facts["chunk_cache"] = str(first.cache or "none")
+            facts["chunk_cache"] = str(first.cache or "none")
             if usual is not None:
                 facts["chunk_cache_of_the_library"] = str(usual)
             self._compressed = all(chunking.compressed for chunking in chunkings)

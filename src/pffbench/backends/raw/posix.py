@@ -171,9 +171,7 @@ def _read_runs(descriptor: int, data: memoryview, runs: Runs, out: Buffer) -> Bu
     return out
 
 
-def _read_unequal_runs(
-    descriptor: int, data: memoryview, runs: UnequalRuns, out: Buffer
-) -> Buffer:
+def _read_unequal_runs(descriptor: int, data: memoryview, runs: UnequalRuns, out: Buffer) -> Buffer:
     begin = 0
     for offset, length in zip(runs.offsets.data, runs.lengths.data, strict=True):
         part = data[begin : begin + length]

@@ -259,7 +259,6 @@ def _joined(separator: str) -> Callable[[Shape], str]:
 def chunking_of(array: Any) -> Chunking:
     """Return an array's chunking; zarr-python keeps no chunk between calls."""
     return Chunking(
-        shape=array.shape,
         chunks=array.chunks,
         itemsize=int(array.dtype.itemsize),
         compressed=bool(array.compressors or array.filters),

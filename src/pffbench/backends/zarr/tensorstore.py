@@ -260,12 +260,10 @@ class TensorStoreArray(DirectoryArray):
     def chunking(self, collective: bool) -> Chunking:
         codecs, _ = codecs_of(self._array.spec().to_json()["metadata"])
         return Chunking(
-            shape=tuple(self._array.shape),
             chunks=tuple(self._array.chunk_layout.read_chunk.shape),
             itemsize=int(self._array.dtype.numpy_dtype.itemsize),
             compressed=bool(codecs),
-            cache=None,
-            foreseeable=not self._store.options.cache_pool,
+            cache=self._store.options.cache_pool or None,
         )
 
 

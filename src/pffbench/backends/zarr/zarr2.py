@@ -133,7 +133,6 @@ class Zarr2Array(DirectoryArray):
 
     def chunking(self, collective: bool) -> Chunking:
         return Chunking(
-            shape=self._array.shape,
             chunks=self._array.chunks,
             itemsize=int(self._array.dtype.itemsize),
             compressed=bool(self._array.compressor or self._array.filters),
