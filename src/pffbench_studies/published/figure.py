@@ -95,13 +95,11 @@ def _rows(lines: Sequence[Line]) -> tuple[dict[Line, str], list[dict[str, Any]]]
 
 def _drawn(matches: Sequence[Match]) -> tuple[list[Match], list[Line], int]:
     """Return the drawn matches, the lines of each panel, and the number of lines left out."""
-    chosen = list(matches)
-    lines = _lines(chosen)
-    if len(lines) > _MOST and any(match.nearest for match in matches):
-        chosen = [match for match in matches if match.nearest]
+    chosen, lines = matches, _lines(matches)
+    if len(lines) > _MOST:
+        chosen = [match for match in matches if match.nearest] or matches
     kept = _lines(chosen)[:_MOST]
-    shown = set(kept)
-    return [m for m in chosen if _line(m) in shown], kept, len(lines) - len(kept)
+    return [m for m in chosen if _line(m) in kept], kept, len(lines) - len(kept)
 
 
 def _lines(matches: Sequence[Match]) -> list[Line]:
@@ -241,10 +239,8 @@ def _colours(curves: Sequence[PublishedCurve]) -> dict[str, str]:
     """Assign a colour to each alternative, its backend's where unused."""
     found: dict[str, str] = {}
     for curve in curves:
-        if curve.alternative not in found:
-            wanted = (colour(curve.backend), *_MORE_COLOURS, INK)
-            taken = set(found.values())
-            found[curve.alternative] = next((c for c in wanted if c not in taken), INK)
+        unused = (c for c in (colour(curve.backend), *_MORE_COLOURS) if c not in found.values())
+        found.setdefault(curve.alternative, next(unused, INK))
     return found
 
 

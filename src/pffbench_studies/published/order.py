@@ -42,6 +42,11 @@ class OrderedPair:
     decision: Decision | None
 
     @property
+    def distinct(self) -> bool:
+        """Whether the study distinguishes the two."""
+        return self.faster.published.differs_from(self.slower.published)
+
+    @property
     def agrees(self) -> bool | None:
         """Whether the run has the same order; None where that is not decided."""
         if self.decision is None or not self.decision.different:
@@ -57,15 +62,17 @@ class Order:
     ----------
     matches : tuple of Match
         Fastest published first; two or more.
-    pairs : tuple of OrderedPair
-        Pairs whose published numbers the study distinguishes.
-    alike : tuple of OrderedPair
-        The other pairs, which affect no verdict.
+    all_pairs : tuple of OrderedPair
+        All pairs of these.
     """
 
     matches: tuple[Match, ...]
-    pairs: tuple[OrderedPair, ...]
-    alike: tuple[OrderedPair, ...] = ()
+    all_pairs: tuple[OrderedPair, ...]
+
+    @property
+    def pairs(self) -> list[OrderedPair]:
+        """The pairs whose published numbers the study distinguishes; no other affects a verdict."""
+        return [pair for pair in self.all_pairs if pair.distinct]
 
     @property
     def agreeing(self) -> int:
@@ -103,20 +110,19 @@ def orders(matches: Sequence[Match], design: Design) -> Iterator[Order]:
         if not match.beyond:
             groups.setdefault((match.subject, match.variant, match.operation), []).append(match)
     ordered = [sorted(group, key=lambda m: m.published.value) for group in groups.values()]
-    ordered = [ranked for ranked in ordered if any(_distinct(ranked))]
+    ordered = [
+        ranked
+        for ranked in ordered
+        if any(a.published.differs_from(b.published) for a, b in combinations(ranked, 2))
+    ]
     tables = [_table(ranked, paired=design.paired) for ranked in ordered]
     decisions = decide(tables, design.looks, margin=design.margin)
     for place, ranked in enumerate(ordered):
-        both: dict[bool, list[OrderedPair]] = {True: [], False: []}
-        for (i, a), (j, b) in combinations(enumerate(ranked), 2):
-            decision = decisions.get((place, str(j), str(i)))
-            both[a.published.differs_from(b.published)].append(OrderedPair(a, b, decision))
-        yield Order(tuple(ranked), tuple(both[True]), tuple(both[False]))
-
-
-def _distinct(ranked: Sequence[Match]) -> Iterator[bool]:
-    """Yield for each pair whether the study distinguishes it."""
-    return (a.published.differs_from(b.published) for a, b in combinations(ranked, 2))
+        pairs = (
+            OrderedPair(a, b, decisions.get((place, str(j), str(i))))
+            for (i, a), (j, b) in combinations(enumerate(ranked), 2)
+        )
+        yield Order(tuple(ranked), tuple(pairs))
 
 
 def _table(ranked: Sequence[Match], *, paired: bool) -> ComparisonTable:

@@ -91,7 +91,7 @@ def order_here(
     ranked = sorted(order.matches, key=lambda match: match.here)
     decided = {
         frozenset((id(pair.faster), id(pair.slower)))
-        for pair in (*order.pairs, *order.alike)
+        for pair in order.all_pairs
         if pair.agrees is not None
     }
     told = text(ranked[0])

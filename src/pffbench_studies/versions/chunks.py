@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from pffbench_studies.versions.history import COLUMNS, Edit, Shape, Table, Values, Version
@@ -165,17 +164,14 @@ class KeepingChunks(FolderWriter):
         return begin
 
 
-class _Found(msgspec.Struct, frozen=True):
-    """A column of a version, with the places of its chunks."""
-
-    pool: Column
-    places: Values
+#: A column of a version: the pool, and the places of its chunks.
+Found = tuple[Column, Values]
 
 
 class RecallingChunks(FolderReader):
     """Versions, assembled from chunks of the pool."""
 
-    def look_up(self, number: int) -> dict[str, _Found]:
+    def look_up(self, number: int) -> dict[str, Found]:
         found = {}
         for name in COLUMNS:
             begin, *shape = self._folder.array(f"shapes/{name}")[number]
@@ -183,14 +179,14 @@ class RecallingChunks(FolderReader):
             end = int(begin) + int(np.prod(grid))
             places = self._folder.array(f"places/{name}")[int(begin) : end]
             pool = self._folder.array(f"pool/{name}")
-            found[name] = _Found(pool, np.asarray(places).reshape(grid))
+            found[name] = pool, np.asarray(places).reshape(grid)
         return found
 
-    def reader(self, found: dict[str, _Found], out: Table) -> Callable[[], Mapping[str, Values]]:
+    def reader(self, found: dict[str, Found], out: Table) -> Callable[[], Mapping[str, Values]]:
         steps = [
-            (column.pool, *step, out[name])
-            for name, column in found.items()
-            for step in self._steps(column, out[name].shape)
+            (pool, *step, out[name])
+            for name, (pool, places) in found.items()
+            for step in self._steps(places, out[name].shape)
         ]
 
         def call() -> Table:
@@ -201,11 +197,11 @@ class RecallingChunks(FolderReader):
         return call
 
     def _steps(
-        self, column: _Found, shape: Shape
+        self, places: Values, shape: Shape
     ) -> Iterator[tuple[tuple[Any, ...], tuple[slice, ...]]]:
         """Yield the parts of the pool and their targets."""
         chunks = self._storage.chunks(len(shape))
-        for at, number in np.ndenumerate(column.places):
+        for at, number in np.ndenumerate(places):
             sides = list(zip(at, chunks, shape, strict=True))
             place = tuple(slice(i * c, min((i + 1) * c, n)) for i, c, n in sides)
             inside = tuple(slice(0, box.stop - box.start) for box in place)
