@@ -20,6 +20,7 @@ from pffbench.commands.recommend import print_markdown
 from pffbench.errors import UserError
 from pffbench.experiment.load import from_data
 from pffbench.record.samples import SamplesLog
+from pffbench.summary.answer import answer_of
 from pffbench.summary.rank_test import FEWEST
 from pffbench.summary.results import as_data
 from pffbench.summary.statistics import LoadSummary
@@ -147,10 +148,11 @@ def test_few_repetitions_and_short_phases_claim_nothing(tmp_path):
         assert all(not answer.slower for answer in answers(run))
         text = "\n".join(recommend([run]).lines())
         assert "Writing: not decided." in text
-        assert "times as long, too few repetitions for an interval)" in text
-        assert f"**What would decide it:** about {FEWEST} repetitions." in text
-        assert "**Avoid:** none is shown to be slower." in text
-        nothing_is_taken(run)
+        answer = answer_of(summarise(run))
+        assert f"- **NO ANSWER** fewer than {FEWEST} repetitions show nothing" in text
+        assert answer.word == "NO ANSWER"
+        assert f"- **NO ANSWER** {answer.sentence}." in text
+        nothing_is_taken(run, "- **NO ANSWER** ")
     short = timed_run(
         tmp_path / "short",
         noisy(np.random.default_rng(5), factors),
@@ -160,10 +162,10 @@ def test_few_repetitions_and_short_phases_claim_nothing(tmp_path):
         recommend([short])
 
 
-def nothing_is_taken(run):
+def nothing_is_taken(run, first="- **Not decided,** for 1 × writing + 1 × reading: "):
     """Assert that text, JSON, program, page and results of a run name no format to take."""
     text = "\n".join(recommend([run]).lines())
-    assert "- **Not decided,** for 1 × writing + 1 × reading: " in text
+    assert first in text
     assert not re.search(r"Take|fastest|```|∞|\binf\b|smallest median", text), text
     found = json.loads(pffbench_cli("recommend", run, "--json").stdout)
     (work,) = found["runs"][0]["works"]
@@ -198,13 +200,14 @@ def test_a_decided_format_is_taken_everywhere(tmp_path):
     assert [one["take"] for one in as_data(summary)["recommendation"]] == [("hdf5",), ("hdf5",)]
 
 
-def test_a_busy_machine_comes_first_in_what_would_decide(tmp_path):
+def test_a_busy_machine_gives_no_answer(tmp_path):
     factors = dict.fromkeys(("hdf5", "netcdf4", "zarr", "mpiio"), (1.0, 1.0))
     run = timed_run(tmp_path, noisy(np.random.default_rng(8), factors, noise=0.2))
     load = LoadSummary(blocks=8, busy=8, busy_others=0.85)
     advice = advice_of(replace(summarise(run), load=load), run)
     text = "\n".join(lines_of(advice))
-    assert "**What would decide it:** BUSY: others used 85% of the processors in 8 of 8" in text
+    assert "- **NO ANSWER** BUSY: others used 85% of the processors in 8 of 8" in text
+    assert "```" not in text
     assert text.split("What makes this doubtful")[1].lstrip().startswith("- BUSY: ")
 
 

@@ -146,7 +146,7 @@ def choices_of(summary: Summary, directory: Path) -> list[RecommendedProgram]:
         RecommendedProgram(
             plain(f"Layout {work_layouts(one)}"),
             plain(work_title(advice, one)),
-            [(head, plain(text)) for head, text in choice_lines(advice, one)],
+            [(head, plain(text)) for head, text in choice_lines(one)],
             program_of(one, summary.record.ranks)[0] or "",
         )
         for one in advice.works

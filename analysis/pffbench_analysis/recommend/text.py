@@ -18,7 +18,7 @@ from pffbench.summary.results import RatioResult
 from pffbench.text import abridged, counted
 from pffbench.units import Size, seconds_text
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice, advise
-from pffbench_analysis.recommend.bounds import busy, doubts, untested
+from pffbench_analysis.recommend.bounds import doubts, untested
 from pffbench_analysis.recommend.candidates import Candidate, Filters, Weights, Work
 from pffbench_analysis.recommend.code import NoCodeError, code_for
 from pffbench_analysis.recommend.judge import RankedWay, Recommendation, WayStanding
@@ -35,7 +35,7 @@ def lines_of(advice: Advice) -> Iterator[str]:
     yield f"# {record.name}: {advice.directory} ({counted(record.ranks, 'rank')})"
     for one in advice.works:
         yield from ("", f"## {work_title(advice, one)}", "")
-        yield from (f"- **{head}** {text}" for head, text in choice_lines(advice, one))
+        yield from (f"- **{head}** {text}" for head, text in choice_lines(one))
     for one in advice.works:
         if len(advice.works) > 1:
             yield from ("", f"## {work_title(advice, one)}")
@@ -47,7 +47,7 @@ def lines_of(advice: Advice) -> Iterator[str]:
         yield from _code(one, record.ranks)
 
 
-def choice_lines(advice: Advice, one: WorkAdvice) -> list[tuple[str, str]]:
+def choice_lines(one: WorkAdvice) -> list[tuple[str, str]]:
     """Return the answer for a work in three lines, each with its first word.
 
     These are the way to take, those that are as good here, and those to avoid, with their times
@@ -68,7 +68,7 @@ def choice_lines(advice: Advice, one: WorkAdvice) -> list[tuple[str, str]]:
         named = _named(answer.best, one.work)
         lines = [
             ("Not decided,", f"for {answer.purpose.name}: {named}."),
-            ("What would decide it:", f"{'; '.join([*busy(advice.summary), answer.remedy])}."),
+            ("What would decide it:", f"{answer.remedy}."),
         ]
     else:
         lines = [
@@ -284,7 +284,7 @@ def _work_data(advice: Advice, one: WorkAdvice) -> dict[str, Any]:
         "title": work_title(advice, one),
         "parameters": dict(one.work.parameters),
         "take": None if one.choice is None else one.choice.case.sample.case,
-        "sentences": [f"{head} {text}" for head, text in choice_lines(advice, one)],
+        "sentences": [f"{head} {text}" for head, text in choice_lines(one)],
         "answers": [
             {
                 "purpose": answer.purpose.name,

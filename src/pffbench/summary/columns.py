@@ -123,7 +123,7 @@ def _columns_of_counts(cases: Sequence[CaseSummary], part: Part) -> Iterator[Col
         unit = unit_of(cases, "repack")
         yield Column(f"repack {unit.name}", part, partial(_of_phase, unit.time, "repack"))
     if part == "read" and any(("read", "decodes_counted") in found for found in counts):
-        yield Column("decodes", part, _decodes)
+        yield Column("decodes", part, partial(_whole_count, part, "decodes_counted"))
 
 
 #: The ranks that move data by calls of their own: heading, phase and counter.
@@ -255,15 +255,6 @@ def _compressed(case: CaseSummary) -> Cell:
 
 def _amplified(part: Literal["read", "write"], counter: str, case: CaseSummary) -> Cell:
     return _number(amplification(case, counter, part), "{:.3g}")
-
-
-def _decodes(case: CaseSummary) -> Cell:
-    """Return the chunk decodes in reading, and the expected number if it differs."""
-    counted = case.counts.get(("read", "decodes_counted"))
-    expected = case.counts.get(("read", "decodes_expected"), counted)
-    if counted is None or expected is None:
-        return Cell()
-    return Cell(f"{counted:.0f}" + ("" if counted == expected else f", not {expected:.0f}"))
 
 
 def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
