@@ -32,7 +32,7 @@ def with_invalid_case(directory, cases, name):
     return page_of(run)
 
 
-def test_the_answer_is_drawn_before_any_table(browser, page):
+def test_the_answer_is_drawn_before_the_tables_of_numbers(browser, page):
     browser.open(page)
     told = json.loads(browser.text("#data"))
     rows = told["answer"]["numbers"]
@@ -50,7 +50,8 @@ def test_the_answer_is_drawn_before_any_table(browser, page):
     for row in others:
         assert f"{row['ratio']:.2f} ({row['low']:.2f}–{row['high']:.2f})" in written
     assert browser.js(
-        "document.querySelector('#answer').compareDocumentPosition(document.querySelector('table'))"
+        "document.querySelector('#answer').compareDocumentPosition("
+        "document.querySelector('#tables table'))"
         " & Node.DOCUMENT_POSITION_FOLLOWING"
     )
 

@@ -33,7 +33,7 @@ def page_of(directory):
 
 def test_it_opens_from_a_file_with_the_verdict_and_figures(browser, page):
     browser.open(page)
-    assert browser.text(".badge") == "VALID"
+    assert browser.text(".badge") == "ANSWER"
     shown = browser.js(
         "[...document.querySelectorAll('figure')].filter(f => !f.hidden && f.querySelector('svg'))"
         ".map(f => f.id)"
@@ -64,7 +64,7 @@ def default(tmp_path_factory):
 @pytest.mark.parallel
 def test_a_run_of_the_default_experiment_has_a_page_that_answers(browser, default):
     browser.open(default)
-    assert browser.text(".badge") == "VALID"
+    assert browser.text(".badge") == "NO ANSWER"  # of two repetitions
     groups = browser.js(
         "[...document.querySelector('select[name=group]').options].map(o => o.text)"
     )
@@ -395,7 +395,7 @@ def test_tables_are_folded_and_sorted_by_a_click(browser, page):
     browser.click(".comparison summary")
     columns = browser.js("[...document.querySelectorAll('.comparison thead tr:last-child th')]"
                          ".map(h => h.textContent)")  # fmt: skip
-    column = columns.index("total ms") if "total ms" in columns else columns.index("total s")
+    column = columns.index("write ms") if "write ms" in columns else columns.index("write s")
 
     def seconds():
         return browser.js(
@@ -514,7 +514,7 @@ def test_labels_are_whole_and_apart_and_the_answer_comes_first(
     try:
         browser.open(page)
         assert browser.js(UNREADABLE.strip()) == []
-        answer = "document.querySelector('.conclusions').getBoundingClientRect().bottom"
+        answer = "document.querySelector('table.answer').getBoundingClientRect().bottom"
         assert browser.js(answer) < 900
         assert browser.js("document.documentElement.scrollWidth") <= width
     finally:

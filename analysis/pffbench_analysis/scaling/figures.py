@@ -90,29 +90,26 @@ class DrawnCurve:
         found = self.parts if parts else self.rates
         sizes = self.curve.sizes
         places = [self.row(*place) for place in zip(sizes, found, strict=True)]
-        drawn = _joined("measured", places, x, y)
-        drawn += _marked("", places, x, y)
+        drawn = [_line("measured", places, x, y), *_marked("", places, x, y)]
         if parts:
             return drawn
-        ends = (found[0], found[0].scaled(sizes[-1] / sizes[0]))
-        ideal = [
-            self.row(n, v, dash=[1, 3]) for n, v in zip((sizes[0], sizes[-1]), ends, strict=True)
-        ]
-        drawn += _joined("ideal", ideal, x, y)
+        first, last = found[0], found[0].scaled(sizes[-1] / sizes[0])
+        ends = ((sizes[0], first), (sizes[-1], last))
+        ideal = [self.row(size, rate, dash=[1, 3]) for size, rate in ends]
+        drawn.append(_line("ideal", ideal, x, y))
         if self.expected is not None:
             rate = self.expected.rate.scaled(1 / _MIB)
             hollow = point(colour(self.curve.case.sample.backend), filled=False, shape="diamond")
             shown = self.row(self.expected.size, rate, dash=[6, 4]) | hollow
-            drawn += _joined("continued", [places[-1] | {"dash": [6, 4]}, shown], x, y)
+            drawn.append(_line("continued", [places[-1] | {"dash": [6, 4]}, shown], x, y))
             drawn += _marked("prediction_", [shown], x, y, strokeWidth=4, opacity=0.35)
         return drawn
 
 
-def _joined(name: str, rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
+def _line(name: str, rows: list[dict[str, Any]], x: Spec, y: Spec) -> Spec:
     """Return a line through some places."""
-    return [
-        lines(name, [row | {"stroke": row["edge"]} for row in rows], at(x, "size"), at(y, "value"))
-    ]
+    coloured = [row | {"stroke": row["edge"]} for row in rows]
+    return lines(name, coloured, at(x, "size"), at(y, "value"))
 
 
 def _marked(name: str, rows: list[dict[str, Any]], x: Spec, y: Spec, **mark: Any) -> list[Spec]:
