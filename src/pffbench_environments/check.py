@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from collections.abc import Mapping
 from itertools import chain
 
@@ -12,13 +13,11 @@ from msgspec.structs import replace
 
 from pffbench.case import Case
 from pffbench.errors import UserError
-from pffbench.experiment.load import LoadedExperiment
+from pffbench.experiment.load import LoadedExperiment, to_plain
 from pffbench.experiment.plan import Plan
 from pffbench.experiment.sweep import expand
-from pffbench.record.run_json import RunRecord
-from pffbench.run.recorder import new_record
+from pffbench.record.run_json import RunRecord, check_layout, digest_of
 from pffbench.text import one_line
-from pffbench_environments.probe import EnvironmentFacts
 from pffbench_environments.processes import last_line
 from pffbench_environments.start import (
     START_SECONDS,
@@ -35,15 +34,15 @@ class CheckedRun(msgspec.Struct, frozen=True):
 
     loaded: LoadedExperiment
     environments: list[StartedEnvironment]
-    #: Facts of each environment.
-    facts: Mapping[str, EnvironmentFacts]
+    #: The record with which a run would begin in each environment.
+    records: Mapping[str, RunRecord]
     #: The cases of all of them.
     plan: Plan
 
     @property
-    def first(self) -> EnvironmentFacts:
-        """Facts of the first environment, which are those of the run too."""
-        return next(iter(self.facts.values()))
+    def first(self) -> RunRecord:
+        """The record of the first environment, whose facts are those of the run too."""
+        return next(iter(self.records.values()))
 
     def record(self, run_id: str, scratch: str, launch: Launch) -> RunRecord:
         """Create the record of a new run.
@@ -57,23 +56,27 @@ class CheckedRun(msgspec.Struct, frozen=True):
         launch : Launch
             How ranks are started.
         """
-        first = self.first
-        entries = {
-            case.id: self.facts[case.environment].entries[case.id] for case in self.plan.cases
-        }
-        record = new_record(
-            self.plan, self.loaded.path, run_id, scratch, first.topology, first.floor,
-            first.startup, first.provenance, "all", entries,
-        )  # fmt: skip
-        record.environments = {
-            environment.name: {
-                "start": shlex.join(launch.command(environment)),
-                "provenance": self.facts[environment.name].provenance,
-                "startup": self.facts[environment.name].startup,
-            }
-            for environment in self.environments
-        }
-        return record
+        plain = to_plain(self.plan.experiment)
+        return replace(
+            self.first,
+            run_id=run_id,
+            command=sys.orig_argv,
+            experiment=plain,
+            experiment_digest=digest_of(plain),
+            experiment_file=self.loaded.path,
+            cases={c.id: self.records[c.environment].cases[c.id] for c in self.plan.cases},
+            left_out=[one for record in self.records.values() for one in record.left_out],
+            limits=list(self.plan.limits),
+            scratch=scratch,
+            environments={
+                each.name: {
+                    "start": shlex.join(launch.command(each)),
+                    "provenance": self.records[each.name].provenance,
+                    "startup": self.records[each.name].startup,
+                }
+                for each in self.environments
+            },
+        )
 
 
 def check_run(loaded: LoadedExperiment, launch: Launch, out: str) -> CheckedRun:
@@ -97,12 +100,12 @@ def check_run(loaded: LoadedExperiment, launch: Launch, out: str) -> CheckedRun:
     if not launch.options.json and launch.options.progress != "none":
         print(one_line(f"starts: {'; '.join(commands_of(experiment))}"), flush=True)
     environments = start_environments(experiment, loaded.path, launch.keep_going)
-    facts = {each.name: _facts(each, launch, out) for each in environments}
-    return CheckedRun(loaded, environments, facts, _plan(loaded, facts))
+    records = {each.name: _record(each, launch, out) for each in environments}
+    return CheckedRun(loaded, environments, records, _plan(loaded, records))
 
 
-def _facts(environment: StartedEnvironment, launch: Launch, out: str) -> EnvironmentFacts:
-    """Check the experiment with the ranks of an environment; return its facts.
+def _record(environment: StartedEnvironment, launch: Launch, out: str) -> RunRecord:
+    """Check the experiment with the ranks of an environment; return the record they would begin.
 
     Raises
     ------
@@ -122,15 +125,17 @@ def _facts(environment: StartedEnvironment, launch: Launch, out: str) -> Environ
     if done.status or not done.messages:
         raise UserError(f"{where}: {last_line(done.text)}")
     try:
-        return msgspec.convert(json.loads(done.messages[-1]), EnvironmentFacts)
-    except (ValueError, RecursionError) as error:  # of msgspec too
+        told = json.loads(done.messages[-1])
+        check_layout(told)
+        return RunRecord(**told)
+    except (TypeError, ValueError, RecursionError) as error:
         raise UserError(
             f"{where}: its ranks answered in another way than those of pffbench do: "
             f"{one_line(str(error), 200)}"
         ) from None
 
 
-def _plan(loaded: LoadedExperiment, facts: Mapping[str, EnvironmentFacts]) -> Plan:
+def _plan(loaded: LoadedExperiment, records: Mapping[str, RunRecord]) -> Plan:
     """Return the cases of all environments, those of one case side by side.
 
     Raises
@@ -138,16 +143,15 @@ def _plan(loaded: LoadedExperiment, facts: Mapping[str, EnvironmentFacts]) -> Pl
     UserError
         The environments have other numbers of ranks.
     """
-    first, size = next((name, those.topology.size) for name, those in facts.items())
-    for name, those in facts.items():
-        if (ranks := those.topology.size) != size:
-            raise UserError(
-                f"environment {name} has {ranks} ranks under the launcher, and {first} has {size}: "
-                "its MPI is not the launcher's"
-            )
+    first, size = next((name, record.ranks) for name, record in records.items())
     cases: dict[str, list[Case]] = {}
-    for environment, those in facts.items():
-        for name, entry in those.entries.items():
+    for environment, record in records.items():
+        if record.ranks != size:
+            raise UserError(
+                f"environment {environment} has {record.ranks} ranks under the launcher, and "
+                f"{first} has {size}: its MPI is not the launcher's"
+            )
+        for name, entry in record.cases.items():
             told = {key: v for key, v in entry["parameters"].items() if key != "environment"}
             (case,) = expand(as_entry(told, entry["options"]), name, set())
             case = replace(case, roofline=bool(entry["roofline"]), environment=environment)
@@ -156,7 +160,7 @@ def _plan(loaded: LoadedExperiment, facts: Mapping[str, EnvironmentFacts]) -> Pl
         experiment=loaded.experiment,
         ranks=size,
         cases=tuple(chain.from_iterable(cases.values())),
-        left_out=tuple(chain.from_iterable(those.left_out for those in facts.values())),
+        left_out=tuple((o["case"], o["reason"]) for r in records.values() for o in r.left_out),
         costs={},
-        limits=tuple(chain.from_iterable(those.limits for those in facts.values())),
+        limits=tuple(chain.from_iterable(record.limits for record in records.values())),
     )

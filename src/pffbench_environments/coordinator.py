@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from pffbench.errors import UserError
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.parallel.batch_job import StopSignals
+from pffbench.parallel.topology import Topology
 from pffbench.record.lock import RunLock
 from pffbench.record.progress import make_progress
 from pffbench.record.run_json import RunRecord, readable
@@ -36,6 +37,7 @@ from pffbench.storage.scratch import scratch_parent
 from pffbench_environments.blocks import Blocks, MakesSchedule
 from pffbench_environments.check import CheckedRun, check_run
 from pffbench_environments.cross_reading import CrossReading
+from pffbench_environments.merge import floor_of
 from pffbench_environments.resume import STEPS, stopped_run
 from pffbench_environments.start import Launch, launch_of
 
@@ -129,7 +131,7 @@ def _resumed(options: RunOptions, stop: StopSignals, lock: RunLock) -> _Begun:
     finally:
         shutil.rmtree(out / STEPS, ignore_errors=True)
     with readable(out):
-        plan, said, known = stopped.go_on(checked.plan, checked.facts)
+        plan, said, known = stopped.go_on(checked.plan, checked.records)
         checked = replace(checked, plan=plan)
     with writing_results(out):
         recorder = _recorder(checked, out, stopped.record, options, known)
@@ -148,10 +150,11 @@ def _recorder(
     """Create the recorder of a run; `known` are the rows of one that is resumed."""
     plan, first = checked.plan, checked.first
     experiment = plan.experiment
+    topology = Topology(tuple(first.topology["hosts"]), tuple(first.topology["nodes"]))
     style = "none" if options.json else options.progress
     progress = make_progress(style, len(plan.cases), experiment.blocks, experiment.time_budget)
     warmup = experiment.warmup
-    return Recorder(str(out), record, first.topology, first.floor, warmup, progress, known)
+    return Recorder(str(out), record, topology, floor_of(first), warmup, progress, known)
 
 
 def _executed(

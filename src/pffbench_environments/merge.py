@@ -44,6 +44,11 @@ _REPETITION = re.compile(r" repetition \d+:")
 _FACTS = ("stored_as", "disk", "transfer_facts", "invalid")
 
 
+def floor_of(record: RunRecord) -> Floor:
+    """Return the floor that a record has."""
+    return Floor(**{key: record.floor[key] for key in ("own", "synced", "tick")})
+
+
 class StepMerger:
     """Adds the results of job steps to those of the run.
 
@@ -92,8 +97,7 @@ class StepMerger:
                 self._take_facts(case.id, step.cases[case.id])
         if step is not None:
             self._take_remarks(step, number)
-            floor = Floor(**{key: step.floor[key] for key in ("own", "synced", "tick")})
-            self._recorder.note_floor(floor)
+            self._recorder.note_floor(floor_of(step))
             self._record.floor = step.floor | self._record.floor  # rates of memory
             self._record.allocator |= step.allocator
         self._record.save(self._recorder.directory)

@@ -11,22 +11,21 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import asdict
 
 from pffbench.errors import VALID, UserError
-from pffbench.parallel.clock import Floor, measure_floor
+from pffbench.parallel.clock import measure_floor
 from pffbench.parallel.collectives import largest, on_root
 from pffbench.parallel.launcher import check_launcher, leave_last, start_ranks
-from pffbench.parallel.topology import Team, Topology
+from pffbench.parallel.topology import Team
 from pffbench.provenance.collect import collect_provenance
 from pffbench.record.lock import RunLock
 from pffbench.run.options import RunOptions, add_arguments
 from pffbench.run.resources import available_resources, seconds_since_start
 from pffbench.run.spec import RunSpec
-from pffbench.storage.filesystem import filesystem, nearest_existing
+from pffbench.storage.filesystem import nearest_existing
 from pffbench.text import one_line, without_digests
 from pffbench_environments.start import ANSWER
 
@@ -37,31 +36,13 @@ if TYPE_CHECKING:
 _LIBRARIES = {"OMPI_COMM_WORLD_SIZE": "Open MPI", "MPI_LOCALNRANKS": "MPICH"}
 
 
-class EnvironmentFacts(msgspec.Struct, frozen=True):
-    """The facts of an environment, as its ranks print them."""
-
-    topology: Topology
-    floor: Floor
-    startup: dict[str, float]
-    provenance: dict[str, Any]
-    #: Entries of the cases in `run.json`.
-    entries: dict[str, dict[str, Any]]
-    left_out: list[tuple[str, str]]
-    limits: list[str]
-
-
 def main() -> int:
-    """Print the facts of this environment as a line of JSON on rank 0; return the exit status."""
+    """Print the record with which a run would begin here, on rank 0; return the exit status."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     options = RunOptions.of_arguments(parser.parse_args())
 
-    def answer(comm: MPI.Intracomm) -> None:
-        found = _facts(comm, options)
-        if found is not None:
-            print(ANSWER + json.dumps(found, default=str), flush=True)
-
-    return on_ranks(answer)
+    return on_ranks(lambda comm: _answer(comm, options))
 
 
 def on_ranks(work: Callable[[MPI.Intracomm], None]) -> int:
@@ -91,8 +72,8 @@ def _tell(error: UserError) -> None:
     print(one_line(f"pffbench: {without_digests(str(error))}"), file=sys.stderr, flush=True)
 
 
-def _facts(comm: MPI.Intracomm, options: RunOptions) -> dict[str, Any] | None:
-    """Return what makes `EnvironmentFacts` on rank 0; collective, None elsewhere.
+def _answer(comm: MPI.Intracomm, options: RunOptions) -> None:
+    """Print the record; collective.
 
     Raises
     ------
@@ -114,20 +95,21 @@ def _facts(comm: MPI.Intracomm, options: RunOptions) -> dict[str, Any] | None:
     there = nearest_existing(spec.scratch_parent)
     provenance = collect_provenance(team, spec.plan, there, personal=options.record_account)
     startup = {"seconds_to_main": largest(comm, started)}
-    if not team.is_root:
-        return None
-    from pffbench.run.recorder import case_entry  # needed on rank 0 only
+    if team.is_root:
+        from pffbench.run.recorder import new_record  # needed on rank 0 only
 
-    on = filesystem(there)
-    return {
-        "topology": asdict(team.topology),
-        "floor": asdict(floor),
-        "startup": startup,
-        "provenance": provenance,
-        "entries": {case.id: case_entry(case, spec.plan, on) for case in spec.plan.cases},
-        "left_out": spec.plan.left_out,
-        "limits": spec.plan.limits,
-    }
+        record = new_record(
+            spec.plan,
+            spec.experiment_file,
+            spec.run_id,
+            there,
+            team.topology,
+            floor,
+            startup,
+            provenance,
+            spec.stage,
+        )
+        print(ANSWER + json.dumps(asdict(record), default=str), flush=True)
 
 
 def _refuse_other_mpi() -> None:

@@ -7,12 +7,11 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from pffbench.errors import UserError
 from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
@@ -33,7 +32,6 @@ from pffbench.run.resume import (
     refuse_other_cases,
     without_left_out,
 )
-from pffbench_environments.probe import EnvironmentFacts
 from pffbench_environments.start import commands_of
 from pffbench_environments.steps import remove_scratch_of
 
@@ -53,7 +51,7 @@ class StoppedRun(msgspec.Struct, frozen=True):
     options: RunOptions
 
     def go_on(
-        self, plan: Plan, facts: Mapping[str, EnvironmentFacts]
+        self, plan: Plan, records: Mapping[str, RunRecord]
     ) -> tuple[Plan, list[str], list[Sample]]:
         """Update the record for this start, and put rows of repetitions that are not whole aside.
 
@@ -61,8 +59,8 @@ class StoppedRun(msgspec.Struct, frozen=True):
         ----------
         plan : Plan
             The plan of now.
-        facts : dict of str to EnvironmentFacts
-            Facts of each environment.
+        records : dict of str to RunRecord
+            The record with which a run would begin in each environment.
 
         Returns
         -------
@@ -78,20 +76,13 @@ class StoppedRun(msgspec.Struct, frozen=True):
         UserError
             Cases, ranks or software are not those of the run.
         """
-        record, first = self.record, next(iter(facts.values()))
+        record = self.record
         plan = without_left_out(plan, record)
         refuse_other_cases(str(self.directory), record, plan)
-        if differences := list(_differences(record, facts)):
+        if differences := list(_differences(record, records)):
             told = "; ".join(differences)
             raise UserError(f"--resume {self.directory}: not the same run: {told}")
-        now = replace(
-            record,
-            started=datetime.now(UTC).isoformat(timespec="seconds"),
-            topology=asdict(first.topology),
-            provenance=first.provenance,
-            startup=first.startup,
-            scratch=str(self.options.scratch),
-        )
+        now = replace(next(iter(records.values())), scratch=str(self.options.scratch))
         said = go_on(record, now, moved(record, now), other_hosts=self.options.other_hosts)
         path = self.directory / "samples.csv"
         if path.exists():
@@ -189,12 +180,11 @@ def _check_steps(steps: Path, here: str, parent: str) -> None:
     shutil.rmtree(steps, ignore_errors=True)
 
 
-def _differences(record: RunRecord, facts: Mapping[str, EnvironmentFacts]) -> Iterator[str]:
-    for name, those in facts.items():
-        ranks = those.topology.size
-        if record.ranks != ranks:
-            yield f"{name} had {record.ranks} ranks, now there are {ranks}"
-        yield from changed_environment(record, name, those.provenance)
+def _differences(record: RunRecord, records: Mapping[str, RunRecord]) -> Iterator[str]:
+    for name, now in records.items():
+        if record.ranks != now.ranks:
+            yield f"{name} had {record.ranks} ranks, now there are {now.ranks}"
+        yield from changed_environment(record, name, now.provenance)
 
 
 def changed_environment(

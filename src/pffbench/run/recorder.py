@@ -53,14 +53,11 @@ def new_record(
     startup: dict[str, Any],
     provenance: dict[str, Any] | None,
     stage: Stage,
-    entries: dict[str, dict[str, Any]] | None = None,
 ) -> RunRecord:
-    """Create the record of a new run; `entries` are those of the cases where others made them."""
+    """Create the record of a new run."""
     experiment = plan.experiment
     plain = to_plain(experiment)
-    if entries is None:
-        there = filesystem(scratch)
-        entries = {case.id: case_entry(case, plan, there) for case in plan.cases}
+    there = filesystem(scratch)
     return RunRecord(
         run_id=run_id,
         name=experiment.name,
@@ -71,7 +68,7 @@ def new_record(
         experiment=plain,
         experiment_digest=digest_of(plain),
         experiment_file=experiment_file,
-        cases=entries,
+        cases={case.id: case_entry(case, plan, there) for case in plan.cases},
         left_out=[{"case": name, "reason": reason} for name, reason in plan.left_out],
         limits=list(plan.limits),
         scratch=scratch,
