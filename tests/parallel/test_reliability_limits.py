@@ -212,12 +212,22 @@ def test_a_run_that_timeout_kills_is_not_left_running(tmp_path):
     long = NULL | {"null": {"delays": {"close": 1000}}}
     run = start_experiment(tmp_path, None, cases=[long])
     wait_until(lambda: list((tmp_path / "scratch").glob("*/0000-*")))  # it is in hand
-    assert status_of(run.out) == "running"
+    wait_until(lambda: pauses(run.process.pid, 0) == pauses(run.process.pid, 0.5))
+    asleep = pauses(run.process.pid, 0)
     run.process.send_signal(signal.SIGTERM)
-    wait_until(lambda: status_of(run.out) != "running")
+    wait_until(lambda: pauses(run.process.pid, 0) > asleep)  # it has noted the signal
+    assert status_of(run.out) == "running"
     run.process.kill()
     run.finish()
-    assert status_of(run.out) != "running"
+    wait_until(lambda: status_of(run.out) == "interrupted")
+
+
+def pauses(pid, seconds):
+    """Return how often the main thread of a process has gone to sleep, after so many seconds."""
+    time.sleep(seconds)
+    with open(f"/proc/{pid}/task/{pid}/status") as file:
+        (line,) = [line for line in file if line.startswith("voluntary_ctxt_switches")]
+    return int(line.split()[1])
 
 
 def read_terminal(master, until=None):
