@@ -479,10 +479,10 @@ def test_sentences_begin_with_what_was_measured_and_say_how_far_they_carry(tmp_p
         "48 MiB in chunks of 4 MiB, 2 ranks, writing (to the device): hdf5 is fastest; netcdf4 "
     )
     assert reading.startswith("48 MiB in chunks of 4 MiB, 2 ranks, reading (from the page cache): ")
-    assert reach.startswith("Measured at this size alone: other sizes, chunks or numbers of ranks ")
+    assert reach == "Other sizes, chunks and numbers of ranks were not measured and may differ."
 
 
-def test_sentences_over_several_sizes_say_how_the_ratio_moves_between_them(tmp_path):
+def test_sentences_over_several_sizes_name_them(tmp_path):
     told = [*sized("g", 48), *sized("h", 8, 2.0), *sized("i", 48, 0.1, layout="own")]
     told += sized("j", 48, chunks=[2, 256, 256])
     summary = a_timed(tmp_path, told, cv=0.001)
@@ -493,11 +493,7 @@ def test_sentences_over_several_sizes_say_how_the_ratio_moves_between_them(tmp_p
         writing
     )
     assert "zarr is fastest with layout own;" in writing
-    assert reach.startswith(
-        "Layout shared, 8 MiB and 48 MiB in chunks of 512 KiB and 4 MiB: zarr takes 3.00 to 6.00 "
-        "times as long as the fastest in writing, "
-    )
-    assert reach.endswith("Nothing is known of sizes, chunks and numbers of ranks beyond.")
+    assert reach.startswith("Other sizes, ")
     assert len(verdict_lines(summary)) <= 6
 
 

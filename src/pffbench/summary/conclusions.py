@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from pffbench.record.run_json import RunRecord
@@ -54,7 +54,9 @@ def sentences(summary: Summary) -> list[str]:
     found = [(total, [a for a in summary.answers if a.total == total]) for total in VERBS]
     found.append(("read_total", list(summary.cold_answers)))
     lines = [line for total, some in found if (line := _sentence(summary, total, some))]
-    return [*lines, *_reach(summary)] if lines else []
+    if lines and measured_in(summary, summary.answers).sizes:
+        lines.append("Other sizes, chunks and numbers of ranks were not measured and may differ.")
+    return lines
 
 
 def absent(summary: Summary) -> list[str]:
@@ -148,51 +150,6 @@ def measured_in(summary: Summary, found: Sequence[Answer]) -> Measured:
     """Return the sizes and chunks of comparisons."""
     names = {name for a in found for name in (a.case, *(o.case for o in a.others))}
     return Measured.of([summary.record.cases[name] for name in names])
-
-
-def _reach(summary: Summary) -> Iterator[str]:
-    """Say how far the sentences carry: for which sizes and chunks, and how ratios move there."""
-    of = {a.key: measured_in(summary, [a]) for a in summary.answers}
-    if not all(one.sizes for one in of.values()):
-        return
-    by_layout: dict[str, dict[ComparisonKey, Measured]] = defaultdict(dict)
-    for answer in summary.answers:
-        layout = summary.record.cases[answer.case]["parameters"]["layout"]
-        by_layout[layout][answer.key] = of[answer.key]
-    layout, points = max(
-        by_layout.items(), key=lambda item: len(set(item[1].values())), default=("", {})
-    )
-    if len(set(points.values())) < 2:
-        yield "Measured at this size alone: other sizes, chunks or numbers of ranks may differ."
-        return
-    moves = [
-        f"{text} in {VERBS[total].lower()}"
-        for total in VERBS
-        if (text := _moved(summary, [a for a in summary.answers if a.total == total], points))
-    ]
-    if moves:
-        both = measured_in(summary, [a for a in summary.answers if a.key in points])
-        yield (
-            f"Layout {layout}, {both}: {', '.join(moves)}. Nothing is known of sizes, chunks and "
-            "numbers of ranks beyond."
-        )
-
-
-def _moved(
-    summary: Summary, found: Sequence[Answer], points: Collection[ComparisonKey]
-) -> str | None:
-    """Return the contender whose time over the fastest changes most with size and chunks."""
-    ratios: dict[str, list[float]] = defaultdict(list)
-    for answer in found:
-        if answer.key in points and not answer.too_short:
-            ratios[answer.name].append(1.0)
-            for other in answer.others:
-                ratios[other.name].append(other.ratio.value)
-    if not ratios or min(map(len, ratios.values())) < 2:
-        return None
-    name = max(ratios, key=lambda name: max(ratios[name]) / min(ratios[name]))
-    low, high = number(min(ratios[name])), number(max(ratios[name]))
-    return f"{contender_labels(summary)[name]} takes {low} to {high} times as long as the fastest"
 
 
 def _sentence(summary: Summary, total: str, found: Sequence[Answer]) -> str | None:
