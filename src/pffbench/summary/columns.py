@@ -15,6 +15,7 @@ import msgspec
 from pffbench.phases import MOVING, WAITING
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.labels import chunks_apart, comparisons_apart, ignored_of
+from pffbench.summary.phases import RankSpread
 from pffbench.summary.quantities import PHASE_QUANTITIES, Cell, Unit, rate_cell
 from pffbench.summary.summary import (
     AMPLIFICATIONS,
@@ -185,7 +186,7 @@ def _columns_of_total(cases: Sequence[CaseSummary], part: Part) -> Iterator[Colu
         cell = partial(_of_phase, rate_cell, part)
         yield Column("data only MiB/s", part, cell, shown="page")
     for table in (quantity.table for quantity in PHASE_QUANTITIES if quantity.table):
-        if any(map(table.applies, phases)):
+        if any(table.cell(unit, phase).text for phase in phases):
             cell = partial(_of_phase, partial(table.cell, unit), total)
             heading = table.heading.format(part=part, unit=unit.name)
             yield Column(heading, part, cell, table.legend, table.shown)
@@ -364,16 +365,18 @@ def _memory(record: RunRecord) -> Iterator[str]:
     )
 
 
+def _watched(summary: Summary) -> Iterator[tuple[CaseSummary, str, RankSpread]]:
+    """Yield the phases of all cases in which slow ranks are looked for, with their ranks."""
+    for case in summary.cases:
+        for phase in case.phases.values():
+            short = any(w.code == "below_resolution" for w in phase.warnings)
+            if phase.phase in _WATCHED and phase.ranks is not None and not short:
+                yield case, phase.phase, phase.ranks
+
+
 def _imbalance(summary: Summary) -> Iterator[str]:
     """Describe the phase with the largest lag of the slowest rank."""
-    found = [
-        (case, phase.phase, phase.ranks)
-        for case in summary.cases
-        for phase in case.phases.values()
-        if phase.phase in _WATCHED and phase.ranks is not None
-        if not any(w.code == "below_resolution" for w in phase.warnings)
-    ]
-    lagging = [f for f in found if f[2].imbalance >= _APART]
+    lagging = [found for found in _watched(summary) if found[2].imbalance >= _APART]
     if lagging:
         case, phase, ranks = max(lagging, key=lambda f: f[2].imbalance)
         s = case.sample
@@ -388,12 +391,10 @@ def _imbalance(summary: Summary) -> Iterator[str]:
 def _waited_for(summary: Summary) -> Iterator[str]:
     """Describe the collective call in which the ranks most likely wait for one of them."""
     found = [
-        (case, phase.phase, phase.ranks)
-        for case in summary.cases
+        (case, phase, ranks)
+        for case, phase, ranks in _watched(summary)
         if case.sample.transfer == "collective"
-        for phase in case.phases.values()
-        if phase.phase in _WATCHED and phase.ranks is not None
-        if phase.ranks.idle >= _IDLE and phase.ranks.idlest_share >= _USUALLY
+        if ranks.idle >= _IDLE and ranks.idlest_share >= _USUALLY
     ]
     if found:
         case, phase, ranks = max(found, key=lambda f: f[2].idle)

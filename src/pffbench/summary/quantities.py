@@ -85,7 +85,9 @@ class Unit(msgspec.Struct, frozen=True):
         return self._number(found.cpu_seconds)
 
     def new_memory(self, found: PhaseSummary) -> Cell:
-        """Return what new memory takes of the time."""
+        """Return what new memory takes of the time, where it is a noticeable part of the bytes."""
+        if (found.faulted or 0) < _SOME_NEW:
+            return Cell()
         return self._number(found.new_memory_seconds)
 
     def _number(self, seconds: float | None) -> Cell:
@@ -105,15 +107,12 @@ class TotalColumn(NamedTuple):
         Explanation below the tables; empty where the heading says it.
     shown : {"everywhere", "text", "page"}
         Whether it is left out on the page, or shown only there.
-    applies : callable
-        Returns whether a total has something to show; without any the column is left out.
     """
 
     heading: str
     cell: Callable[[Unit, PhaseSummary], Cell]
     legend: str = ""
     shown: Literal["everywhere", "text", "page"] = "everywhere"
-    applies: Callable[[PhaseSummary], bool] = lambda _: True
 
 
 class Quantity(NamedTuple):
@@ -152,14 +151,14 @@ def rate_cell(found: PhaseSummary) -> Cell:
     )
 
 
-def _ratio_cell(found: PhaseSummary) -> Cell:
+def _ratio_cell(_: Unit, found: PhaseSummary) -> Cell:
     ratio = found.ratio
     if ratio is None:
         return Cell()
     return Cell(number(ratio.value), "" if ratio.low == ratio.high else interval(ratio))
 
 
-def _roof_cell(found: PhaseSummary) -> Cell:
+def _roof_cell(_: Unit, found: PhaseSummary) -> Cell:
     if found.roofline is None:
         return Cell()
     text = part_of_raw(found.roofline)
@@ -303,10 +302,7 @@ PHASE_QUANTITIES = (
         "cases and where there is nothing to compare with. In a single phase it can mislead: "
         "compare totals.",
         table=TotalColumn(
-            "×best",
-            lambda _, p: _ratio_cell(p),
-            "×best: time over that of the fastest case with the same settings",
-            applies=lambda p: p.ratio is not None,
+            "×best", _ratio_cell, "×best: time over that of the fastest case with the same settings"
         ),
     ),
     Quantity(
@@ -328,16 +324,15 @@ PHASE_QUANTITIES = (
         "raw I/O varies too, and a format can move fewer bytes.",
         table=TotalColumn(
             "roof",
-            lambda _, p: _roof_cell(p),
+            _roof_cell,
             "roof: speed as a part of that of raw bytes (settings raw, in the same table)",
-            applies=lambda p: p.roofline is not None,
         ),
     ),
     Quantity(
         "cpu_s",
         lambda p: p.cpu_seconds,
         "Median of `cpu_seconds`; a total adds its phases first.",
-        table=TotalColumn("cpu {unit}", Unit.cpu, applies=lambda p: p.cpu_seconds is not None),
+        table=TotalColumn("cpu {unit}", Unit.cpu),
     ),
     Quantity(
         "rate_mib_s",
@@ -345,7 +340,7 @@ PHASE_QUANTITIES = (
         "Bytes over the median time, in MiB/s, for `write`, `read` and the totals. With "
         "durability `close` it can be the speed of memory; that of `write` alone can be a "
         "buffer's.",
-        table=TotalColumn("MiB/s", lambda _, p: rate_cell(p), applies=lambda p: p.rate is not None),
+        table=TotalColumn("MiB/s", lambda _, p: rate_cell(p)),
     ),
     Quantity(
         "faulted",
@@ -363,7 +358,6 @@ PHASE_QUANTITIES = (
             Unit.new_memory,
             "new mem: how much of the time of reading the library takes to get memory from the "
             "system, by its bytes and the rate measured in this run",
-            applies=lambda p: p.phase == "read_total" and (p.faulted or 0) >= _SOME_NEW,
         ),
     ),
     Quantity(

@@ -25,6 +25,7 @@ from pffbench.summary.headline import Answer
 from pffbench.summary.phases import PhaseSummary
 from pffbench.summary.quantities import PHASE_QUANTITIES
 from pffbench.summary.rank_test import Ratio
+from pffbench.summary.statistics import LoadSummary
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.text import escape_controls
 
@@ -255,27 +256,6 @@ class FormatChoice(msgspec.Struct, frozen=True, kw_only=True):
     take: tuple[str, ...]
 
 
-class MachineLoadResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The use of the machine by others.
-
-    Parameters
-    ----------
-    blocks : int
-        Blocks of repetitions that were long enough to judge it.
-    busy_blocks, stolen_blocks : int
-        Blocks in which other processes, or the host of a virtual machine, took much of the
-        processors.
-    busy_others, steal : float
-        Median part of the processors that they took in these blocks, 0 to 1.
-    """
-
-    blocks: int
-    busy_blocks: int
-    stolen_blocks: int
-    busy_others: float
-    steal: float
-
-
 class Results(msgspec.Struct, frozen=True, kw_only=True):
     """The results of a run of pffbench.
 
@@ -315,7 +295,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         The lines of the verdict, as on the terminal.
     warnings : list of str
         Caveats of the verdict, with remedies.
-    load : MachineLoadResult
+    load : LoadSummary
         The use of the machine by others.
     recommendation : list of FormatChoice
         What to take for writing, for updating and for reading.
@@ -346,7 +326,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     answer: AnswerTable | None
     sentences: tuple[str, ...]
     warnings: tuple[str, ...]
-    load: MachineLoadResult
+    load: LoadSummary
     recommendation: tuple[FormatChoice, ...]
     comparisons: tuple[ComparisonResult, ...]
     cases: tuple[CaseResult, ...]
@@ -356,7 +336,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, summary: Summary) -> Results:
         """Convert the summary of a run."""
-        record, load = summary.record, summary.load
+        record = summary.record
         names = fom_names(record)
         return cls(
             run_id=record.run_id,
@@ -374,13 +354,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
             answer=answer_of(summary),
             sentences=tuple(verdict_lines(summary)),
             warnings=tuple(cautions(summary)),
-            load=MachineLoadResult(
-                blocks=load.blocks,
-                busy_blocks=load.busy,
-                stolen_blocks=load.stolen,
-                busy_others=load.busy_others,
-                steal=load.steal,
-            ),
+            load=summary.load,
             recommendation=tuple(_recommendations(summary)),
             comparisons=tuple(
                 ComparisonResult.of(answer) for answer in (*summary.answers, *summary.cold_answers)
@@ -428,7 +402,7 @@ def results_schema() -> dict[str, Any]:
     schema: dict[str, Any] = msgspec.json.schema(Results)
     for kind in (
         RatioResult, CaseResult, ContenderResult, ComparisonResult, FormatChoice,
-        MachineLoadResult, CrossRead, AnswerTable, Results,
+        LoadSummary, CrossRead, AnswerTable, Results,
     ):  # fmt: skip
         definition = schema["$defs"][kind.__name__]
         definition["description"] = first_line(kind)
