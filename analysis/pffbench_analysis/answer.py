@@ -16,7 +16,7 @@ from pffbench.summary.conclusions import (
     number,
     subject,
 )
-from pffbench.summary.headline import Answer, Design
+from pffbench.summary.headline import Answer
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.units import percent, seconds_text
@@ -164,11 +164,6 @@ def _first(answer: Answer) -> Standing:
     return "fastest" if answer.decided else "ahead"
 
 
-def margin_of(summary: Summary) -> float:
-    """Return the relative difference under which two ways count as equally fast."""
-    return Design.of_experiment(summary.record.experiment).margin
-
-
 def answer_notes(summary: Summary) -> list[str]:
     """Return the reading notes of the figure."""
     notes = [
@@ -176,7 +171,7 @@ def answer_notes(summary: Summary) -> list[str]:
         "case. Lines: 95 % interval of the ratio, for all looks at the results together; an arrow: "
         "it goes on.",
         "Filled: decided. Circles: shown to be slower. Squares: equally fast, within "
-        f"{percent(margin_of(summary))}, which is the band. Hollow: not decided; the line then "
+        f"{percent(summary.margin)}, which is the band. Hollow: not decided; the line then "
         "allows for all comparisons too.",
     ]
     if short := sum(answer.too_short for answer in summary.answers):

@@ -19,7 +19,6 @@ from pffbench_analysis.answer import (
     answer_notes,
     answer_panels,
     answer_specs,
-    margin_of,
 )
 from pffbench_analysis.captions import stamp
 from pffbench_analysis.charts import differences, kept, label, place, raw_limit
@@ -84,7 +83,7 @@ def _answer(summary: Summary) -> Plain | None:
         "notes": answer_notes(summary),
         "panels": [
             {"heading": panel.heading, "spec": panel.spec}
-            for panel in answer_specs(panels, margin_of(summary))
+            for panel in answer_specs(panels, summary.margin)
         ],
         "values": [row.facts(panel.heading) for panel, row in rows],
         "numbers": [_answer_row(row) | {"total": panel.total} for panel, row in rows],
@@ -160,7 +159,7 @@ def _phase(found: PhaseSummary, most: int) -> Plain:
     blocks, seconds, ranks = list(found.by_block), list(found.by_block.values()), found.ranks
     places = kept(seconds, most)
     return {
-        **{quantity.name: quantity.value(found) for quantity in PHASE_QUANTITIES},
+        **{quantity.name: quantity.of(found) for quantity in PHASE_QUANTITIES},
         "ranks": None if ranks is None else [ranks.first, ranks.middle, ranks.last],
         "blocks": [blocks[place] for place in places],
         "seconds": [seconds[place] for place in places],

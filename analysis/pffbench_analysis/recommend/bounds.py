@@ -7,7 +7,7 @@ from typing import Any
 
 from pffbench.backends.registry import backend_class, backend_names, missing_library
 from pffbench.record.run_json import RunRecord
-from pffbench.summary.cautions import cautions
+from pffbench.summary.cautions import busy
 from pffbench.summary.summary import Summary
 from pffbench.text import value_text
 from pffbench.units import Size
@@ -30,11 +30,6 @@ def objection(record: RunRecord) -> str:
         state = "it is not finished" if record.status != "finished" else "no verdict was given"
         return f"{state}, so nobody has verified what was read"
     return ""
-
-
-def busy(summary: Summary) -> list[str]:
-    """Return the caveats of a run on a machine that was busy; mostly none."""
-    return [text for text in cautions(summary) if text.startswith("BUSY")]
 
 
 def doubts(summary: Summary, work: Work) -> Iterator[str]:

@@ -10,18 +10,27 @@ import msgspec
 
 
 class CrossRead(msgspec.Struct, frozen=True):
-    """Whether an environment could read the files of another one, or its own."""
+    """Whether an environment could read the files of another one, or its own.
 
-    #: The case.
+    Parameters
+    ----------
+    case : str
+        The case.
+    backend : str
+        Its backend.
+    writer, reader : str
+        The environments.
+    result : {"VALID", "FAILED", "LEFT_OUT"}
+        ``VALID``: every byte was verified. ``LEFT_OUT``: one of them has no such case.
+    error : str
+        Why not; else empty.
+    """
+
     case: str
-    #: Its backend.
     backend: str
-    #: The environments.
     writer: str
     reader: str
-    #: ``VALID``: every byte was verified. ``LEFT_OUT``: one of them has no such case.
     result: Literal["VALID", "FAILED", "LEFT_OUT"]
-    #: Why not; else empty.
     error: str = ""
 
 

@@ -249,7 +249,7 @@ def _notes(summary: Summary, columns: Sequence[_Column], names: Sequence[str]) -
     every = [answer for column in columns for answer in column.answers]
     ranks, most = summary.record.ranks, max(len(column.answers) for column in columns)
     over = f", {most} comparisons in a column" if most > 1 else ""
-    margin = float(summary.record.experiment.get("margin") or 0.1)
+    margin = summary.margin
     measured = measured_in(summary, every)
     amount = f"{measured}, " if measured.sizes else ""
     yield (

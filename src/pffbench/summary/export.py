@@ -55,9 +55,9 @@ def write_summary(summary: Summary, directory: str | Path) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(quantity.name for quantity in (*CASE_QUANTITIES, *PHASE_QUANTITIES))
         for case in summary.cases:
-            facts = [quantity.value(case) for quantity in CASE_QUANTITIES]
+            facts = [quantity.of(case) for quantity in CASE_QUANTITIES]
             for phase in case.phases.values():
-                values = (quantity.value(phase) for quantity in PHASE_QUANTITIES)
+                values = (quantity.of(phase) for quantity in PHASE_QUANTITIES)
                 writer.writerow(
                     [*facts, *("; ".join(v) if isinstance(v, tuple) else v for v in values)]
                 )

@@ -95,7 +95,7 @@ def _hint_lines(hints: Mapping[str, str], component: str, record: RunRecord) -> 
 
 
 def _judgement(answer: Answer, base: str, entries: Mapping[str, Entry], summary: Summary) -> str:
-    margin = float(summary.record.experiment.get("margin") or 0.1)
+    margin = summary.margin
     fastest = _told(entries[answer.case])
     if answer.case == base:
         shown = all(other.standing == "slower" for other in answer.others)

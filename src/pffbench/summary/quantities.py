@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import attrgetter
 from statistics import mean, stdev
 from typing import Any, Literal, NamedTuple
 
@@ -16,9 +17,9 @@ import msgspec
 
 from pffbench.phases import TOTALS
 from pffbench.summary.conclusions import interval, number
-from pffbench.summary.phases import PhaseSummary, RankSpread
-from pffbench.summary.rank_test import Ratio
+from pffbench.summary.phases import PhaseSummary
 from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Caveat, Spread
+from pffbench.summary.summary import CaseSummary
 from pffbench.units import significant
 
 _MIB = 2**20
@@ -122,8 +123,8 @@ class Quantity(NamedTuple):
     ----------
     name : str
         Its column in `summary.csv`, and its key in `results.json`.
-    value : callable
-        Returns the value for a phase, or for a case.
+    value : str or callable
+        Path of the attribute of a phase, or of a case, that it is; or a function of them.
     meaning : str
         What it is, in a sentence.
     kind : type
@@ -133,10 +134,14 @@ class Quantity(NamedTuple):
     """
 
     name: str
-    value: Callable[[Any], Any]
+    value: str | Callable[[Any], Any]
     meaning: str
     kind: Any = float | None
     table: TotalColumn | None = None
+
+    def of(self, found: PhaseSummary | CaseSummary) -> Any:
+        """Return the value of a phase, or of a case."""
+        return self.value(found) if callable(self.value) else attrgetter(self.value)(found)
 
 
 def rate_cell(found: PhaseSummary) -> Cell:
@@ -194,13 +199,13 @@ def interval_text(
     return f"({text})" if few else text
 
 
-def _interval(value: Callable[[Ratio], float]) -> Callable[[PhaseSummary], float | None]:
-    return lambda phase: None if phase.ratio is None else value(phase.ratio)
+def _interval(field: str) -> Callable[[PhaseSummary], float | None]:
+    return lambda phase: getattr(phase.ratio, field, None)
 
 
-def _of_ranks(value: Callable[[RankSpread], Any]) -> Callable[[PhaseSummary], Any]:
+def _of_ranks(field: str) -> Callable[[PhaseSummary], Any]:
     """Return a quantity of the ranks; a sum of phases has none."""
-    return lambda phase: None if phase.ranks is None else value(phase.ranks)
+    return lambda phase: getattr(phase.ranks, field, None)
 
 
 def _mib(rate: float | None) -> float | None:
@@ -209,40 +214,40 @@ def _mib(rate: float | None) -> float | None:
 
 #: Facts of a case, which `summary.csv` repeats in the rows of its phases.
 CASE_QUANTITIES = (
-    Quantity("case", lambda c: c.sample.case, "Name of the case."),
-    Quantity("group", lambda c: c.sample.group, "The comparison that the case belongs to."),
-    Quantity("backend", lambda c: c.sample.backend, "Backend of the case."),
-    Quantity("workload", lambda c: c.sample.workload, "Workload of the case."),
-    Quantity("layout", lambda c: c.sample.layout, "Layout of the case."),
-    Quantity("transfer", lambda c: c.sample.transfer, "Transfer that was asked for."),
-    Quantity("settings", lambda c: c.sample.settings, "Settings of the case."),
+    Quantity("case", "sample.case", "Name of the case."),
+    Quantity("group", "sample.group", "The comparison that the case belongs to."),
+    Quantity("backend", "sample.backend", "Backend of the case."),
+    Quantity("workload", "sample.workload", "Workload of the case."),
+    Quantity("layout", "sample.layout", "Layout of the case."),
+    Quantity("transfer", "sample.transfer", "Transfer that was asked for."),
+    Quantity("settings", "sample.settings", "Settings of the case."),
     Quantity(
         "cache",
-        lambda c: c.cache,
+        "cache",
         "State of the page cache before reading; several with slashes when repetitions differ.",
     ),
     Quantity(
         "invalid",
-        lambda c: c.invalid,
+        "invalid",
         "Why the case takes part in no best, ratio, roofline, sentence, figure or "
         "recommendation; mostly empty.",
     ),
 )
 #: Quantities of a phase, or of a total of phases.
 PHASE_QUANTITIES = (
-    Quantity("phase", lambda p: p.phase, "A phase or a total.", str),
-    Quantity("repetitions", lambda p: p.seconds.n, "Number of repetitions that count.", int),
-    Quantity("min_s", lambda p: p.seconds.minimum, "Smallest time of the job, in seconds.", float),
+    Quantity("phase", "phase", "A phase or a total.", str),
+    Quantity("repetitions", "seconds.n", "Number of repetitions that count.", int),
+    Quantity("min_s", "seconds.minimum", "Smallest time of the job, in seconds.", float),
     Quantity(
         "median_s",
-        lambda p: p.seconds.median,
+        "seconds.median",
         "Median time of the job. A total adds the phases of a repetition first, so it is never "
         "less than the time of any one rank from first to last phase.",
         float,
         table=TotalColumn("{part} {unit}", Unit.time),
     ),
-    Quantity("max_s", lambda p: p.seconds.maximum, "Largest time of the job.", float),
-    Quantity("mad_s", lambda p: p.seconds.mad, "Median absolute deviation, not scaled.", float),
+    Quantity("max_s", "seconds.maximum", "Largest time of the job.", float),
+    Quantity("mad_s", "seconds.mad", "Median absolute deviation, not scaled.", float),
     Quantity(
         "mean_s",
         lambda p: mean(p.by_block.values()),
@@ -256,18 +261,18 @@ PHASE_QUANTITIES = (
     ),
     Quantity(
         "low_s",
-        lambda p: p.seconds.low,
+        "seconds.low",
         "Lower end of the 95 % interval of the median, by order statistics; `nan` for fewer "
         "than five repetitions. It tells nothing of another day with another load.",
         table=TotalColumn("low–high", Unit.interval, shown="text"),
     ),
     Quantity(
         "high_s",
-        lambda p: p.seconds.high,
+        "seconds.high",
         "Upper end of this interval. Whether two cases differ is shown by `ratio`, not by "
         "whether their intervals overlap.",
     ),
-    Quantity("cv", lambda p: p.seconds.cv, "Standard deviation over mean."),
+    Quantity("cv", "seconds.cv", "Standard deviation over mean."),
     Quantity(
         "first_done_mib_s",
         lambda p: _mib(p.first_done),
@@ -283,7 +288,7 @@ PHASE_QUANTITIES = (
     ),
     Quantity(
         "operations_per_s",
-        lambda p: p.operations_rate,
+        "operations_rate",
         "`operations` over the median time; empty for totals. Operations are library calls, not "
         "system calls.",
     ),
@@ -296,7 +301,7 @@ PHASE_QUANTITIES = (
     ),
     Quantity(
         "ratio",
-        _interval(lambda r: r.value),
+        _interval("value"),
         "Time over that of the fastest case of the comparison in this phase, of equal settings "
         "and compressed or not like this one. The fastest has 1. Empty for raw bytes, INVALID "
         "cases and where there is nothing to compare with. In a single phase it can mislead: "
@@ -307,18 +312,18 @@ PHASE_QUANTITIES = (
     ),
     Quantity(
         "ratio_low",
-        _interval(lambda r: r.low),
+        _interval("low"),
         "Lower end of the interval of the ratio, which holds at all looks at the results together.",
     ),
     Quantity(
         "ratio_high",
-        _interval(lambda r: r.high),
+        _interval("high"),
         "Upper end of this interval. It knows nothing of other cases; which cases differ is in "
         "the verdict.",
     ),
     Quantity(
         "roofline",
-        lambda p: p.roofline,
+        "roofline",
         "Speed as a part of the fastest raw transfer's median, for `write`, `read` and the "
         "totals; no raw transfer is taken to be faster than copying memory. It can be over 1: "
         "raw I/O varies too, and a format can move fewer bytes.",
@@ -330,7 +335,7 @@ PHASE_QUANTITIES = (
     ),
     Quantity(
         "cpu_s",
-        lambda p: p.cpu_seconds,
+        "cpu_seconds",
         "Median of `cpu_seconds`; a total adds its phases first.",
         table=TotalColumn("cpu {unit}", Unit.cpu),
     ),
@@ -344,13 +349,13 @@ PHASE_QUANTITIES = (
     ),
     Quantity(
         "faulted",
-        lambda p: p.faulted,
+        "faulted",
         "Bytes of memory taken anew over the bytes moved; in reads `new_memory`, else small pages "
         "(`minor_faults`).",
     ),
     Quantity(
         "new_memory_s",
-        lambda p: p.new_memory_seconds,
+        "new_memory_seconds",
         "Seconds that taking this memory costs a read: `new_memory` over the rate that was "
         "measured in the run.",
         table=TotalColumn(
@@ -362,30 +367,30 @@ PHASE_QUANTITIES = (
     ),
     Quantity(
         "imbalance",
-        _of_ranks(lambda r: r.imbalance),
+        _of_ranks("imbalance"),
         "Time of the slowest over that of the middle rank, the median over repetitions; 1 when "
         "all are alike. Empty for totals.",
     ),
     Quantity(
         "slowest_rank",
-        _of_ranks(lambda r: r.slowest_rank),
+        _of_ranks("slowest_rank"),
         "Rank that was slowest most often.",
         int | None,
     ),
     Quantity(
         "slowest_rank_share",
-        _of_ranks(lambda r: r.slowest_share),
+        _of_ranks("slowest_share"),
         "Part of the repetitions in which it was; of R equal ranks each has about 1/R.",
     ),
     Quantity(
         "slowest_host",
-        _of_ranks(lambda r: r.slowest_host),
+        _of_ranks("slowest_host"),
         "Host that was slowest most often.",
         str | None,
     ),
     Quantity(
         "slowest_host_share",
-        _of_ranks(lambda r: r.host_share),
+        _of_ranks("host_share"),
         "Part of the repetitions in which it was; far above the host's part of the ranks it is "
         "a slow node.",
     ),

@@ -70,7 +70,7 @@ PhaseResult = msgspec.defstruct(
 
 def _phase_result(phase: PhaseSummary) -> Any:
     """Convert the summary of a phase; JSON has no NaN."""
-    values: dict[str, Any] = {q.name: q.value(phase) for q in PHASE_QUANTITIES}
+    values: dict[str, Any] = {q.name: q.of(phase) for q in PHASE_QUANTITIES}
     plain = {name: _finite(v) if isinstance(v, float) else v for name, v in values.items()}
     plain["warnings"] = tuple(map(escape_controls, values["warnings"]))
     return PhaseResult(**plain)

@@ -124,6 +124,11 @@ class Summary(msgspec.Struct, frozen=True):
         """All cases."""
         return [case for group in self.groups.values() for case in group]
 
+    @property
+    def margin(self) -> float:
+        """The relative difference under which two ways count as equally fast."""
+        return Design.of_experiment(self.record.experiment).margin
+
     def entry(self, case: CaseSummary) -> dict[str, Any]:
         """Return the entry of a case in `run.json`: parameters, options, storage."""
         return self.record.cases[case.sample.case]
