@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 import zarr
 
-from launch import PROGRAMS, cannot_run, run_experiment
+from launch import PROGRAMS, cannot_run, run_experiment, sampled
 from pffbench.data import make_source, seed_of_repetition
 from pffbench.record.counters import read_counts
 
 pytestmark = pytest.mark.parallel
 
-#: 2 and 4 with `-m slow`: 3 divides nothing evenly, 1 is a serial program.
-RANKS = [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 4))]
+#: 3 divides nothing evenly, 1 is a serial program.
+RANKS = sampled([3, 1, 2, 4], 3)
 
 GRANULE = [4, 2, 3, 717]
 CHUNK = 4 * 2 * 3 * 717 * 4

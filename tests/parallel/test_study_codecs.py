@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import zarr
 
-from launch import run_experiment
+from launch import run_experiment, sampled
 from pffbench.data import make_source, seed_of_repetition
 from pffbench.record.counters import read_counts
 
 pytestmark = pytest.mark.parallel
 
-RANKS = [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 4))]
+RANKS = sampled([3, 1, 2, 4], 3)
 SHAPE = [70, 33, 50]
 #: 5 x 2 x 2 chunks, so four ranks do not hold equally many; padded at the end of each axis.
 CHUNKS = [16, 20, 32]

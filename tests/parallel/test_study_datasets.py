@@ -13,13 +13,13 @@ import netCDF4
 import numpy as np
 import pytest
 
-from launch import PROGRAMS, pffbench_cli, run_experiment, start_experiment
+from launch import PROGRAMS, pffbench_cli, run_experiment, sampled, start_experiment
 from pffbench.data import make_source, seed_of_repetition
 
 pytestmark = pytest.mark.parallel
 
-#: 2 and 4 with `-m slow`: 3 divides nothing evenly, 1 is a serial program.
-RANKS = [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 4))]
+#: 3 divides nothing evenly, 1 is a serial program.
+RANKS = sampled([3, 1, 2, 4], 3)
 
 FORMATS = ["hdf5", "netcdf4", "zarr"]
 SHAPE = [9]

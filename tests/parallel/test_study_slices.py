@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import zarr
 
-from launch import PROGRAMS, run, run_experiment, write_experiment
+from launch import PROGRAMS, run, run_experiment, sampled, write_experiment
 
 pytest.importorskip("pandas")
 
@@ -18,7 +18,7 @@ from pffbench_analysis.frames import load_counts
 
 pytestmark = pytest.mark.parallel
 
-RANKS = [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 4))]
+RANKS = sampled([3, 1, 2, 4], 3)
 SHAPE = (21, 33, 26)
 CHUNKS = [5, 7, 6]
 ORDERS = ["C", "F", "both", "three"]

@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from launch import cannot_run, pffbench_cli, run_experiment, write_experiment
+from launch import cannot_run, pffbench_cli, run_experiment, sampled, write_experiment
 
 pytestmark = pytest.mark.parallel
 
@@ -31,7 +31,7 @@ def total(run, case, phase, counter):
     return float(counted(run, case)[phase, counter]["total"])
 
 
-@pytest.fixture(scope="module", params=[1, 4])
+@pytest.fixture(scope="module", params=sampled([1, 4], 4))
 def everything(request, tmp_path_factory):
     run = run_experiment(
         tmp_path_factory.mktemp("versions"), request.param, common=COMMON, cases=WAYS

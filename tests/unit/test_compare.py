@@ -18,6 +18,7 @@ from PIL import Image
 from rich.console import Console
 
 from drawn_times import NOISES, drawn
+from launch import sampled
 from pffbench.commands.compare import sides_of
 from pffbench.errors import UserError
 from pffbench_analysis.compare import Gate, RowChoice, Verdict, compare, compare_runs
@@ -26,10 +27,7 @@ from pffbench_analysis.runs import Run
 from timed_runs import BYTES, CASES, FORMATS, Maker, a_case, in_memory
 
 #: Each takes some ten seconds.
-KINDS = [
-    pytest.param(noise, marks=() if noise in ("normal", "dependent") else pytest.mark.slow)
-    for noise in NOISES
-]
+KINDS = sampled(NOISES, "dependent")
 
 
 @pytest.fixture
@@ -87,7 +85,7 @@ def told_of(found):
     return [any(p.different for p in family) for family in (formats, rows, found.controls)]
 
 
-@pytest.mark.parametrize("between", [0.02, 0.05, 0.08])
+@pytest.mark.parametrize("between", sampled([0.02, 0.05, 0.08], 0.05))
 @pytest.mark.parametrize(
     "repetitions", [20, *(pytest.param(n, marks=pytest.mark.slow) for n in (10, 40))]
 )

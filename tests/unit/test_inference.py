@@ -13,6 +13,7 @@ from scipy.stats import binom, brunnermunzel, mannwhitneyu
 from scipy.stats import t as student_t
 
 from drawn_times import NOISES, by_block, drawn
+from launch import sampled
 from pffbench.summary.dependence import dependence, inflation_of, shifts, variance_inflation
 from pffbench.summary.inference import LOOKS, ComparisonTable, Decision, decide, planned_looks
 from pffbench.summary.rank_test import (
@@ -617,8 +618,13 @@ def claims_of_equal_ways(noise, ways, runs, tables=2, blocks=20):
     )
 
 
-@pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize(("ways", "runs"), [(2, 300), (3, 200), (5, 100)])
+@pytest.mark.parametrize(
+    ("ways", "runs", "noise"),
+    sampled(
+        [(ways, runs, noise) for ways, runs in ((2, 300), (3, 200), (5, 100)) for noise in NOISES],
+        (2, 300, "dependent"), (3, 200, "drift"),
+    ),
+)  # fmt: skip
 def test_runs_of_equal_ways_seldom_claim_a_difference(noise, ways, runs):
     allowed = 0.10 if noise == "dependent" else ALPHA
     assert claims_of_equal_ways(noise, ways, runs) <= binom.ppf(0.999, runs, allowed)

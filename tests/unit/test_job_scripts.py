@@ -305,6 +305,7 @@ def drawn_nights(directory, count, factor, generator):
         maker(factor=took, seed=seed, noise=0.08)
 
 
+@pytest.mark.full
 def test_ten_equal_nights_are_green_seven_are_the_baseline_and_a_slowdown_of_half_is_red(tmp_path):
     generator = np.random.default_rng(31)
     for place, count, factor in (("equal", 10, 1), ("slow", 3, 1.5)):

@@ -460,6 +460,7 @@ def set_up(checkout, script, cache, network):
     )  # fmt: skip
 
 
+@pytest.mark.full
 def test_without_network_the_set_up_ends_at_once_and_names_the_way_out(tmp_path):
     done = set_up(copied(tmp_path / "copy"), "make env", tmp_path / "cache", network=False)
     (sentence,) = (line for line in done.stderr.splitlines() if line.startswith("pffbench set-up"))

@@ -143,6 +143,7 @@ def a_run(tmp_path):
     return run
 
 
+@pytest.mark.full
 def test_a_new_run_takes_the_place_of_the_shown_one_with_its_place_masked(a_run, tmp_path):
     results = tmp_path / "results"
     (results / SHOWN).mkdir(parents=True)

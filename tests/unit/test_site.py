@@ -39,6 +39,7 @@ def copy(tmp_path):
     return tmp_path
 
 
+@pytest.mark.full
 def test_dead_links_fail_the_build_and_each_is_named(copy):
     page = copy / "docs" / "gallery.md"
     page.write_text(page.read_text() + "\n" + "\n\n".join(BAD.values()) + "\n")
