@@ -42,8 +42,9 @@ platform: ## prove the other Debian from nothing, in a chroot: `make bench`, par
 perf: ## measure what the harness costs, beside IOR where it is on PATH; ARGS="…" go to benchmarks/perf.py
 	@setup/run python benchmarks/perf.py $(ARGS)
 
-lint: ## check style (ruff), types (mypy) and the directions of imports
+lint: ## check style and layout (ruff), types (mypy) and the directions of imports
 	@setup/run ruff check
+	@setup/run ruff format --check
 	@setup/run mypy
 	@setup/run lint-imports --no-cache
 
