@@ -76,7 +76,7 @@ def test_a_run_prints_ascii_where_there_is_nothing_else(tmp_path):
     done, record = run(tmp_path, env=plain, capture_output=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
-    assert "xbest" in done.stdout
+    assert "low-high" in done.stdout
     assert done.stderr == ""
     assert (record["status"], record["valid"]) == ("finished", True)
 

@@ -25,8 +25,8 @@ PHASE = {
 }
 COLUMN = {
     "record/samples.py": (
-        "    new_memory: int | None = None\n",
-        "    new_memory: int | None = None\n    own_mean: float = math.nan\n",
+        "    new_memory: Natural | None = None\n",
+        "    new_memory: Natural | None = None\n    own_mean: float = math.nan\n",
     ),
     "run/recorder.py": (
         "            own_min=float(own.min()),\n",
@@ -42,9 +42,9 @@ OPTION = {
         "    parser.add_argument(\n        \"--progress\",\n",
     ),
     "run/recording.py": (
-        "    warmup = spec.plan.experiment.warmup\n",
+        "    out, warmup = Path(spec.out), spec.plan.experiment.warmup\n",
         "    record.remarks.append(str(spec.options.note))\n"
-        "    warmup = spec.plan.experiment.warmup\n",
+        "    out, warmup = Path(spec.out), spec.plan.experiment.warmup\n",
     ),
 }
 
