@@ -66,8 +66,7 @@ def _ours(cases: Sequence[tuple[str, int]], place: Path) -> list[_Seconds]:
     matches = [Match("", _case(api, size), "", None) for api, size in cases]
     measured = ours.run(1, experiment(matches), place)
     return [
-        (statistics.median(times["write"]), statistics.median(times["read"]))
-        for times in measured
+        (statistics.median(times["write"]), statistics.median(times["read"])) for times in measured
     ]
 
 

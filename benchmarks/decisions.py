@@ -140,9 +140,7 @@ class Measured:
 
     residuals: tuple[float, ...]
 
-    def __call__(
-        self, rng: np.random.Generator, shape: tuple[int, int, int], _cv: float
-    ) -> Array:
+    def __call__(self, rng: np.random.Generator, shape: tuple[int, int, int], _cv: float) -> Array:
         """Draw; the coefficient of variation is that of the run, whatever is asked for."""
         return rng.choice(self.residuals, shape)
 
@@ -290,9 +288,14 @@ def _true_median(noise: Noise) -> float:
 def false_claims(pool: ProcessPoolExecutor, runs: int, kinds: dict[str, Noise]) -> Iterator[str]:
     """Yield a table: runs in which anything is claimed of equal ways, in percent."""
     sizes = [(2, 1), (3, 1), (5, 1), (8, 1), (3, 3)]
-    yield "| noise | " + " | ".join(
-        f"{ways} ways" + (f" × {groups} layouts" if groups > 1 else "") for ways, groups in sizes
-    ) + " |"
+    yield (
+        "| noise | "
+        + " | ".join(
+            f"{ways} ways" + (f" × {groups} layouts" if groups > 1 else "")
+            for ways, groups in sizes
+        )
+        + " |"
+    )
     yield "| --- |" + " ---: |" * len(sizes)
     for name, noise in kinds.items():
         cells = []

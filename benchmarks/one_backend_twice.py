@@ -88,9 +88,7 @@ def claims_of(summary: Summary) -> list[str]:
 def is_found(summary: Summary) -> bool:
     """Return whether the second name is shown to be slower in each comparison of writing."""
     written = [a for a in summary.answers if a.total == "write_total"]
-    return all(
-        a.name == FASTER and all(o.standing == "slower" for o in a.others) for a in written
-    )
+    return all(a.name == FASTER and all(o.standing == "slower" for o in a.others) for a in written)
 
 
 def repetitions_of(summary: Summary) -> list[int]:

@@ -38,9 +38,7 @@ def problems_of_imports(netcdf: bool) -> list[str]:
     modules = sys.modules
     if "h5py" in modules and not modules["h5py"].get_config().mpi:
         problems.append("h5py is built without MPI")
-    if "netCDF4" in modules and not getattr(
-        modules["netCDF4"], "__has_parallel4_support__", False
-    ):
+    if "netCDF4" in modules and not getattr(modules["netCDF4"], "__has_parallel4_support__", False):
         problems.append("netCDF4 is built without parallel HDF5 support")
     for label in ("HDF5", "MPI"):
         copies = files_defining(FUNCTIONS[label])
@@ -152,9 +150,7 @@ def check(ranks: int, directory: str, netcdf: bool) -> list[str]:
     problems = sorted({text for part in everywhere for text in part})
     if problems:
         return problems
-    place = comm.bcast(
-        tempfile.mkdtemp(prefix="check-", dir=directory) if comm.rank == 0 else None
-    )
+    place = comm.bcast(tempfile.mkdtemp(prefix="check-", dir=directory) if comm.rank == 0 else None)
     of_netcdf = [("netCDF4", netcdf4_access)] * netcdf
     for label, access in (("h5py", h5py_access), *of_netcdf):
         problem = write_and_read(comm, label, access, f"{place}/{label}.file")

@@ -114,5 +114,3 @@ def _tag(process):
         return process.environ().get(TAG) if process.status() != "zombie" else None
     except (psutil.Error, OSError):
         return None
-
-

@@ -62,9 +62,7 @@ class PffbenchBase(rfm.RunOnlyRegressionTest):
     @sanity_function
     def passes(self):
         """Require the verdict VALID, and of the gate that nothing is shown to be slower."""
-        sn.evaluate(
-            sn.assert_found(r"^FOM valid=1 ", "results/fom.txt", "the run is not VALID")
-        )
+        sn.evaluate(sn.assert_found(r"^FOM valid=1 ", "results/fom.txt", "the run is not VALID"))
         if not self.baseline:
             return True
         status, text = ((Path(self.stagedir) / f"gate.{n}").read_text() for n in ("status", "txt"))

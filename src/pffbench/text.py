@@ -14,9 +14,7 @@ from typing import Any
 # Patterns are compiled where they are first used: all ranks import this, and most need none.
 #: Controls of C0 and C1 except tab and newline, marks that change the direction of text, separators
 #: of lines and paragraphs, and halves of surrogate pairs, which stand for bytes of invalid UTF-8.
-_UNSAFE = (
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+_UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 #: The same in the bytes of a JSON file, where most of them stand as escapes; may find too much.
 _UNSAFE_IN_JSON = (
     rb"\\u(?:00[0189]|007f|061c|20[0-2]|206|d[89a-f])|\\[bfr]|[\x7f]|\xc2[\x80-\x9f]|\xd8\x9c"

@@ -141,9 +141,7 @@ def test_instructions_of_a_function_are_named(planted, valgrind, tmp_path):
     )
 
 
-def test_instructions_of_a_version_are_counted_beside_the_good_one(
-    valgrind, monkeypatch, tmp_path
-):
+def test_instructions_of_a_version_are_counted_beside_the_good_one(valgrind, monkeypatch, tmp_path):
     """A run of real ranks; the versions and what callgrind would say are planted."""
     script(tmp_path / "setup" / "env", """\
         mkdir -p "$(dirname "$0")/../.envs/$1/bin"
@@ -266,6 +264,7 @@ def asked(drawn, question, effect, deviation, most=80):
 
 def searched(drawn, effects, deviation):
     """Return the place of the version that a search finds among effects; None without one."""
+
     class Trials:
         def of(self, version, question, **_):
             standing, ratio, _ = asked(drawn, question, effects[int(version)], deviation)

@@ -226,8 +226,9 @@ def test_scratch_of_another_run_that_a_step_names_stays(alive, killed, received,
     other = Scratch.create(str(parent), "other-run")
     if not alive:
         marker = Path(other.directory, ".pffbench-run")
-        marker.write_text(json.dumps(json.loads(marker.read_text()) | {"pid": 2**22 - 1,
-                                                                       "started": "1"}))
+        marker.write_text(
+            json.dumps(json.loads(marker.read_text()) | {"pid": 2**22 - 1, "started": "1"})
+        )
     step = received / ".steps" / "one" / "run"
     step.mkdir(parents=True)
     record = json.loads((received / "run.json").read_text())

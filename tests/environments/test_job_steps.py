@@ -36,9 +36,7 @@ def test_a_step_has_exactly_the_cases_of_the_run(file):
     step = from_data(step_experiment(loaded.experiment, cases, 3), "step")
     assert [case.id for _, case in step.cases] == [case.id for case in cases]
     assert [case.group for _, case in step.cases] == [case.group for case in cases]
-    assert step.experiment.blocks == (
-        loaded.experiment.warmup + loaded.experiment.step_repetitions
-    )
+    assert step.experiment.blocks == (loaded.experiment.warmup + loaded.experiment.step_repetitions)
     assert step.experiment.environments == ()
 
 
@@ -78,8 +76,10 @@ def test_other_experiments_are_recorded_as_before():
         ("Traceback\nImportError: no\n-----\nmpiexec: 1 process failed\n-----", "ImportError: no"),
         ("pffbench: no room\n---\nmpiexec was here", "no room"),
         ("Killed\n", "Killed"),
-        ("pffbench: rank 0 met an unexpected error\nTraceback\nOSError: too large\nkilled",
-         "OSError: too large"),
+        (
+            "pffbench: rank 0 met an unexpected error\nTraceback\nOSError: too large\nkilled",
+            "OSError: too large",
+        ),
         ("", "it said nothing"),
     ],
 )

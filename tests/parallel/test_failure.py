@@ -203,6 +203,7 @@ def test_a_file_that_is_too_short_after_closing_is_data_lost_in_writing(tmp_path
     assert done.status == 1, done.said
     (entry,) = done.record["cases"].values()
     assert entry["failure"]["phase"] == "files"
-    assert "the file has 128 bytes after closing, and writes reached to 192: data were lost" in (
-        entry["failure"]["error"]
+    assert (
+        "the file has 128 bytes after closing, and writes reached to 192: data were lost"
+        in (entry["failure"]["error"])
     )

@@ -37,9 +37,9 @@ OPTION = {
     "run/options.py": (
         "    fom: bool\n",
         "    fom: bool\n    note: str | None\n",
-        "    parser.add_argument(\n        \"--progress\",\n",
+        '    parser.add_argument(\n        "--progress",\n',
         '    parser.add_argument("--note", metavar="TEXT", help="a remark (example: --note x)")\n'
-        "    parser.add_argument(\n        \"--progress\",\n",
+        '    parser.add_argument(\n        "--progress",\n',
     ),
     "run/recording.py": (
         "    out, warmup = Path(spec.out), spec.plan.experiment.warmup\n",

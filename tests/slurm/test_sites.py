@@ -60,9 +60,7 @@ def test_a_job_whose_modules_are_missing_measures_nothing(slurm, shared, kind):
         "program": ({"PATH": with_modules(shared, status=1)}, "module: load Stages/"),
         "function": ({"BASH_ENV": str(shared / "init.sh")}, "ERROR: Unable to locate a modulefile"),
     }[kind]
-    job = desk.sbatch(
-        JOBS / "compare.sh", desk.experiment(), PFFBENCH_SITE="juwels", **variables
-    )
+    job = desk.sbatch(JOBS / "compare.sh", desk.experiment(), PFFBENCH_SITE="juwels", **variables)
     facts = slurm.wait(job)
     assert (facts["JobState"], facts["ExitCode"]) == ("FAILED", "2:0")
     assert said in desk.log(job)

@@ -82,8 +82,15 @@ layouts = st.sampled_from([("shared", "own"), ("shared", "interleaved"), ("own",
 units = st.sampled_from(["rows", "chunks"])
 
 
-@given(layouts, units, units, st.sampled_from(["independent", "collective"]), st.integers(1, 6),
-       st.integers(1, 5), st.sampled_from(["auto", (4, 3, 5), (1, 3, 5), (3, 2, 5), (4, 3, 2)]))
+@given(
+    layouts,
+    units,
+    units,
+    st.sampled_from(["independent", "collective"]),
+    st.integers(1, 6),
+    st.integers(1, 5),
+    st.sampled_from(["auto", (4, 3, 5), (1, 3, 5), (3, 2, 5), (4, 3, 2)]),
+)
 def test_all_ranks_together_move_each_element_once(
     layout, write, read, transfer, granules, ranks, chunks
 ):  # fmt: skip

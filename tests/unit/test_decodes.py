@@ -21,9 +21,7 @@ def a_cycle(fetched, collective=False, counts=True):
         default_chunk_cache=lambda: ChunkCacheSettings(2**20, 521, 0.75),
         stored_chunks=lambda *_: StoredChunks(2, 2 * CHUNK),
     )
-    backend = SimpleNamespace(
-        capabilities=SimpleNamespace(keeps_data=True), inspection=inspection
-    )
+    backend = SimpleNamespace(capabilities=SimpleNamespace(keeps_data=True), inspection=inspection)
     return SimpleNamespace(
         alone=True, backend=backend, clock=SimpleNamespace(counts=counts, times=times),
         collective=collective, observed=Observed(), read_path=str, reader_of=0,

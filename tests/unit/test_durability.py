@@ -54,7 +54,12 @@ def test_a_file_is_no_directory(tree):
 def test_directories_of_many_files_come_once():
     files = [f"/s/x.zarr/c/{i}/{j}" for i in range(3) for j in range(3)] + ["/s/x.zarr/zarr.json"]
     assert directories_of(files, "/s/x.zarr") == [
-        "/s/x.zarr/c/0", "/s/x.zarr/c/1", "/s/x.zarr/c/2", "/s/x.zarr/c", "/s/x.zarr"]
+        "/s/x.zarr/c/0",
+        "/s/x.zarr/c/1",
+        "/s/x.zarr/c/2",
+        "/s/x.zarr/c",
+        "/s/x.zarr",
+    ]
 
 
 def test_directories_of_a_file_right_in_the_root():

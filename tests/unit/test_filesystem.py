@@ -94,11 +94,14 @@ def test_the_second_tool_is_asked_when_the_first_is_missing(tmp_path, monkeypatc
     assert striping("beegfs", "/data") == "entry info /data"
 
 
-@pytest.mark.parametrize(("script", "timeout", "expected"), [
-    ("echo no such file >&2; exit 2", 300, "unknown: lfs failed: no such file"),
-    ("exec sleep 1000", 0.2, "unknown: lfs gave no answer within 0.2 s"),
-    (None, 300, "unknown: lfs not found"),
-])
+@pytest.mark.parametrize(
+    ("script", "timeout", "expected"),
+    [
+        ("echo no such file >&2; exit 2", 300, "unknown: lfs failed: no such file"),
+        ("exec sleep 1000", 0.2, "unknown: lfs gave no answer within 0.2 s"),
+        (None, 300, "unknown: lfs not found"),
+    ],
+)
 def test_a_tool_that_fails_is_recorded_not_raised(script, timeout, expected, tmp_path, monkeypatch):
     if script is not None:
         tool(tmp_path, "lfs", script)

@@ -504,9 +504,7 @@ def test_repetitions_of_one_start_say_nothing_of_the_next():
     a, b = drawn("normal", 2, 400, generator, cv=0.02)
     within = one_pair(1.1 * a, b)
     assert within.longer
-    table = ComparisonTable(
-        {"a": by_block(1.1 * a, first=START), "b": by_block(b)}, (("a", "b"),)
-    )
+    table = ComparisonTable({"a": by_block(1.1 * a, first=START), "b": by_block(b)}, (("a", "b"),))
     between = decide([table], (FEWEST,))[0, "a", "b"]
     assert not between.decided
     assert between.ratio.value == pytest.approx(within.ratio.value, rel=1e-9)

@@ -121,7 +121,8 @@ def test_a_refused_submission_ends_the_command(tmp_path, site, accepted, silent)
     assert f"refused the job: {command} {why}; " in done.stderr
     before = (
         f"submitted before, and still in the queue: {first}; cancel with: {cancel}."
-        if accepted else "nothing was submitted."
+        if accepted
+        else "nothing was submitted."
     )
     assert before in done.stderr
     assert (tmp_path / "o").exists() == bool(accepted)

@@ -232,9 +232,7 @@ def test_a_wrong_site_is_answered_with_the_right_ones():
 
 def test_a_module_that_cannot_be_loaded_ends_the_job(tmp_path):
     module = tmp_path / "module"
-    module.write_text(
-        "#!/bin/bash\necho \"Lmod has detected the following error: $*\" >&2\nexit 1\n"
-    )
+    module.write_text('#!/bin/bash\necho "Lmod has detected the following error: $*" >&2\nexit 1\n')
     module.chmod(0o755)
     done = bash(
         '. "$PFFBENCH_HOME/jobs/lib.sh"; load_site; enter_site; echo measured',
@@ -249,8 +247,11 @@ def test_a_module_that_cannot_be_loaded_ends_the_job(tmp_path):
 @pytest.mark.parametrize(
     ("status", "starts", "once_more"),
     [
-        ("0", "1", True), ("137", "1", True),
-        ("0", "2", False), ("2", "1", False), ("138", "1", False),
+        ("0", "1", True),
+        ("137", "1", True),
+        ("0", "2", False),
+        ("2", "1", False),
+        ("138", "1", False),
     ],
 )
 def test_a_step_that_recorded_no_start_never_began_whatever_srun_ends_with(

@@ -9,19 +9,29 @@ from pffbench.parallel.launcher import (
     without_contact,
 )
 
-STEP = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_NODEID": "3",
-        "SLURM_STEP_NUM_TASKS": "7", "SLURM_STEP_TASKS_PER_NODE": "2(x3),1",
-        "SLURM_NTASKS": "64", "SLURM_TASKS_PER_NODE": "16(x4)"}
+STEP = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_STEP_ID": "0",
+    "SLURM_PROCID": "3",
+    "SLURM_NODEID": "3",
+    "SLURM_STEP_NUM_TASKS": "7",
+    "SLURM_STEP_TASKS_PER_NODE": "2(x3),1",
+    "SLURM_NTASKS": "64",
+    "SLURM_TASKS_PER_NODE": "16(x4)",
+}
 
 
-@pytest.mark.parametrize(("environ", "expected"), [
-    ({}, None),
-    ({"OMPI_COMM_WORLD_SIZE": "64"}, (64, "OMPI_COMM_WORLD_SIZE")),
-    ({"PMI_SIZE": "8", "MPI_LOCALNRANKS": "4"}, (8, "PMI_SIZE")),
-    ({"MV2_COMM_WORLD_SIZE": "8"}, (8, "MV2_COMM_WORLD_SIZE")),
-    (STEP, (7, "SLURM_STEP_NUM_TASKS")),
-    ({"PMI_SIZE": "not a number"}, None),
-])
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, None),
+        ({"OMPI_COMM_WORLD_SIZE": "64"}, (64, "OMPI_COMM_WORLD_SIZE")),
+        ({"PMI_SIZE": "8", "MPI_LOCALNRANKS": "4"}, (8, "PMI_SIZE")),
+        ({"MV2_COMM_WORLD_SIZE": "8"}, (8, "MV2_COMM_WORLD_SIZE")),
+        (STEP, (7, "SLURM_STEP_NUM_TASKS")),
+        ({"PMI_SIZE": "not a number"}, None),
+    ],
+)
 def test_size_is_what_the_launcher_says(environ, expected):
     assert launcher_size(environ) == expected
 
@@ -43,17 +53,20 @@ def test_a_job_outside_of_any_step_makes_no_claim():
     assert launcher_size({"SLURM_JOB_ID": "7", "SLURM_NTASKS": "64", "SLURM_PROCID": "0"}) is None
 
 
-@pytest.mark.parametrize(("environ", "expected"), [
-    ({}, None),
-    ({"OMPI_COMM_WORLD_LOCAL_SIZE": "5"}, 5),
-    ({"MPI_LOCALNRANKS": "6"}, 6),
-    (STEP, 1),
-    ({**STEP, "SLURM_NODEID": "0"}, 2),
-    ({**STEP, "SLURM_NODEID": "9"}, 2),
-    ({**STEP, "SLURM_STEP_TASKS_PER_NODE": "64", "SLURM_NODEID": "0"}, 64),
-    ({**STEP, "SLURM_STEP_TASKS_PER_NODE": "nonsense"}, None),
-    ({**STEP, "OMPI_COMM_WORLD_LOCAL_SIZE": "16"}, 16),
-])
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, None),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "5"}, 5),
+        ({"MPI_LOCALNRANKS": "6"}, 6),
+        (STEP, 1),
+        ({**STEP, "SLURM_NODEID": "0"}, 2),
+        ({**STEP, "SLURM_NODEID": "9"}, 2),
+        ({**STEP, "SLURM_STEP_TASKS_PER_NODE": "64", "SLURM_NODEID": "0"}, 64),
+        ({**STEP, "SLURM_STEP_TASKS_PER_NODE": "nonsense"}, None),
+        ({**STEP, "OMPI_COMM_WORLD_LOCAL_SIZE": "16"}, 16),
+    ],
+)
 def test_ranks_on_this_node(environ, expected):
     assert ranks_on_node(environ) == expected
 
@@ -76,15 +89,18 @@ def test_tasks_of_srun_that_heard_nothing_of_each_other():
     assert without_contact(STEP) == (7, "SLURM_STEP_NUM_TASKS")
 
 
-@pytest.mark.parametrize("environ", [
-    {},
-    {**STEP, "PMIX_RANK": "3"},
-    {**STEP, "PMI_RANK": "3", "PMI_SIZE": "7"},
-    {**STEP, "PMI_FD": "12"},
-    {**STEP, "SLURM_STEP_NUM_TASKS": "1"},
-    {**STEP, "SLURM_STEP_ID": "4294967290"},  # the batch script itself
-    {**STEP, "SLURM_STEP_NUM_TASKS": "4", "OMPI_COMM_WORLD_SIZE": "64"},  # mpiexec's carrier
-    {"MV2_COMM_WORLD_SIZE": "8"},
-])
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {},
+        {**STEP, "PMIX_RANK": "3"},
+        {**STEP, "PMI_RANK": "3", "PMI_SIZE": "7"},
+        {**STEP, "PMI_FD": "12"},
+        {**STEP, "SLURM_STEP_NUM_TASKS": "1"},
+        {**STEP, "SLURM_STEP_ID": "4294967290"},  # the batch script itself
+        {**STEP, "SLURM_STEP_NUM_TASKS": "4", "OMPI_COMM_WORLD_SIZE": "64"},  # mpiexec's carrier
+        {"MV2_COMM_WORLD_SIZE": "8"},
+    ],
+)
 def test_tasks_that_can_find_each_other_or_are_alone(environ):
     assert without_contact(environ) is None

@@ -17,9 +17,7 @@ RESULTS = sorted((Path(__file__).resolve().parents[2] / "docs" / "results").rglo
 @pytest.mark.parametrize("file", RESULTS, ids=lambda file: file.parent.name)
 def test_columns_are_explained_where_a_table_has_them(file):
     summary = summarise(file.parent)
-    headings = {
-        column.heading for cases in summary.groups.values() for column in columns_of(cases)
-    }
+    headings = {column.heading for cases in summary.groups.values() for column in columns_of(cases)}
     told = "; ".join(legend_lines(summary))
     for word in ("threads", "+MiB", "inodes", "×best", "roof", "n"):
         assert (f"{word}: " in told) == (word in headings), word

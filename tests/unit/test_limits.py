@@ -125,8 +125,10 @@ def test_the_limit_of_open_files_is_that_of_the_process(tmp_path):
     path = write_experiment(tmp_path, cases=[{
         "workload": "hyperslab", "backend": "zarr", "shape_per_rank": [4, 4], "chunks": "block",
         "zarr": {"concurrency": 500}}])  # fmt: skip
-    code = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400)); " \
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400)); "
         "from pffbench.cli import main; main(sys.argv[1:])"
+    )
     done = subprocess.run([sys.executable, "-c", code, "run", str(path)], cwd=tmp_path, text=True,
                           capture_output=True, env=environment(), timeout=300)  # fmt: skip
     assert done.returncode == 2

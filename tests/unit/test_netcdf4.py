@@ -110,7 +110,6 @@ def test_what_variables_are_told_is_worked_out_before_they_are_defined(tmp_path)
         assert [set(np.asarray(v[:])) for v in dataset.variables.values()] == [{0.0}, {1.0}, {2.0}]
 
 
-
 def test_matched_files_of_one_process_keep_large_chunks_out_of_the_cache(tmp_path):
     """NetCDF-C enlarges the cache of a variable with such chunks, here on our behalf."""
     path, length = tmp_path / "large.nc", 2**19

@@ -21,8 +21,14 @@ from pffbench.provenance.software import checkout_facts, software_facts, spack_h
 def in_new_process(code, **environ):
     """Run code in a process of its own, which has imported nothing; return what it prints."""
     source = str(Path(pffbench.__file__).parents[1])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                          timeout=300, env={**os.environ, "PYTHONPATH": source, **environ})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": source, **environ},
+    )
     return json.loads(done.stdout)
 
 
@@ -41,7 +47,8 @@ def test_binding_shows(tmp_path):
     core = max(os.sched_getaffinity(0))
     facts = in_new_process(
         "import json, os; from pffbench.provenance.binding import rank_facts;"
-        f"os.sched_setaffinity(0, [{core}]); print(json.dumps(rank_facts()))")
+        f"os.sched_setaffinity(0, [{core}]); print(json.dumps(rank_facts()))"
+    )
     assert (facts["affinity"], facts["cpus"]) == (str(core), 1)
 
 
@@ -67,8 +74,9 @@ def test_host_facts():
     assert facts["vm"]["dirty_ratio"] is None or 0 <= facts["vm"]["dirty_ratio"] <= 100
 
 
-@pytest.mark.parametrize(("numbers", "expected"), [
-    (set(), ""), ({5}, "5"), ({0, 1, 2, 3, 8, 10, 11}, "0-3,8,10-11")])
+@pytest.mark.parametrize(
+    ("numbers", "expected"), [(set(), ""), ({5}, "5"), ({0, 1, 2, 3, 8, 10, 11}, "0-3,8,10-11")]
+)
 def test_ranges(numbers, expected):
     assert number_ranges(numbers) == expected
 
@@ -104,7 +112,8 @@ def test_no_library_is_imported_to_be_described():
         "import json, sys; from pffbench.provenance.software import software_facts;"
         "facts = software_facts(['h5py', 'zarr', 'netCDF4', 'mpi4py', 'no_such_thing']);"
         "names = ['h5py', 'zarr', 'netCDF4', 'mpi4py', 'numpy'];"
-        "print(json.dumps([facts, [name for name in names if name in sys.modules]]))")
+        "print(json.dumps([facts, [name for name in names if name in sys.modules]]))"
+    )
     described, imported = facts
     assert imported == []
     assert described["libraries"]["no_such_thing"] == {"version": None, "imported": False}
@@ -116,7 +125,8 @@ def test_an_imported_hdf5_is_described():
     pytest.importorskip("h5py")
     facts = in_new_process(
         "import json, h5py; from pffbench.provenance.software import software_facts;"
-        "print(json.dumps(software_facts(['h5py'])))")
+        "print(json.dumps(software_facts(['h5py'])))"
+    )
     h5py = facts["libraries"]["h5py"]
     assert h5py["imported"]
     assert re.fullmatch(r"\d+\.\d+\.\d+.*", h5py["hdf5"])
@@ -129,7 +139,8 @@ def test_zarr_and_netcdf4_are_described():
     pytest.importorskip("netCDF4")
     facts = in_new_process(
         "import json, zarr, numcodecs, netCDF4; from pffbench.provenance.software import *;"
-        "print(json.dumps(software_facts(['zarr', 'numcodecs', 'netCDF4'])))")["libraries"]
+        "print(json.dumps(software_facts(['zarr', 'numcodecs', 'netCDF4'])))"
+    )["libraries"]
     assert facts["zarr"]["concurrency"] >= 1
     assert facts["netCDF4"]["netcdf_c"]
     assert facts["netCDF4"]["parallel4"] in (True, False)
@@ -137,8 +148,11 @@ def test_zarr_and_netcdf4_are_described():
 
 
 def git(directory, *arguments):
-    subprocess.run(["git", "-C", str(directory), "-c", "user.name=x", "-c", "user.email=x@x",
-                    *arguments], check=True, capture_output=True)
+    subprocess.run(
+        ["git", "-C", str(directory), "-c", "user.name=x", "-c", "user.email=x@x", *arguments],
+        check=True,
+        capture_output=True,
+    )
 
 
 def test_a_checkout_names_its_commit_and_whether_it_was_changed(tmp_path):
@@ -202,8 +216,9 @@ print(json.dumps(facts))
 """
 
 
-@pytest.mark.parametrize(("requested", "expected"), [
-    ("", "ompio|romio.*"), ("ompio", "ompio"), ("^ompio", "romio.*")])
+@pytest.mark.parametrize(
+    ("requested", "expected"), [("", "ompio|romio.*"), ("ompio", "ompio"), ("^ompio", "romio.*")]
+)
 def test_the_mpi_io_component_is_the_one_that_serves_the_file(requested, expected, tmp_path):
     pytest.importorskip("mpi4py")
     code = MPI_IO.format(directory=str(tmp_path), file=str(tmp_path / "file"))
@@ -230,22 +245,48 @@ def test_a_probe_that_cannot_be_opened_is_recorded(tmp_path):
 
 
 def test_only_variables_that_matter_are_kept_and_no_secret():
-    kept = environment_facts({
-        "OMPI_MCA_io": "romio321", "HDF5_USE_FILE_LOCKING": "FALSE", "LOADEDMODULES": "hdf5",
-        "PYTHONPATH": "/x", "SLURM_JWT": "abc", "OMPI_TOKEN": "abc",
-        "PMIX_SERVER_URI2": "1.0;tcp4://127.0.0.1:44219", "OMPI_MCA_orte_num_nodes": "1",
-        "PFFBENCH_API_KEY": "abc", "SLURM_password": "abc", "HOME": "/home/x",
-        "AWS_SECRET_ACCESS_KEY": "abc", "EDITOR": "vi"})
+    kept = environment_facts(
+        {
+            "OMPI_MCA_io": "romio321",
+            "HDF5_USE_FILE_LOCKING": "FALSE",
+            "LOADEDMODULES": "hdf5",
+            "PYTHONPATH": "/x",
+            "SLURM_JWT": "abc",
+            "OMPI_TOKEN": "abc",
+            "PMIX_SERVER_URI2": "1.0;tcp4://127.0.0.1:44219",
+            "OMPI_MCA_orte_num_nodes": "1",
+            "PFFBENCH_API_KEY": "abc",
+            "SLURM_password": "abc",
+            "HOME": "/home/x",
+            "AWS_SECRET_ACCESS_KEY": "abc",
+            "EDITOR": "vi",
+        }
+    )
     assert kept["OMPI_MCA_io"] == "romio321"
-    assert set(kept) == {"OMPI_MCA_io", "HDF5_USE_FILE_LOCKING", "LOADEDMODULES", "PYTHONPATH",
-                         "SLURM_JWT", "OMPI_TOKEN", "PFFBENCH_API_KEY", "SLURM_password"}
+    assert set(kept) == {
+        "OMPI_MCA_io",
+        "HDF5_USE_FILE_LOCKING",
+        "LOADEDMODULES",
+        "PYTHONPATH",
+        "SLURM_JWT",
+        "OMPI_TOKEN",
+        "PFFBENCH_API_KEY",
+        "SLURM_password",
+    }
     assert "abc" not in kept.values()
     assert kept["SLURM_JWT"] == "<hidden>"
 
 
-WHO = {"SLURM_JOB_ACCOUNT": "astro", "SLURM_JOB_USER": "ada", "SLURM_JOB_UID": "815",
-       "SLURM_JOB_GID": "815", "SLURM_SUBMIT_DIR": "/home/ada", "PBS_ACCOUNT": "astro",
-       "PBS_O_LOGNAME": "ada", "PBS_O_HOME": "/home/ada"}
+WHO = {
+    "SLURM_JOB_ACCOUNT": "astro",
+    "SLURM_JOB_USER": "ada",
+    "SLURM_JOB_UID": "815",
+    "SLURM_JOB_GID": "815",
+    "SLURM_SUBMIT_DIR": "/home/ada",
+    "PBS_ACCOUNT": "astro",
+    "PBS_O_LOGNAME": "ada",
+    "PBS_O_HOME": "/home/ada",
+}
 
 
 def test_account_and_user_of_a_batch_job_are_recorded_only_when_asked_for():

@@ -7,11 +7,22 @@ import pytest
 
 from pffbench.provenance.batch import scheduler_facts
 
-WHO = {"SLURM_JOB_ACCOUNT": "astro", "SLURM_JOB_USER": "ada", "SLURM_JOB_UID": "815",
-       "SLURM_JOB_GID": "815", "SLURM_SUBMIT_DIR": "/home/ada", "PBS_ACCOUNT": "astro",
-       "PBS_O_LOGNAME": "ada", "PBS_O_HOME": "/home/ada"}
-JOB = {"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "main", "SLURM_JOB_NUM_NODES": "4",
-       "SLURM_SRUN_COMM_HOST": "x"}
+WHO = {
+    "SLURM_JOB_ACCOUNT": "astro",
+    "SLURM_JOB_USER": "ada",
+    "SLURM_JOB_UID": "815",
+    "SLURM_JOB_GID": "815",
+    "SLURM_SUBMIT_DIR": "/home/ada",
+    "PBS_ACCOUNT": "astro",
+    "PBS_O_LOGNAME": "ada",
+    "PBS_O_HOME": "/home/ada",
+}
+JOB = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_JOB_PARTITION": "main",
+    "SLURM_JOB_NUM_NODES": "4",
+    "SLURM_SRUN_COMM_HOST": "x",
+}
 SCONTROL = """JobId=7 JobName=two words UserId=ada(815) GroupId=a(1) \
 Account=astro Restarts=1 TimeLimit=00:10:00 \
 SubmitTime=2024-05-01T10:00:00 EligibleTime=2024-05-01T10:00:01 StartTime=2024-05-01T10:01:30 \
@@ -25,6 +36,7 @@ def scontrol(tmp_path, monkeypatch):
         path = tmp_path / "scontrol"
         path.write_text("#!/bin/sh\n" + script)
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     return write
 
@@ -62,9 +74,18 @@ def test_who_ran_the_job_is_described_only_when_asked_for(scontrol):
 
 def test_array_step_restart_and_binding_are_recorded(scontrol):
     scontrol("exit 1")
-    told = {"ARRAY_JOB_ID": "5", "ARRAY_TASK_ID": "2", "STEP_ID": "1", "RESTART_COUNT": "1",
-            "NTASKS": "8", "STEP_TASKS_PER_NODE": "2(x4)", "JOB_QOS": "debug",
-            "CPU_BIND_TYPE": "mask_cpu:", "CPU_BIND_LIST": "0x3,0xC", "DISTRIBUTION": "block"}
+    told = {
+        "ARRAY_JOB_ID": "5",
+        "ARRAY_TASK_ID": "2",
+        "STEP_ID": "1",
+        "RESTART_COUNT": "1",
+        "NTASKS": "8",
+        "STEP_TASKS_PER_NODE": "2(x4)",
+        "JOB_QOS": "debug",
+        "CPU_BIND_TYPE": "mask_cpu:",
+        "CPU_BIND_LIST": "0x3,0xC",
+        "DISTRIBUTION": "block",
+    }
     facts = scheduler_facts("slurm", JOB | {f"SLURM_{name}": value for name, value in told.items()})
     assert {name.lower(): value for name, value in told.items()}.items() <= facts.items()
 
@@ -76,10 +97,13 @@ def test_of_an_array_the_task_itself_is_described(scontrol):
     assert scheduler_facts("slurm", JOB)["scontrol"] == {"ArrayJobId": "7", "NodeList": "node7"}
 
 
-@pytest.mark.parametrize(("script", "timeout", "expected"), [
-    ("echo slurm_load_jobs error >&2; exit 1", 300, "scontrol failed: slurm_load_jobs error"),
-    ("exec sleep 1000", 0.2, "no answer within 0.2 s"),
-])
+@pytest.mark.parametrize(
+    ("script", "timeout", "expected"),
+    [
+        ("echo slurm_load_jobs error >&2; exit 1", 300, "scontrol failed: slurm_load_jobs error"),
+        ("exec sleep 1000", 0.2, "no answer within 0.2 s"),
+    ],
+)
 def test_a_failing_scontrol_is_recorded(script, timeout, expected, scontrol):
     scontrol(script)
     facts = scheduler_facts("slurm", JOB, timeout=timeout)

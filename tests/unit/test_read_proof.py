@@ -32,15 +32,20 @@ found = set(ctypes.string_at(again, size))
 assert 7 not in found
 assert POISON in found or found == {0}  # cut from it, or fresh from the system
 """
-KEPT_MEMORY = FREED_MEMORY.replace("3 * 2**20", "300 * 2**20").replace(
-    "forget_data(repetition_with(Counter({size: 1})))",
-    "forget_data(repetition_with(Counter({size: 1}), 'matched'))",
-).replace(
-    "libc = ctypes.CDLL(None)",
-    "from pffbench.parallel.allocator import Allocator\n"
-    "Allocator().prepare('matched', [])\n"
-    "libc = ctypes.CDLL(None)",
-).replace("or found == {0}", "")
+KEPT_MEMORY = (
+    FREED_MEMORY.replace("3 * 2**20", "300 * 2**20")
+    .replace(
+        "forget_data(repetition_with(Counter({size: 1})))",
+        "forget_data(repetition_with(Counter({size: 1}), 'matched'))",
+    )
+    .replace(
+        "libc = ctypes.CDLL(None)",
+        "from pffbench.parallel.allocator import Allocator\n"
+        "Allocator().prepare('matched', [])\n"
+        "libc = ctypes.CDLL(None)",
+    )
+    .replace("or found == {0}", "")
+)
 #: Memory that small blocks have touched, in small pages, is what the large block gets.
 SMALL_PAGES = """
 import ctypes
@@ -88,9 +93,7 @@ def repetition_with(blocks, settings="defaults"):
         blocks=blocks,
         step=plain,
         peak=SimpleNamespace(paused=plain),
-        room=SimpleNamespace(
-            fill=lambda _: None, leave=lambda: None, use_huge_pages=lambda: None
-        ),
+        room=SimpleNamespace(fill=lambda _: None, leave=lambda: None, use_huge_pages=lambda: None),
         keeps_memory=settings == "matched",
         backend=SimpleNamespace(
             capabilities=SimpleNamespace(caller_buffer=True),

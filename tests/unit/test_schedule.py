@@ -255,9 +255,7 @@ def test_a_warm_up_is_never_the_end():
     assert len(run(plan, Recorded(plan, {}))) == 3
 
 
-THREE_COMPARISONS = [
-    {"backend": ["hdf5", "zarr"], "shape": [8 * n, 8]} for n in (2, 1, 4)
-]
+THREE_COMPARISONS = [{"backend": ["hdf5", "zarr"], "shape": [8 * n, 8]} for n in (2, 1, 4)]
 
 
 def test_comparisons_that_the_time_budget_does_not_hold_are_left_out_in_order():
@@ -463,9 +461,7 @@ def test_extra_cold_reads_without_open_reads_end_at_the_first_look_and_keep_noth
     )  # fmt: skip
     record = Recorded(plan, {}, cv=0.3)
     run(plan, record)
-    counts = {
-        case.id: len(record.ran[case.id]) - plan.experiment.warmup for case in plan.cases
-    }
+    counts = {case.id: len(record.ran[case.id]) - plan.experiment.warmup for case in plan.cases}
     cold = {case.id for case in plan.cases if case.parameters.cache == "dropped"}
     assert {counts[name] for name in cold} == {LOOKS[0]}
     assert {counts[name] for name in counts.keys() - cold} == {20}

@@ -105,13 +105,19 @@ try:
 except UserError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code, parent], text=True, check=True,
-                          capture_output=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", code, parent],
+        text=True,
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
     return done.stdout
 
 
-@pytest.mark.parametrize(("closed", "expected"), [("", "is not writable"),
-                                                  ("/inner", "cannot be reached")])
+@pytest.mark.parametrize(
+    ("closed", "expected"), [("", "is not writable"), ("/inner", "cannot be reached")]
+)
 def test_a_parent_without_permission(closed, expected):
     with tempfile.TemporaryDirectory() as parent:
         os.mkdir(parent + "/inner")
@@ -135,8 +141,11 @@ def test_other_ranks_attach(scratch):
 
 
 def test_attach_refuses_what_is_not_this_run_s(scratch, precious):
-    for path, run_id in ((scratch.directory, "run-2"), (precious, "run-1"),
-                         (precious / "missing", "run-1")):
+    for path, run_id in (
+        (scratch.directory, "run-2"),
+        (precious, "run-1"),
+        (precious / "missing", "run-1"),
+    ):
         with pytest.raises(UserError):
             Scratch.attach(str(path), run_id)
 
@@ -150,8 +159,19 @@ def test_names_must_be_plain(names, scratch):
 # Removing only its own
 
 
-@pytest.mark.parametrize("path", ["", "/", "/../precious", "/../precious/data", "//etc",
-                                  "/store/../../precious", "/.pffbench-run", "-other/x"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "/",
+        "/../precious",
+        "/../precious/data",
+        "//etc",
+        "/store/../../precious",
+        "/.pffbench-run",
+        "-other/x",
+    ],
+)
 def test_nothing_outside_can_be_named(path, scratch, precious):
     os.makedirs(scratch.path("store"))
     with pytest.raises(ValueError, match=r"pffbench-run-1|plain"):

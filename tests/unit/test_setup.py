@@ -45,10 +45,7 @@ def bash(script, tmp_path, path=None, **variables):
     prelude = (
         f"set -euo pipefail; SETUP={SETUP}; ROOT={tmp_path};"
         f"BUILD={tmp_path}/.build; VENV={tmp_path}/.venv;"
-        + "".join(
-            f". {SETUP}/lib/{name}.sh;"
-            for name in LIBRARIES
-        )
+        + "".join(f". {SETUP}/lib/{name}.sh;" for name in LIBRARIES)
     )
     return subprocess.run(
         ["bash", "-c", prelude + script], env=env, capture_output=True, text=True, timeout=300
@@ -298,10 +295,7 @@ def test_libraries_that_were_named_are_kept_until_others_are(tmp_path):
     named = {"MPICC": "/mpi/it's mpicc", "HDF5_DIR": "/hdf5", "LOADEDMODULES": "gcc"}
     remember = "NATIVE_MPIEXEC=mpiexec; remember_state"
     assert bash(remember, tmp_path, **named).returncode == 0
-    use = (
-        "use_chosen_libraries; up_to_date && echo kept || echo anew;"
-        "echo ${MPICC:-} ${HDF5_DIR:-}"
-    )
+    use = "use_chosen_libraries; up_to_date && echo kept || echo anew;echo ${MPICC:-} ${HDF5_DIR:-}"
 
     def then(**variables):
         return bash(use, tmp_path, **variables).stdout.splitlines()
@@ -381,7 +375,7 @@ def test_the_path_of_the_checkout_is_not_run_by_the_shell(tmp_path):
     program(place / ".venv" / "bin", "python", f'[[ $1 == -I ]] && echo "{tmp_path}" || echo "$@"')
     program(place / "mpi", "mpiexec.mpich", "echo MPICH")
     script = (
-        'ROOT=$PLACE VENV=$PLACE/.venv; install_project; NATIVE_MPIEXEC=$PLACE/mpi/mpiexec.mpich;'
+        "ROOT=$PLACE VENV=$PLACE/.venv; install_project; NATIVE_MPIEXEC=$PLACE/mpi/mpiexec.mpich;"
         'install_launcher; cd "$HOME"; "$VENV/bin/pffbench" plan; "$VENV/bin/mpiexec"'
     )
     done = bash(script, tmp_path, PLACE=str(place))
@@ -534,7 +528,7 @@ def test_a_study_with_zarr_python_2_needs_its_environment_unless_told_otherwise(
 
 
 def test_h5repack_is_installed_with_its_package_or_asked_for(tmp_path):
-    script = "offer() { echo \"offered: $2, or $1\"; }; prepare_study hdf5-compression-tuning"
+    script = 'offer() { echo "offered: $2, or $1"; }; prepare_study hdf5-compression-tuning'
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "bash").symlink_to(shutil.which("bash"))

@@ -46,9 +46,10 @@ def test_the_best_number_is_told_with_the_ratio_to_the_next_and_its_interval(tmp
         assert low <= value <= high
         assert 1.9 < low <= 2 <= high < 2.1
     write_summary(summarise(run), run)
-    assert f"Writer ranks, hdf5 independent matched, writing: {ONE}" in (
-        run / "summary.md"
-    ).read_text()
+    assert (
+        f"Writer ranks, hdf5 independent matched, writing: {ONE}"
+        in (run / "summary.md").read_text()
+    )
 
 
 def test_the_size_at_which_the_best_number_changes_is_told(tmp_path):

@@ -108,9 +108,7 @@ def advice_of(
     questions = [(work.candidates, purpose) for work in there for purpose in wanted]
     answers = judge(questions, Design.of_experiment(summary.record.experiment))
     found = tuple(
-        WorkAdvice(
-            work, tuple(answers[i * len(wanted) : (i + 1) * len(wanted)]), obstacle(summary)
-        )
+        WorkAdvice(work, tuple(answers[i * len(wanted) : (i + 1) * len(wanted)]), obstacle(summary))
         for i, work in enumerate(there)
     )
     if not any(one.answer for one in found):

@@ -255,7 +255,6 @@ class _Checker:
             raise ImpossibleCaseError(reason)
         return contents
 
-
     def _unshared(self, p: Parameters) -> str | None:
         """Return why the libraries here cannot open the files of a case, or None."""
         kind = backend_class(p.backend)

@@ -233,9 +233,7 @@ class Calibrator:
         runner = self._runner
         runner.spec = replace(runner.spec, plan=with_numbers(self._plan, numbers))
 
-    def _measured(
-        self, group: str, others: Mapping[str, int], number: int
-    ) -> TrialTimes | None:
+    def _measured(self, group: str, others: Mapping[str, int], number: int) -> TrialTimes | None:
         """Run the cases of a comparison once; return the seconds of the slowest rank."""
         self._use({**others, group: number})
         times: dict[str, dict[str, float]] = {}
@@ -277,9 +275,7 @@ def _counts(case: Case) -> bool:
     return can.formatted and can.keeps_data
 
 
-def note_calibrations(
-    recorder: Recorder, plan: Plan, found: Mapping[str, Calibration]
-) -> None:
+def note_calibrations(recorder: Recorder, plan: Plan, found: Mapping[str, Calibration]) -> None:
     """Record the numbers, and the cases as they are with them.
 
     Parameters

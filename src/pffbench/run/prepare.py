@@ -55,9 +55,7 @@ _WITHIN_STORE = 128
 _PATH_MAX = 4095
 
 
-def prepare_run(
-    options: RunOptions, team: Team, allowance: Allowance, lock: RunLock
-) -> RunSpec:
+def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: RunLock) -> RunSpec:
     """Check the requested run for every possible error.
 
     Parameters

@@ -378,9 +378,7 @@ class Recorder:
                 f"{cache.fraction:.1%} of the pages were resident before reading"
             )
         entry = self.run_record.cases[r.case.id]
-        reasons += [
-            f"{r.case.id} repetition {r.number}: {why}" for why in read_trouble(r, entry)
-        ]
+        reasons += [f"{r.case.id} repetition {r.number}: {why}" for why in read_trouble(r, entry)]
         return reasons
 
     def _note_facts(self, r: GatheredRepetition, reasons: list[str]) -> None:

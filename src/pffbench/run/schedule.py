@@ -218,9 +218,7 @@ class Schedule:
         open_ = undecided_cases(found)
         # Raw transfers continue next to the formats they bound, to detect machine changes.
         groups = {case.group for case in self._plan.cases if case.id in open_}
-        goes_on = [
-            i for i in self._active if self._case(i).id in open_ or self._is_raw(i, groups)
-        ]
+        goes_on = [i for i in self._active if self._case(i).id in open_ or self._is_raw(i, groups)]
         stopping = [self._case(i).id for i in self._active if i not in set(goes_on)]
         if stopping:
             self._record.stop(stopping, counted, "nothing in the headline depends on more")
@@ -237,9 +235,7 @@ class Schedule:
         how = f"--set time_budget={enough}, or a longer time limit of the job"
         return f"about {enough} s would hold all ({how})"
 
-    def _keep_to_budget(
-        self, counted: int, passed: float, expected: Mapping[str, float]
-    ) -> None:
+    def _keep_to_budget(self, counted: int, passed: float, expected: Mapping[str, float]) -> None:
         """Drop the cases for which the time budget has no room.
 
         Up to the repetitions that a claim needs, the least important cases go, so that the others
@@ -270,9 +266,7 @@ class Schedule:
     def _seconds(self, places: Iterable[int], expected: Mapping[str, float]) -> float:
         return sum(expected.get(self._case(i).id, 0.0) for i in places)
 
-    def _fitting(
-        self, each_block: float, left: float, expected: Mapping[str, float]
-    ) -> list[int]:
+    def _fitting(self, each_block: float, left: float, expected: Mapping[str, float]) -> list[int]:
         """Return the most important cases that fit into the seconds of each block.
 
         The first part goes on for as long as there is time for one more block of it.

@@ -76,9 +76,7 @@ def _made_at(parent: str, spec: RunSpec) -> Scratch:
         return Scratch.create(parent, spec.run_id, create_parent=own, kept_for=kept_for)
     kept_for = "" if spec.stage == "all" else spec.out
     keep = {repetition_directory(*key) for key in spec.kept}
-    return Scratch.take_over(
-        parent, spec.run_id, create_parent=own, keep=keep, kept_for=kept_for
-    )
+    return Scratch.take_over(parent, spec.run_id, create_parent=own, keep=keep, kept_for=kept_for)
 
 
 def _on_each_node(team: Team, spec: RunSpec) -> Scratch:

@@ -58,9 +58,7 @@ class Session(msgspec.Struct, frozen=True):
     began: float
 
     @classmethod
-    def prepare(
-        cls, comm: MPI.Intracomm, options: RunOptions, stop: StopSignals
-    ) -> Session:
+    def prepare(cls, comm: MPI.Intracomm, options: RunOptions, stop: StopSignals) -> Session:
         """Check for all errors, then create the resources of the run; collective.
 
         Raises
@@ -239,9 +237,7 @@ def _begun(
     """Determine the topology, and have rank 0 create the record of the run; collective."""
     startup = {"seconds_to_main": largest(team.comm, started)}
     # Last, since rank 0 goes on alone in it: the others wait asleep for the record.
-    facts = collect_provenance(
-        team, spec.plan, scratch.directory, personal=options.record_account
-    )
+    facts = collect_provenance(team, spec.plan, scratch.directory, personal=options.record_account)
 
     def make() -> tuple[Progress, Recorder]:
         from pffbench.record.progress import make_progress

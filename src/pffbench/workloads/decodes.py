@@ -66,9 +66,7 @@ class Decodes:
             counted = round(fetched / (stored.nbytes / stored.count))
             self.repetition.observed.count("read", "decodes_counted", counted)
 
-    def _chunkings(
-        self, arrays: Mapping[str, Array], accesses: Sequence[Access]
-    ) -> list[Chunking]:
+    def _chunkings(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> list[Chunking]:
         """Return the chunking of the arrays that this rank moves data of."""
         if not self.repetition.backend.capabilities.keeps_data:
             return []
