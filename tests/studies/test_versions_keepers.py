@@ -48,7 +48,7 @@ def whole_chunks():
 
 def made(path, backend, keep, history, codec="none"):
     """Keep a history; return the keeper, to read it with, and the versions' tables."""
-    if library := interface.WAYS[backend, keep].library:
+    if library := interface.WAYS[backend, keep].package:
         pytest.importorskip(library, exc_type=ImportError)
     storage, options = ColumnStorage(CHUNK, codec, 4), backend_class(backend).options_type()
     keeper = make_store(backend, keep, storage, options)
@@ -177,9 +177,9 @@ def test_differences_are_told():
 
 def test_what_an_optional_library_needs_is_said():
     for way in interface.WAYS.values():
-        assert bool(way.library) == bool(way.remedy)
-        if way.library and find_spec(way.library) is not None:
-            assert import_module(way.library)
+        assert bool(way.package) == bool(way.remedy)
+        if way.package and find_spec(way.package) is not None:
+            assert import_module(way.package)
 
 
 def test_doctor_names_the_optional_libraries():

@@ -65,7 +65,7 @@ def test_the_fastest_of_everything_is_named_with_the_intervals_of_the_others(tmp
     run = a_contest(tmp_path / "run", {"hdf5": (1, 1), "zarr": (3, 1.5)})
     answer = answer_of(summarise(run))
     assert (answer.word, answer.columns) == ("ANSWER", ("write to disk", "read, page cache"))
-    assert answer.sentence == "HDF5 is fastest in everything that was measured."
+    assert answer.sentence == "HDF5 is fastest in everything that was compared."
     assert rows_of(run)["HDF5"] == ("1.00", "1.00")
     write, read = rows_of(run)["Zarr"]
     found = {a.total: a.others[0].ratio for a in summarise(run).answers}
@@ -159,3 +159,28 @@ def test_a_run_that_is_not_valid_or_compares_nothing_has_no_answer(tmp_path):
     alone = a_contest(tmp_path / "alone", {"hdf5": (1, 1)})
     assert answer_of(summarise(alone)) is None
     assert "ANSWER" not in printed(alone)
+
+
+def test_a_format_that_takes_no_part_somewhere_is_not_called_never_slower(tmp_path):
+    """HDF5 is alone with Zarr in one layout; of the other one only Zarr and netCDF-4 have times."""
+    cases = [a_case("hdf5"), a_case("zarr"), a_case("zarr", layout="own")]
+    cases.append(a_case("netcdf4", layout="own"))
+    ten = np.linspace(1, 1.05, N)
+    factors = {"hdf5": 1.0, "netcdf4": 1.0, "zarr": 3.0}
+    times = {n: (factors[e["parameters"]["backend"]] * ten,) * 2 for n, e in cases}
+    run = timed_run(tmp_path / "run", times, cases, experiment=AUTO)
+    assert "HDF5 is never" not in answer_of(summarise(run)).sentence
+    assert "everything" not in answer_of(summarise(run)).sentence
+
+
+def test_what_is_too_short_is_told_beside_the_answer(tmp_path):
+    cases = [a_case(b, layout=layout) for layout in ("shared", "own") for b in ("hdf5", "zarr")]
+    ten = np.linspace(1, 1.05, N)
+    times = {}
+    for name, entry in cases:
+        p = entry["parameters"]
+        seconds = 1e-7 if p["layout"] == "own" else 0.1
+        times[name] = ((3 if p["backend"] == "zarr" else 1) * seconds * ten,) * 2
+    run = timed_run(tmp_path / "run", times, cases, experiment=AUTO)
+    answer = answer_of(summarise(run))
+    assert any(text.startswith("2 comparisons are too short") for text in answer.notes)

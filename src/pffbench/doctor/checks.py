@@ -90,7 +90,7 @@ class Subject:
         """Import names of all libraries that cannot be used on every rank."""
         return frozenset(self.failing).union(*(view.absent for view in self.views))
 
-    def library(self, name: str) -> Library:
+    def package(self, name: str) -> Library:
         """Return a library as rank 0 sees it."""
         return self.views[0].libraries[name]
 
@@ -165,7 +165,7 @@ def _launcher(subject: Subject) -> Iterator[Finding]:
 
 
 def _hdf5(subject: Subject) -> Iterator[Finding]:
-    h5py, netcdf4 = subject.library("h5py"), subject.library("netCDF4")
+    h5py, netcdf4 = subject.package("h5py"), subject.package("netCDF4")
     return mpi_stack.look_at_hdf5(h5py, netcdf4, _mapped("libhdf5"), subject.installation)
 
 
@@ -208,7 +208,7 @@ CHECKS = (
     Check(backends.TOPIC, "which cannot run, or not in all layouts", _backends),
     Check(mpi_stack.HDF5_TOPIC, "one HDF5 in the process, and what it can do", _hdf5, "mpi"),
     Check(mpi_stack.MPI_TOPIC, "which MPI",
-          lambda s: mpi_stack.judge_library(s.library("mpi4py").facts), "mpi"),
+          lambda s: mpi_stack.judge_library(s.package("mpi4py").facts), "mpi"),
     Check(mpi_stack.MPI_TOPIC, "one MPI in the process",
           lambda _: mpi_stack.judge_mpi_copies(_mapped("libmpi")), "mpi"),
     Check(machine.NODE, "hardware, load, and a core for each rank", _nodes),

@@ -31,6 +31,7 @@ from pffbench.summary.conclusions import (
     what_would_decide,
 )
 from pffbench.summary.headline import Answer, Contender
+from pffbench.summary.quantities import part_of_raw
 from pffbench.summary.rank_test import FEWEST
 from pffbench.summary.summary import Summary
 from pffbench.text import one_line
@@ -158,7 +159,7 @@ def _columns(summary: Summary) -> list[_Column]:
 
 def _heading(summary: Summary, answer: Answer) -> str:
     if answer.total == "write_total":
-        return _WRITES[summary.record.cases[answer.case]["parameters"]["durability"]]
+        return _WRITES.get(summary.record.cases[answer.case]["parameters"]["durability"], "write")
     if answer.total == "update_total":
         return "update"
     states = {case.cache for case in cases_of(summary, [answer])}
@@ -217,16 +218,21 @@ def _range(others: Sequence[Contender]) -> str:
 
 def _sentence(columns: Sequence[_Column], names: Sequence[str], label: dict[str, str]) -> str:
     """Say what is fastest, of what is decided alone."""
+    # Of a format that failed somewhere nobody knows whether it is slower there.
     never = [
         name
         for name in names
-        if not any(o.standing == "slower" for column in columns for o in column.entries(name))
+        if all(
+            len(entries := column.entries(name)) + column.leads(name) == len(column.answers)
+            and all(other.standing != "slower" for other in entries)
+            for column in columns
+        )
     ]
     best = {column.verb: name for column in columns if (name := _alone(column))}
     if len(never) == len(names):
-        return f"{listed([label[n] for n in names])} are equally fast, as far as this run decides."
-    if len(set(best.values())) == 1 and len(best) == len(columns):
-        return f"{label[names[0]]} is fastest in everything that was measured."
+        return f"None of {listed([label[n] for n in names])} is shown to be slower."
+    if never and set(best.values()) == {never[0]} and len(best) == len(columns):
+        return f"{label[never[0]]} is fastest in everything that was compared."
     if never:
         verb = "is" if len(never) == 1 else "are"
         text = f"{listed([label[n] for n in never])} {verb} never shown slower"
@@ -256,6 +262,11 @@ def _notes(summary: Summary, columns: Sequence[_Column], names: Sequence[str]) -
         f"Times as long as the fastest (medians; same: within {margin:.0%}): "
         f"{amount}{ranks} rank{'s' if ranks > 1 else ''}{over}."
     )
+    if short := sum(a.too_short for a in (*summary.answers, *summary.cold_answers)):
+        yield f"{short} comparisons are too short to measure and not in the table."
+    yield from (f"{text}." for text in absent(summary))
+    if {answer.key.settings for answer in every} == {"defaults"}:
+        yield "Each library has its own defaults: they do not do the same work."
     if len(names) > _MOST_ROWS:
         yield f"{len(names) - _MOST_ROWS} more are slower more often; summary.md has them."
     yield from undecided(summary)
@@ -277,7 +288,7 @@ def _raw(summary: Summary, column: _Column, name: str) -> tuple[str, str] | None
     if found is None or not found.rate or not found.roofline:
         return None
     speed = found.rate / found.roofline / 1e9
-    return f"{column.verb} {speed:.2g} GB/s", f"{found.roofline:.0%}"
+    return f"{column.verb} {speed:.2g} GB/s", part_of_raw(found.roofline)
 
 
 def answer_lines(answer: AnswerTable) -> Iterator[Text | Table]:

@@ -155,7 +155,7 @@ class KeepingWay(msgspec.Struct, frozen=True):
     """
 
     store: str
-    library: str = ""
+    package: str = ""
     remedy: str = ""
 
 

@@ -102,9 +102,9 @@ class Versions(Workload):
     parameters_type = VersionsParameters
     places = ("kind", "versions", "probabilities")
     optional_libraries: ClassVar[Mapping[str, str]] = {
-        way.library: f"{backend}: no versions with keep: {keep}"
+        way.package: f"{backend}: no versions with keep: {keep}"
         for (backend, keep), way in WAYS.items()
-        if way.library
+        if way.package
     }
 
     def arrays(self, parameters: VersionsParameters, ranks: int, rank: int) -> list[ArraySpec]:
@@ -139,7 +139,7 @@ class Versions(Workload):
         return CaseTotals(ranks * len(COLUMNS) * tables, ranks * nbytes)
 
     def libraries(self, parameters: VersionsParameters) -> tuple[str, ...]:
-        library = WAYS[parameters.backend, parameters.keep].library
+        library = WAYS[parameters.backend, parameters.keep].package
         return (library,) if library else ()
 
     def check(self, parameters: VersionsParameters, ranks: int) -> str | None:
@@ -168,9 +168,9 @@ class Versions(Workload):
         if p.codec not in ("auto", *CODECS[p.backend]):
             able = ", ".join(CODECS[p.backend])
             return f"versions in {p.backend} cannot have codec {p.codec} (they can: {able})"
-        if way.library and find_spec(way.library) is None:
+        if way.package and find_spec(way.package) is None:
             return (
-                f"keep {p.keep} needs the Python package {way.library}, which is not installed "
+                f"keep {p.keep} needs the Python package {way.package}, which is not installed "
                 f"({way.remedy})"
             )
         return None
