@@ -34,7 +34,7 @@ from pffbench.summary.headline import Answer, Contender
 from pffbench.summary.quantities import part_of_raw
 from pffbench.summary.rank_test import FEWEST
 from pffbench.summary.summary import Summary
-from pffbench.text import one_line
+from pffbench.text import counted, one_line
 
 #: Rows of the table; a sweep over cases of one format may have many more.
 _MOST_ROWS = 8
@@ -253,14 +253,13 @@ def _alone(column: _Column) -> str | None:
 
 def _notes(summary: Summary, columns: Sequence[_Column], names: Sequence[str]) -> Iterator[str]:
     every = [answer for column in columns for answer in column.answers]
-    ranks, most = summary.record.ranks, max(len(column.answers) for column in columns)
+    most = max(len(column.answers) for column in columns)
     over = f", {most} comparisons in a column" if most > 1 else ""
-    margin = summary.margin
     measured = measured_in(summary, every)
     amount = f"{measured}, " if measured.sizes else ""
     yield (
-        f"Times as long as the fastest (medians; same: within {margin:.0%}): "
-        f"{amount}{ranks} rank{'s' if ranks > 1 else ''}{over}."
+        f"Times as long as the fastest (medians; same: within {summary.margin:.0%}): "
+        f"{amount}{counted(summary.record.ranks, 'rank')}{over}."
     )
     if short := sum(a.too_short for a in (*summary.answers, *summary.cold_answers)):
         yield f"{short} comparisons are too short to measure and not in the table."

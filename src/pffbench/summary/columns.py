@@ -112,10 +112,10 @@ def _columns_of_counts(cases: Sequence[CaseSummary], part: Part) -> Iterator[Col
     if part not in ("write", "read"):
         return
     if any(("write", "stretches") in found for found in counts):
-        calls = partial(_whole_count, part, f"{part}_calls")
+        calls = partial(_counted, part, f"{part}_calls", 1)
         yield Column(f"{part} calls", part, calls, _CALLS_LEGEND)
     if part == "write" and any(map(compression_ratio, cases)):
-        yield Column("ratio", part, _compressed)
+        yield Column("ratio", part, lambda case: _number(compression_ratio(case), "{:.4g}"))
     for heading, counter in AMPLIFICATIONS.items():
         known = any(amplification(case, "touched_bytes", part) is not None for case in cases)
         if known and (part == "read" or heading == "×touched"):
@@ -124,7 +124,7 @@ def _columns_of_counts(cases: Sequence[CaseSummary], part: Part) -> Iterator[Col
         unit = unit_of(cases, "repack")
         yield Column(f"repack {unit.name}", part, partial(_of_phase, unit.time, "repack"))
     if part == "read" and any(("read", "decodes_counted") in found for found in counts):
-        yield Column("decodes", part, partial(_whole_count, part, "decodes_counted"))
+        yield Column("decodes", part, partial(_counted, part, "decodes_counted", 1))
 
 
 #: The ranks that move data by calls of their own: heading, phase and counter.
@@ -236,22 +236,12 @@ def _number(value: float | None, form: str) -> Cell:
 def _counted(phase: str, counter: str, unit: float, case: CaseSummary) -> Cell:
     """Return a counter of a phase, over all ranks together, in a unit."""
     amount = case.counts.get((phase, counter))
-    return _number(None if amount is None else amount / unit, "{:.3g}")
-
-
-def _whole_count(phase: str, counter: str, case: CaseSummary) -> Cell:
-    """Return calls of a phase that the kernel counted, over all ranks together."""
-    return _number(case.counts.get((phase, counter)), "{:.0f}")
+    return Cell() if amount is None else Cell(significant(amount / unit))
 
 
 def _of_a_rank(phase: str, counter: str, unit: float, case: CaseSummary) -> Cell:
     """Return a counter of a phase, the mean over ranks, in a unit."""
-    amount = case.counts.get((phase, counter))
-    return Cell() if amount is None else Cell(significant(amount / case.sample.ranks / unit))
-
-
-def _compressed(case: CaseSummary) -> Cell:
-    return _number(compression_ratio(case), "{:.4g}")
+    return _counted(phase, counter, unit * case.sample.ranks, case)
 
 
 def _amplified(part: Literal["read", "write"], counter: str, case: CaseSummary) -> Cell:

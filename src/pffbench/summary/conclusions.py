@@ -195,8 +195,7 @@ def _part(
         who = [*fastest, *dict.fromkeys(label[o.name] for o in open_)]
         text = f"{listed(who, 'or')} is fastest{where}, not decided ({_times(open_)})"
     elif len(fastest) > 1:
-        margin = summary.margin
-        text = f"{listed(fastest, 'and')} are equally fast within {margin:.0%}{where}"
+        text = f"{listed(fastest, 'and')} are equally fast within {summary.margin:.0%}{where}"
     else:
         text = f"{fastest[0]} is fastest{where}"
     by_name: dict[str, list[Contender]] = defaultdict(list)

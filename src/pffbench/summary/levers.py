@@ -95,7 +95,6 @@ def _hint_lines(hints: Mapping[str, str], component: str, record: RunRecord) -> 
 
 
 def _judgement(answer: Answer, base: str, entries: Mapping[str, Entry], summary: Summary) -> str:
-    margin = summary.margin
     fastest = _told(entries[answer.case])
     if answer.case == base:
         shown = all(other.standing == "slower" for other in answer.others)
@@ -104,7 +103,7 @@ def _judgement(answer: Answer, base: str, entries: Mapping[str, Entry], summary:
     if beside.standing == "undecided":
         return f"not decided whether {fastest} is faster than none"
     if beside.standing == "equal":
-        return f"not worth it: {fastest} and none are equally fast within {margin:.0%}"
+        return f"not worth it: {fastest} and none are equally fast within {summary.margin:.0%}"
     if ignored := ignored_of(entries[answer.case]):
         return f"nothing is concluded: {fastest} is fastest, but not in force: {ignored}"
     ratio = beside.ratio
