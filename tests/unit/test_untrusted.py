@@ -5,6 +5,7 @@ import os
 import pickle
 import stat
 import sys
+import time
 from pathlib import Path
 
 import h5py
@@ -431,3 +432,16 @@ def test_nothing_in_a_text_acts_on_a_terminal(text, shown):
 )
 def test_nothing_in_a_text_acts_in_markdown(text, written):
     assert escape_markdown(text) == written
+
+
+def test_the_time_to_read_many_keys_grows_as_their_number():
+    """Looking for keys that stand there twice once took a minute for as many."""
+
+    def seconds(count):
+        text = "\n".join(f"k{i}: 1" for i in range(count))
+        begin = time.process_time()
+        parse(text, "x.yaml")
+        return time.process_time() - begin
+
+    # By the square of their number it would be 64 times as long.
+    assert seconds(40_000) < 24 * seconds(5_000)
