@@ -1,5 +1,6 @@
 """New memory in reads: libraries that return a new array are compared by their reading alone."""
 
+import json
 import os
 from statistics import median
 
@@ -109,13 +110,16 @@ def test_defaults_get_what_a_program_gets_and_the_run_says_so(run_both):
         assert new_memory(reads(done, name, "matched")) < 0.05
     assert new_memory(reads(done, "fresh", "defaults")) > 0.9
     assert done.record["allocator"].keys() == {"matched", "defaults"}
+    # Given, since a busy machine may find none: new memory then takes no longer than other memory.
+    cost = 2e9
+    done.record["floor"]["memory_new_bytes_per_second"] = cost
+    (done.out / "run.json").write_text(json.dumps(done.record))
     (case,) = [
         case for case in summarise(done.out).cases
         if (case.sample.backend, case.sample.settings) == ("fresh", "defaults")
     ]  # fmt: skip
     read = case.phases["read_total"]
     (caution,) = [w.message for w in read.warnings if w.code == "page_faults"]
-    cost = done.record["floor"]["memory_new_bytes_per_second"]
     assert read.new_memory_seconds == pytest.approx(read.faulted * case.nbytes / cost)
     assert f"about {1e3 * read.new_memory_seconds:.3g} of" in caution
     assert "new mem ms" in (done.out / "summary.md").read_text()

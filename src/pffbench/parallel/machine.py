@@ -140,20 +140,21 @@ def memory_rates(team: Team, rounds: int = 5) -> MemoryRates | None:
         target = np.empty_like(source)
     if any_of(team.comm, target.size < copied) or fresh is None:
         return None
-    copying = _slowest(team, rounds, lambda _: np.copyto(target, source))
+    copying = _seconds(team, rounds, lambda _: np.copyto(target, source))[rounds // 2]
     with fresh:
         with suppress(OSError, AttributeError):  # as NumPy asks the kernel for its large arrays
             fresh.madvise(mmap.MADV_HUGEPAGE)
         parts = [np.frombuffer(fresh, np.uint8, part, part * place) for place in range(rounds)]
-        first = _slowest(team, rounds, lambda place: parts[place].fill(0))
-        again = _slowest(team, rounds, lambda place: parts[place].fill(0))
+        # The least, since a busy machine adds to some rounds more than new memory takes.
+        first = _seconds(team, rounds, lambda place: parts[place].fill(0))[0]
+        again = _seconds(team, rounds, lambda place: parts[place].fill(0))[0]
         parts.clear()  # the mapping cannot be closed before
     each, more = team.comm.allreduce(copied) / rounds, first - again
     return MemoryRates(rounds * each / copying, each / more if more > 0 else math.inf)
 
 
-def _slowest(team: Team, rounds: int, work: Callable[[int], None]) -> float:
-    """Return the median seconds of some work until all ranks have done it; collective."""
+def _seconds(team: Team, rounds: int, work: Callable[[int], None]) -> list[float]:
+    """Return the seconds of each round until all ranks have done it, in order; collective."""
     constants = mpi_of(team.comm)
     seconds = np.zeros(rounds)
     team.comm.Barrier()
@@ -163,5 +164,4 @@ def _slowest(team: Team, rounds: int, work: Callable[[int], None]) -> float:
         team.comm.Barrier()  # also before the next round
         seconds[place] = time.perf_counter() - begin
     team.comm.Allreduce(constants.IN_PLACE, seconds, op=constants.MAX)
-    seconds.sort()  # np.median would import numpy.ma on each rank
-    return float(seconds[rounds // 2])
+    return sorted(seconds.tolist())
