@@ -92,7 +92,8 @@ class Side:
         """Return the seconds of a case in a phase or total, each run at starts of its own."""
         found: dict[int, float] = {}
         for number, run in enumerate(self.runs, start=self.first):
-            found |= of_run(number, run.seconds.get(case, {}).get(phase, {}))
+            times = run.seconds.get(case, {}).get(phase, {})
+            found |= of_run(number, times, restarted=bool(run.record.environments))
         return found
 
     def sizes(self, case: str, phase: str) -> set[tuple[int, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import gc
+import json
 import os
 import resource
 import sys
@@ -51,6 +52,8 @@ def main(arguments: argparse.Namespace) -> int:
     """Run an experiment on all ranks; collective. Return the exit status."""
     _check_addresses()
     options = RunOptions.of_arguments(arguments)
+    if options.starts is not None:
+        options = _with_starts(options)
     with StopSignals() as stop:
         if not is_launched(os.environ) and _may_have_environments(options):
             from pffbench.experiment.load import load_experiment
@@ -63,6 +66,34 @@ def main(arguments: argparse.Namespace) -> int:
                 loaded = with_time_of_job(loaded, options, os.environ)
                 return _launcher(loaded.path).run(options, loaded, stop)
         return _run(options, stop)
+
+
+def _with_starts(options: RunOptions) -> RunOptions:
+    """Return the options of a run that starts its ranks anew in each block.
+
+    It is a run of a single environment, this one.
+
+    Raises
+    ------
+    UserError
+        This process is a rank, or the ranks are started anew in any case.
+    """
+    from pffbench.experiment.load import load_experiment
+
+    if is_launched(os.environ):
+        raise UserError("--starts: this run starts its ranks itself: leave out mpiexec or srun")
+    if options.resume:
+        raise UserError("--starts: a resumed run has the starts of its record: leave out --starts")
+    if _may_have_environments(options):
+        loaded = load_experiment(options.experiment, options.overrides)
+        if loaded.experiment.environments:
+            raise UserError(
+                f"--starts: {loaded.path} has environments, whose ranks start anew in each block: "
+                "set repetitions in its place"
+            )
+    here = json.dumps([{"name": "here", "python": sys.executable}])
+    more = (f"repetitions={options.starts}", f"{_KEY}={here}")
+    return replace(options, overrides=(*options.overrides, *more))
 
 
 class Launcher(Protocol):

@@ -25,6 +25,8 @@ class RunOptions:
         Path of the experiment, or name of a built-in one; None for the default.
     overrides : tuple of str
         Changes of the experiment, as ``KEY=VALUE``.
+    starts : int, optional
+        Number of repetitions, for each of which the ranks are started anew; None for one start.
     scratch : str, optional
         Directory on the file system under test.
     out, resume : str, optional
@@ -63,6 +65,7 @@ class RunOptions:
 
     experiment: str | None
     overrides: tuple[str, ...]
+    starts: int | None
     scratch: str | None
     out: str | None
     resume: str | None
@@ -103,6 +106,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="resume the run in this results directory, with the same number of ranks and the "
         "same software (example: --resume results/first)",
+    )
+    parser.add_argument(
+        "--starts",
+        type=_runs,
+        metavar="N",
+        help="start the ranks anew for each of N repetitions, so that the intervals include the "
+        "variation between starts of a program; without mpiexec or srun (example: --starts 20)",
     )
     parser.add_argument(
         "--stage",
@@ -234,9 +244,9 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
 
 
 def _runs(text: str) -> int:
-    """Convert a number of runs, which is at least 1."""
+    """Convert a number of runs or starts, which is at least 1."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of runs, 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
     return int(text)
 
 

@@ -111,6 +111,7 @@ def case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
     kind = backend_class(case.parameters.backend)
     cost = plan.costs[case.id]
     own = {"environment": case.environment} if case.environment else {}
+    several = len(plan.experiment.environments) > 1
     return {
         "parameters": {
             "workload": case.parameters.workload,
@@ -132,8 +133,8 @@ def case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
         # File systems without a block device of their own have the major number 0; their
         # fetches are counted for no process.
         "counts_device": os.major(Path(there.path).stat().st_dev) != 0,
-        # What the environments of a run have in common.
-        **({"same_case": case.id.partition("@")[0]} if own else {}),
+        # What several environments of a run have in common.
+        **({"same_case": case.id.partition("@")[0]} if several else {}),
     }
 
 

@@ -194,7 +194,7 @@ class Design(msgspec.Struct, frozen=True):
     extra_cold_reads : bool
         Whether reads with a dropped cache are compared beside the headline.
     paired : bool
-        Whether cases are compared within blocks: those of several environments take turns there.
+        Whether cases are compared within blocks: where the ranks are started anew in each.
     """
 
     looks: tuple[int, ...]
@@ -451,4 +451,4 @@ def _of_headline(by_key: dict[ComparisonKey, list[str]]) -> dict[ComparisonKey, 
 def _format(entry: Entry) -> str:
     """Return the name of a contender with several cases: an environment, or else a format."""
     p = entry["parameters"]
-    return str(p.get("environment") or p["backend"])
+    return str(p["environment"] if entry.get("same_case") else p["backend"])

@@ -18,9 +18,6 @@ from pffbench.workloads.registry import is_workload, workload
 #: Options that are levers of the file system and of MPI-IO; those that a case leaves alone are
 #: not named.
 LEVERS = ("hints", "striping", "alignment", "alignment_threshold")
-#: Parameters and options that are named where they differ from no other case; the most bytes of a
-#: call of raw transfers tells what they bound.
-_ALWAYS = frozenset({"environment", "call"})
 _ONLY_GIVEN = frozenset({*LEVERS, "call"})
 #: Parameters that tables have columns for.
 _OWN_COLUMNS = frozenset({"settings", "transfer"})
@@ -36,13 +33,16 @@ def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
     alike: dict[tuple[str, str], list[dict[str, object]]] = defaultdict(list)
     for mine in told.values():
         alike[mine["backend"], mine.get("settings", "")].append(mine)
+    # These are named where they differ from no other case too. The most bytes of a call of raw
+    # transfers tells what they bound.
+    always = {"call", "environment"} if len(record.environments) > 1 else {"call"}
     found = {}
     for name, mine in told.items():
         same = alike[mine["backend"], mine.get("settings", "")]
         swept = [
             k
             for k, v in mine.items()
-            if k in _ALWAYS or any(other.get(k) != v for other in same)
+            if k in always or any(other.get(k) != v for other in same)
             if v or k not in _ONLY_GIVEN
         ]
         found[name] = " ".join(f"{k}={_shown(k, mine)}" for k in swept if k not in _OWN_COLUMNS)

@@ -135,9 +135,11 @@ def starts_of(times: Times) -> list[list[int]]:
     return [list(blocks) for _, blocks in groupby(sorted(times), key=lambda b: b // START)]
 
 
-def of_run(number: int, times: Times) -> dict[int, float]:
+def of_run(number: int, times: Times, *, restarted: bool = False) -> dict[int, float]:
     """Return the times of one of several runs, with block numbers of starts of its own.
 
-    Ways of one run keep their common blocks. Those of the run with number 0 stay as they are.
+    Ways of one run keep their common blocks. Those of the run with number 0 stay as they are,
+    unless its ranks were started anew in each block: then each block is a start.
     """
-    return {number * _OF_A_RUN * START + block: seconds for block, seconds in times.items()}
+    step = START if restarted else 1
+    return {number * _OF_A_RUN * START + block * step: seconds for block, seconds in times.items()}
