@@ -35,52 +35,24 @@ class Phase(NamedTuple):
 
 
 PHASES = (
-    Phase(
-        "create",
-        "write",
-        "files",
-        "making the store: the file, or the root of the Zarr hierarchy",
-    ),
+    Phase("create", "write", "files",
+          "making the store: the file, or the root of the Zarr hierarchy"),
     Phase("define", "write", "arrays", "making the arrays in it, with their metadata"),
-    Phase(
-        "set_attributes",
-        "write",
-        "arrays",
-        "workloads `datasets` and `startup` with `attributes`: setting them, one call each",
-    ),
-    Phase(
-        "exchange",
-        "write",
-        "ranks",
-        "with `rearrange`: sending each rank's data to the writer ranks",
-    ),
+    Phase("set_attributes", "write", "arrays",
+          "workloads `datasets` and `startup` with `attributes`: setting them, one call each"),
+    Phase("exchange", "write", "ranks",
+          "with `rearrange`: sending each rank's data to the writer ranks"),
     Phase("write", "write", "data", "moving the array data into the library"),
-    Phase(
-        "commit",
-        "write",
-        "files",
-        "in libraries with transactions: making what was staged a version",
-    ),
-    Phase(
-        "flush",
-        "write",
-        "device",
-        "the library's flush; only with durability `flush` or `sync`, and after each `commit`",
-    ),
+    Phase("commit", "write", "files",
+          "in libraries with transactions: making what was staged a version"),
+    Phase("flush", "write", "device",
+          "the library's flush; only with durability `flush` or `sync`, and after each `commit`"),
     Phase("close", "write", "device", "closing the store; HDF5 and netCDF still write here"),
-    Phase(
-        "sync",
-        "write",
-        "device",
-        "files and directories to the device; only with durability `sync`",
-    ),
+    Phase("sync", "write", "device",
+          "files and directories to the device; only with durability `sync`"),
     Phase("reopen", "update", "files", "workload `updates`: opening the closed store to change it"),
-    Phase(
-        "reopen_array",
-        "update",
-        "arrays",
-        "workload `updates`: opening its arrays to change them",
-    ),
+    Phase("reopen_array", "update", "arrays",
+          "workload `updates`: opening its arrays to change them"),
     Phase("extend", "update", "arrays", "workload `updates`: making arrays longer"),
     Phase("update", "update", "data", "workload `updates`: writing what is changed or appended"),
     Phase("flush_update", "update", "device", "workload `updates`: as `flush`, after the changes"),
@@ -88,35 +60,19 @@ PHASES = (
     Phase("sync_update", "update", "device", "workload `updates`: as `sync`, after the changes"),
     Phase("open", "read", "files", "opening the store to read"),
     Phase("open_array", "read", "arrays", "opening its arrays"),
-    Phase(
-        "inquire",
-        "read",
-        "arrays",
-        "workload `startup`: finding the names, shapes and types of all arrays",
-    ),
-    Phase(
-        "get_attributes",
-        "read",
-        "arrays",
-        "workloads `datasets` and `startup` with `attributes`: reading them, one call each",
-    ),
+    Phase("inquire", "read", "arrays",
+          "workload `startup`: finding the names, shapes and types of all arrays"),
+    Phase("get_attributes", "read", "arrays",
+          "workloads `datasets` and `startup` with `attributes`: reading them, one call each"),
     Phase("read", "read", "data", "moving the data into memory"),
-    Phase(
-        "exchange_read",
-        "read",
-        "ranks",
-        "with `rearrange`: sending the data read by writer ranks to the ranks that need them",
-    ),
-    Phase(
-        "distribute",
-        "read",
-        "ranks",
-        "workload `startup`: passing on what rank 0, or one rank a node, has read",
-    ),
+    Phase("exchange_read", "read", "ranks",
+          "with `rearrange`: sending the data read by writer ranks to the ranks that need them"),
+    Phase("distribute", "read", "ranks",
+          "workload `startup`: passing on what rank 0, or one rank a node, has read"),
     Phase("close_read", "read", "files", "closing the store after reading"),
     # Ends a repetition: one without it was cut short.
     Phase("remove", None, "files", "deleting the files"),
-)
+)  # fmt: skip
 
 
 def _names(part: Part) -> tuple[str, ...]:
