@@ -173,9 +173,7 @@ def _recorder(loaded: LoadedExperiment, plan: Plan, team: Team, place: str) -> R
     facts = rank_facts()
     provenance = {"ranks": [facts | {"host": host} for host in team.topology.hosts]}
     floor = Floor(1e-5, 1e-5, 5e-8)
-    record = new_record(
-        plan, loaded.path, "modelled", place, team.topology, floor, {}, provenance, "all"
-    )
+    record = new_record(plan, loaded.path, "modelled", place, team.topology, floor, {}, provenance)
     return Recorder(place, record, team.topology, floor, 0, Progress())
 
 

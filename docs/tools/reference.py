@@ -19,7 +19,8 @@ from pffbench.experiment.schema import WORKLOAD, ZIP, Experiment
 from pffbench.phases import PHASES, TOTALS
 from pffbench.record.counters import Counted
 from pffbench.record.samples import Sample
-from pffbench.summary.quantities import CASE_QUANTITIES, PHASE_QUANTITIES
+from pffbench.summary.quantities import CASE_QUANTITIES, PHASE_QUANTITIES, Quantity
+from pffbench.workloads.base import CountColumn, PhaseColumn
 from pffbench.workloads.registry import workload, workload_names
 
 _NOTE = "This page is made from the code when the site is built."
@@ -115,10 +116,36 @@ def _columns() -> Iterator[str]:
     yield from ("## `counters.csv`", "")
     yield from _described(Counted, tuple(field_descriptions(Counted)))
     yield from ("## `summary.csv`", "")
+    quantities = (*CASE_QUANTITIES, *PHASE_QUANTITIES)
     yield from table(
-        ("column", "meaning"),
-        [(f"`{q.name}`", q.meaning) for q in (*CASE_QUANTITIES, *PHASE_QUANTITIES)],
+        ("column", "in tables", "meaning"),
+        [(f"`{q.name}`", _heading(q), q.meaning) for q in quantities],
     )
+    yield from ("## Tables of one workload", "")
+    brought = ((name, column) for name in workload_names() for column in workload(name).columns)
+    yield from table(
+        ("column", "workload", "what it shows"),
+        [(f"`{heading_of(column)}`", f"`{name}`", _shown(column)) for name, column in brought],
+    )
+
+
+def heading_of(column: PhaseColumn | CountColumn) -> str:
+    """Return the heading of a column that a workload brings, with times of totals in ms."""
+    unit = f" {column.unit('ms')}" if isinstance(column, PhaseColumn) else ""
+    return column.heading + unit
+
+
+def _heading(quantity: Quantity) -> str:
+    """Return the heading of a quantity in the tables of a summary, for writing and in ms."""
+    shown = quantity.table
+    return f"`{shown.heading.format(part='write', unit='ms')}`" if shown else ""
+
+
+def _shown(column: PhaseColumn | CountColumn) -> str:
+    if isinstance(column, CountColumn):
+        return f"counter `{column.counter}` of phase `{column.phase}`"
+    each = {"case": "", "array": " for each array", "call": " for each library call"}[column.per]
+    return f"time of phase `{column.phase}`{each}"
 
 
 def _described(kind: type, names: Iterable[str]) -> Iterator[str]:

@@ -116,7 +116,7 @@ def _begun(
     launch = launch_of(loaded, options, stop, out / STEPS)
     checked = check_run(loaded, launch, str(out))
     record = checked.record(run_id, parent, launch)
-    begin_results(out, lock, record, parent)
+    begin_results(out, lock, record, options, parent)
     with writing_results(out, lock):
         return checked, launch, _recorder(checked, out, record, options), frozenset()
 

@@ -107,7 +107,6 @@ def _answer(comm: MPI.Intracomm, options: RunOptions) -> None:
             floor,
             startup,
             provenance,
-            spec.stage,
         )
         print(ANSWER + json.dumps(asdict(record), default=str), flush=True)
 

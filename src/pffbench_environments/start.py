@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
 import shutil
@@ -94,14 +93,7 @@ class Launch(msgspec.Struct, frozen=True):
 
     def arguments(self, environment: StartedEnvironment) -> list[str]:
         """Return the arguments of `pffbench run` for all ranks of an environment."""
-        options, given = self.options, ["--in-turns", environment.name]
-        if options.scratch is not None:
-            given += ["--scratch", options.scratch]
-        if (limit := options.hang_timeout) is not None:
-            given += ["--hang-timeout", f"{limit:g} s" if math.isfinite(limit) else "none"]
-        if options.drop_hook is not None:
-            given += ["--drop-hook", options.drop_hook]
-        return given + ["--record-account"] * options.record_account
+        return ["--in-turns", environment.name, *self.options.of_ranks()]
 
     def is_stopped(self) -> bool:
         """Return whether the run is to end."""

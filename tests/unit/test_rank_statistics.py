@@ -103,7 +103,7 @@ def test_a_fresh_array_trips_the_caution_whatever_the_size_of_pages(faults, new,
         for number in range(8)
     ]  # fmt: skip
     by_block = {row.repetition: row.job for row in rows if not row.warmup}
-    found = phase_summary("read", by_block, {"read": rows}, None, None, 0.0, 1.0, 10e9)
+    found = phase_summary("read", {"read": by_block}, {"read": rows}, None, None, 0.0, 1.0, 10e9)
     cautions = [w.message for w in found.warnings if w.code == "page_faults"]
     if part is None:
         assert not cautions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 import re
+import sys
 
 from drawn_codecs import a_codecs_run
 from launch import REPOSITORY
@@ -20,6 +21,10 @@ from pffbench.workloads.registry import workload, workload_names
 from pffbench_analysis.page.tables import MARKS
 from pffbench_analysis.recommend.frontier_files import write_frontier
 from pffbench_analysis.report import readable
+
+sys.path.insert(0, str(REPOSITORY / "docs" / "tools"))
+
+from reference import heading_of, pages
 
 
 def document(name):
@@ -55,17 +60,35 @@ def test_every_column_of_the_summary_is_explained_in_a_sentence():
     assert unexplained == []
 
 
+def headings_of_workloads():
+    return {heading_of(c) for name in workload_names() for c in workload(name).columns}
+
+
 def test_every_column_of_the_tables_is_explained():
     source = inspect.getsource(columns)
     headings = {*re.findall(r'Column\(\s*"([^"]+)"', source), *AMPLIFICATIONS}
-    headings |= {
-        q.table.heading.format(part="write", unit="ms") for q in PHASE_QUANTITIES if q.table
-    }
-    units = {"case": " ms", "array": " µs", "call": " µs"}
-    brought = [column for name in workload_names() for column in workload(name).columns]
-    headings |= {c.heading + units.get(getattr(c, "per", ""), "") for c in brought}
-    assert {"backend", "n", "grew MiB"} <= headings
+    assert {"backend", "n", "ratio"} <= headings
     assert headings - set(names(first_cells("results.md", "column | meaning"))) == set()
+
+
+def test_the_reference_explains_each_quantity_and_what_workloads_bring():
+    (page,) = (text for name, text in pages() if name == "reference/columns.md")
+    for quantity in (*CASE_QUANTITIES, *PHASE_QUANTITIES):
+        table = quantity.table
+        heading = f"`{table.heading.format(part='write', unit='ms')}`" if table else ""
+        assert f"| `{quantity.name}` | {heading} | " in page
+    assert {"grew MiB", "define µs", "open ms"} <= headings_of_workloads()
+    for heading in headings_of_workloads():
+        assert f"| `{heading}` | " in page
+
+
+def test_the_document_explains_no_column_that_is_gone():
+    source = inspect.getsource(columns)
+    movers = {f"{part} {what}" for part in ("write", "read") for what in ("calls", "ms")}
+    known = movers | {"update ms", "repack ms", *AMPLIFICATIONS} | headings_of_workloads()
+    known |= {*re.findall(r'Column\(\s*"([^"]+)"', source)}
+    known |= {q.table.heading.format(part="write", unit="ms") for q in PHASE_QUANTITIES if q.table}
+    assert set(names(first_cells("results.md", "column | meaning"))) - known == set()
 
 
 def test_the_codes_of_warnings():

@@ -47,7 +47,7 @@ def test_the_results_of_every_shipped_experiment_fit_the_schema(config, tmp_path
     plan = make_plan(load_experiment(str(config)), 4)
     topology = Topology(["a"] * 4, [0] * 4)
     record = new_record(plan, str(config), "some-1", str(tmp_path), topology,
-                        Floor(1e-7, 1e-7, 1e-8), {}, None, "all")  # fmt: skip
+                        Floor(1e-7, 1e-7, 1e-8), {}, None)  # fmt: skip
     cases = dict(list(record.cases.items())[:_MOST_CASES])
     a_run(tmp_path / "run", cases.items(), repetitions=5, experiment=record.experiment,
           left_out=record.left_out)  # fmt: skip

@@ -1,7 +1,8 @@
 """Options of `pffbench run`: the arguments of its command line and the record made of them.
 
-An option is an argument in `add_arguments` and a field of `RunOptions` with its name. Light, since
-the command line imports it.
+An option is an argument in `add_arguments` and a field of `RunOptions` with its name. If the ranks
+of each environment need it too, it is in `RunOptions.of_ranks`; if the record keeps it, it is in
+`enter_options` (`run/recording.py`). Light, since the command line imports it.
 """
 
 from __future__ import annotations
@@ -89,6 +90,20 @@ class RunOptions:
         """Return the options of a parsed command line."""
         given = {field.name: getattr(arguments, field.name) for field in fields(cls)}
         return cls(**given | {"overrides": tuple(arguments.overrides)})
+
+    def of_ranks(self) -> list[str]:
+        """Return the arguments for the ranks that a run of several environments starts.
+
+        The other options concern the run as a whole: its experiment, results and output.
+        """
+        given = []
+        if self.scratch is not None:
+            given += ["--scratch", self.scratch]
+        if (limit := self.hang_timeout) is not None:
+            given += ["--hang-timeout", f"{limit:g} s" if math.isfinite(limit) else "none"]
+        if self.drop_hook is not None:
+            given += ["--drop-hook", self.drop_hook]
+        return given + ["--record-account"] * self.record_account
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 
 from pffbench.backends.hints import beside_count, beside_plan, without_effect
 from pffbench.backends.registry import backend_class
-from pffbench.case import Case, Stage
+from pffbench.case import Case
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID
 from pffbench.experiment.load import to_plain
 from pffbench.experiment.plan import Plan
@@ -52,9 +52,8 @@ def new_record(
     floor: Floor,
     startup: dict[str, Any],
     provenance: dict[str, Any] | None,
-    stage: Stage,
 ) -> RunRecord:
-    """Create the record of a new run."""
+    """Create the record of a new run; `enter_options` adds what its options say."""
     experiment = plan.experiment
     plain = to_plain(experiment)
     there = filesystem(scratch)
@@ -82,8 +81,6 @@ def new_record(
         clock=job_clock(topology.nodes, (provenance or {}).get("ranks", [])),
         startup=startup,
         provenance=provenance or {},
-        stage=stage,
-        wrote_on=sorted(set(topology.hosts)) if stage == "write" else [],
     )
 
 

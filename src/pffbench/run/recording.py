@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from pffbench.case import Stage
 from pffbench.errors import UserError
 from pffbench.parallel.clock import Floor
 from pffbench.parallel.topology import Team
@@ -14,6 +15,7 @@ from pffbench.record.lock import RunLock
 from pffbench.record.progress import Progress
 from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import claim, drop_unfinished, read_samples
+from pffbench.run.options import RunOptions
 from pffbench.run.recorder import Recorder, reading_entry
 from pffbench.run.resume import changed_software, moved, other_commit
 from pffbench.run.spec import RunSpec
@@ -56,7 +58,7 @@ def open_recorder(
             path = out / "samples.csv"
             known = read_samples(path) if path.exists() else []
             return Recorder(spec.out, record, team.topology, floor, warmup, progress, known)
-    begin_results(out, lock, record, spec.scratch_parent)
+    begin_results(out, lock, record, spec.options, spec.scratch_parent)
     record.remarks += spec.plan.idle
     with writing_results(out, lock):
         return Recorder(spec.out, record, team.topology, floor, warmup, progress)
@@ -81,8 +83,13 @@ def writing_results(out: Path, begun: RunLock | None = None) -> Iterator[None]:
         raise UserError(f"{out}: cannot be written to: {error.strerror or error}") from None
 
 
-def begin_results(out: Path, lock: RunLock, record: RunRecord, scratch_parent: str) -> None:
-    """Create the directory of a new run and acquire it; remark where its files are written too."""
+def begin_results(
+    out: Path, lock: RunLock, record: RunRecord, options: RunOptions, scratch_parent: str
+) -> None:
+    """Create the directory of a new run, acquire it, and complete the record by the options.
+
+    Runs of one environment and of several begin here.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
         lock.take(out, f"--out {out}")
@@ -93,6 +100,19 @@ def begin_results(out: Path, lock: RunLock, record: RunRecord, scratch_parent: s
         raise UserError(f"--out {out}: cannot be made: {error.strerror}") from None
     if same_filesystem(str(out), scratch_parent):
         record.remarks.append(_TOGETHER)
+    enter_options(record, options)
+
+
+def enter_options(record: RunRecord, options: RunOptions) -> None:
+    """Enter into the record of a new run what its options say; of a resumed run `go_on` does."""
+    _enter_stage(record, options.stage or "all", record.topology["hosts"])
+
+
+def _enter_stage(record: RunRecord, stage: Stage, hosts: Iterable[str]) -> None:
+    """Enter the stage that this job does, and the hosts that write."""
+    record.stage = stage
+    if stage == "write":
+        record.wrote_on = sorted({*record.wrote_on, *hosts})
 
 
 def undo_results(out: Path, lock: RunLock) -> None:
@@ -118,8 +138,7 @@ def _gone_on_with(spec: RunSpec, now: RunRecord, progress: Progress) -> RunRecor
     elsewhere = None if spec.stage == "read" else moved(before, now)
     for text in go_on(before, now, elsewhere, other_hosts=spec.options.other_hosts):
         progress.message(text)
-    before.stage = spec.stage
-    before.wrote_on = sorted({*before.wrote_on, *now.wrote_on})
+    _enter_stage(before, spec.stage, now.topology["hosts"])
     if spec.stage == "read":
         before.reading = reading_entry(now)
     drop_unfinished(str(out / "samples.csv"), before.last_written)

@@ -254,7 +254,6 @@ def _begun(
             floor,
             startup,
             facts,
-            spec.stage,
         )
         blocks = spec.plan.experiment.blocks
         style = "none" if options.json else options.progress

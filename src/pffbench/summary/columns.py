@@ -158,7 +158,7 @@ def _columns_of_workload(cases: Sequence[CaseSummary], part: Part) -> Iterator[C
                 cell = partial(_counted, column.phase, column.counter, column.unit)
                 yield Column(column.heading, part, cell, column.legend)
         elif any(column.phase in case.phases for case in cases):
-            unit = unit_of(cases, f"{part}_total").name if column.per == "case" else "µs"
+            unit = column.unit(unit_of(cases, f"{part}_total").name)
             cell = partial(_of_phase, _TIMES[column.per](unit), column.phase)
             yield Column(f"{column.heading} {unit}", part, cell, column.legend)
 

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from pffbench.phases import ARRIVING, MOVING, TOTALS
+from pffbench.record.run import Seconds
 from pffbench.record.samples import Sample
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.statistics import Caveat, Spread, spread, warnings_for
@@ -30,6 +31,8 @@ class PhaseSummary(msgspec.Struct, frozen=True):
         Job time of each repetition.
     by_block : dict of int to float
         The same seconds for each repetition.
+    parts : dict of str to dict
+        The seconds for each repetition of the phases that it is the sum of, or of itself.
     rate : float or None
         Median bytes per second of all ranks together; None where no data move.
     per_array : float
@@ -62,6 +65,7 @@ class PhaseSummary(msgspec.Struct, frozen=True):
     phase: str
     seconds: Spread
     by_block: Mapping[int, float]
+    parts: Seconds
     rate: float | None
     per_array: float
     operations_rate: float | None
@@ -77,7 +81,7 @@ class PhaseSummary(msgspec.Struct, frozen=True):
 
 def phase_summary(
     phase: str,
-    by_block: Mapping[int, float],
+    seconds: Seconds,
     rows: Mapping[str, Sequence[Sample]],
     ratio: Ratio | None,
     roof: float | None,
@@ -91,8 +95,9 @@ def phase_summary(
     ----------
     phase : str
         Its name.
-    by_block : dict of int to float
-        Seconds of each repetition that counts; not empty.
+    seconds : dict of str to dict
+        Seconds of each repetition of the case that counts, by phase or total; those of this phase
+        are not empty.
     rows : dict of str to sequence of Sample
         The rows of the case, by phase, warm-ups included.
     ratio : Ratio, optional
@@ -107,6 +112,7 @@ def phase_summary(
         Bytes of new memory that all ranks together get from the kernel in a second.
     """
     # A sum of phases is described by its transfer, or its first phase if no data are moved.
+    by_block = seconds[phase]
     parts = [part for part in TOTALS.get(phase, (phase,)) if part in rows]
     part = next((part for part in parts if part in MOVING), parts[0])
     counted = [row for row in rows[part] if not row.warmup]
@@ -129,6 +135,7 @@ def phase_summary(
         phase=phase,
         seconds=found,
         by_block=by_block,
+        parts={name: seconds[name] for name in parts if name in seconds},
         rate=moved / found.median if moved and found.median else None,
         per_array=found.median / counted[0].arrays,
         operations_rate=_operations(phase, counted[0].operations, found.median),

@@ -304,12 +304,13 @@ def _case(run: MeasuredRun, name: str, bounds: _Bounds, variant: str) -> CaseSum
     by_phase, entry = run.rows[name], run.record.cases[name]
     first = next(iter(by_phase.values()))[0]
     phases: dict[str, PhaseSummary] = {}
-    for phase, by_block in run.seconds[name].items():
+    seconds = run.seconds[name]
+    for phase, by_block in seconds.items():
         parts = TOTALS.get(phase, (phase,))
         moved = max((by_phase[part][0].bytes for part in parts if part in by_phase), default=0)
         phases[phase] = phase_summary(
             phase,
-            by_block,
+            seconds,
             by_phase,
             bounds.ratio(name, phase),
             bounds.roof(name, phase, moved),

@@ -67,6 +67,10 @@ class PhaseColumn(msgspec.Struct, frozen=True):
     per: Literal["case", "array", "call"] = "case"
     legend: str = ""
 
+    def unit(self, of_totals: str) -> str:
+        """Return the unit of the times: that of the totals, or µs for parts of a case."""
+        return of_totals if self.per == "case" else "µs"
+
 
 class CountColumn(msgspec.Struct, frozen=True):
     """A column that a workload adds to the tables of a summary: a counter of a phase.
