@@ -1,16 +1,26 @@
-"""The changes that CONTRIBUTING.md describes, each made in two files of a copy of the code."""
+"""The changes that CONTRIBUTING.md describes, made in a copy of the code, and their files counted.
 
+One copy has all of them, and one run shows what they do.
+"""
+
+import csv
+import inspect
+import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-import pffbench
-from launch import run_experiment
+from launch import REPOSITORY, environment, run_experiment
+from pffbench.backends.registry import backend_class
 
 pytestmark = pytest.mark.parallel
 
-CASE = {"workload": "hyperslab", "shape_per_rank": [4, 8], "backend": "hdf5", "durability": "sync"}
+CASE = {"shape_per_rank": [4, 8], "workload": "hyperslab", "backend": "hdf5", "durability": "sync"}
+#: For each change the files that it takes, with texts in them and what replaces each of these.
 PHASE = {
     "phases.py": (
         '    Phase("reopen", "update",',
@@ -20,93 +30,228 @@ PHASE = {
     "workloads/write_read.py": (
         '    with repetition.step("inspection"):\n        _inspect(repetition)\n',
         '    with repetition.step("inspection"):\n        _inspect(repetition)\n'
-        '    with clock.phase("stat"):\n        Path(repetition.path(0)).stat()\n',
+        '    with clock.phase("stat"):\n        Path(repetition.path(0)).exists()\n',
     ),
 }
-COLUMN = {
+ROW_OF_SAMPLES = {
     "record/samples.py": (
         "    new_memory: Natural | None = None\n",
         "    new_memory: Natural | None = None\n    own_mean: float = math.nan\n",
+        '    """\n\n    case: str\n    repetition: Count\n',
+        "    own_mean : float\n        Mean own time.\n"
+        '    """\n\n    case: str\n    repetition: Count\n',
     ),
     "run/recorder.py": (
         "            own_min=float(own.min()),\n",
         "            own_min=float(own.min()),\n            own_mean=float(own.mean()),\n",
     ),
 }
+COLUMN = {
+    "summary/quantities.py": (
+        "#: Facts of a case, which",
+        "def _open_share(found: PhaseSummary) -> float:\n"
+        '    """Return the part of the time in which files are opened and closed."""\n'
+        "    opening = ('create', 'close', 'open', 'close_read')\n"
+        "    some = [mean(s.values()) for name, s in found.parts.items() if name in opening]\n"
+        "    return sum(some) / mean(found.by_block.values())\n\n\n"
+        "#: Facts of a case, which",
+        '    Quantity(\n        "cpu_s",\n',
+        '    Quantity(\n        "open_share", _open_share, "Time of opening and closing files.",\n'
+        '        float, TotalColumn("open+close", lambda _, p: Cell(f"{_open_share(p):.0%}")),\n'
+        '    ),\n    Quantity(\n        "cpu_s",\n',
+    ),
+}
 OPTION = {
     "run/options.py": (
         "    fom: bool\n",
-        "    fom: bool\n    note: str | None\n",
+        "    fom: bool\n    label: str | None\n",
         '    parser.add_argument(\n        "--progress",\n',
-        '    parser.add_argument("--note", metavar="TEXT", help="a remark (example: --note x)")\n'
+        '    parser.add_argument("--label", metavar="TEXT", help="a label (example: --label x)")\n'
         '    parser.add_argument(\n        "--progress",\n',
     ),
     "run/recording.py": (
-        "    out, warmup = Path(spec.out), spec.plan.experiment.warmup\n",
-        "    record.remarks.append(str(spec.options.note))\n"
-        "    out, warmup = Path(spec.out), spec.plan.experiment.warmup\n",
+        '    _enter_stage(record, options.stage or "all", record.topology["hosts"])\n',
+        '    _enter_stage(record, options.stage or "all", record.topology["hosts"])\n'
+        "    record.remarks.append(str(options.label))\n",
     ),
 }
+WORKLOAD = {
+    "workloads/neighbours.py": (REPOSITORY / "tests" / "worked" / "neighbours.py").read_text(),
+    "workloads/registry.py": (
+        "_BUILT_IN = {\n",
+        '_BUILT_IN = {\n    "neighbours": "pffbench.workloads.neighbours:Neighbours",\n',
+    ),
+}
+#: The model of a backend, with another name.
+MODEL = backend_class("npy")
+MINE = inspect.getsource(inspect.getmodule(MODEL)).replace('name = "npy"', 'name = "worked"')
+BACKEND = {
+    "backends/worked.py": MINE,
+    "backends/registry.py": (
+        "_BUILT_IN = {\n",
+        f'_BUILT_IN = {{\n    "worked": "pffbench.backends.worked:{MODEL.__name__}",\n',
+    ),
+}
+#: The changes, and the number of files that each takes.
+CHANGES = ((PHASE, 2), (ROW_OF_SAMPLES, 2), (COLUMN, 1), (OPTION, 2), (WORKLOAD, 2), (BACKEND, 2))
 
 
-def changed(directory, change):
-    """Copy the package and make a change; return the directory that holds the copy."""
-    assert len(change) == 2
-    source = directory / "source"
-    package = source / "pffbench"
-    shutil.copytree(Path(pffbench.__file__).parent, package)
+def apply(change, package):
+    """Make a change: new files, and texts that are replaced."""
     for name, texts in change.items():
-        text = (package / name).read_text()
+        path = package / name
+        if isinstance(texts, str):
+            assert not path.exists()
+            path.write_text(texts)
+            continue
+        text = path.read_text()
         for old, new in zip(texts[::2], texts[1::2], strict=True):
             assert text.count(old) == 1, (name, old)
             text = text.replace(old, new)
-        (package / name).write_text(text)
-    return str(source)
+        path.write_text(text)
 
 
-def run_changed(directory, change, *told):
-    path = changed(directory, change)
-    done = run_experiment(directory, 2, *told, cases=[CASE], env={"PYTHONPATH": path})
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """Return a copy of the tree in which all changes are made."""
+    root = tmp_path_factory.mktemp("copy")
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for name in ("src", "analysis", "tests"):
+        shutil.copytree(REPOSITORY / name, root / name, ignore=ignored)
+    for path in REPOSITORY.iterdir():
+        if not path.name.startswith(".") and not (root / path.name).exists():
+            (root / path.name).symlink_to(path)
+    for change, files in CHANGES:
+        assert len(change) == files
+        apply(change, root / "src" / "pffbench")
+    return root
+
+
+def path_of(copy):
+    """Return the environment variable by which the copy is found first."""
+    return {"PYTHONPATH": os.pathsep.join(str(copy / name) for name in ("src", "analysis"))}
+
+
+@pytest.fixture(scope="module")
+def run(copy, tmp_path_factory):
+    """Run an old workload, the new one and the new backend on two ranks."""
+    cases = [CASE, CASE | {"backend": "worked"},
+             {"workload": "neighbours", "shape": [4, 8], "layout": ["own", "shared"],
+              "backend": ["hdf5", "worked"]}]  # fmt: skip
+    done = run_experiment(
+        tmp_path_factory.mktemp("run"), 2, "--label", "after the upgrade", "--tables", cases=cases,
+        counters=True, env=path_of(copy),
+    )  # fmt: skip
     assert done.status == 0, done.said
     return done
 
 
-def test_a_phase(tmp_path):
-    done = run_changed(tmp_path, PHASE)
-    phases = [row["phase"] for row in done.rows]
+def python(copy, *command, **how):
+    """Run a Python program with the copy's code to its end, and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, *map(str, command)], capture_output=True, text=True, check=False,
+        env=environment(**path_of(copy)), timeout=600, **how,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def tables(run):
+    """Return the heads of the tables of `summary.md`."""
+    lines = (run.out / "summary.md").read_text().splitlines()
+    return [line for line in lines if line.startswith(("| case |", "| backend |"))]
+
+
+def test_a_phase_is_timed_in_its_place_and_is_in_the_summary(run):
+    phases = [row["phase"] for row in run.rows if row["case"] == run.rows[0]["case"]]
     assert phases.index("stat") == phases.index("sync") + 1
-    with (done.out / "summary.csv").open() as file:
+    with (run.out / "summary.csv").open() as file:
         assert any(",stat," in line for line in file)
-    (line,) = [x for x in (done.out / "summary.md").read_text().splitlines() if "| case |" in x]
-    assert "stat" in line
+    assert any("stat" in head for head in tables(run))
 
 
-def test_a_column(tmp_path):
-    done = run_changed(tmp_path, COLUMN)
-    for row in done.rows:
+def test_a_column_of_the_samples_is_filled(run):
+    for row in run.rows:
         assert float(row["own_min"]) <= float(row["own_mean"]) <= float(row["own_max"])
 
 
-def test_a_table_of_before_the_column_is_read(tmp_path):
-    import subprocess
-    import sys
-
-    from launch import environment
-
-    (tmp_path / "before").mkdir()
-    before = run_experiment(tmp_path / "before", 2, cases=[CASE])
-    path = changed(tmp_path, COLUMN)
+def test_a_table_of_before_the_column_is_read(copy, run, tmp_path):
+    with (run.out / "samples.csv").open(newline="") as file:
+        rows = [row[:-1] for row in csv.reader(file)]
+    with (tmp_path / "samples.csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
     read = (
         "import sys; from pffbench.record.samples import read_samples; "
         "rows = read_samples(sys.argv[1]); print(len(rows), rows[0].own_mean)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", read, before.out / "samples.csv"], capture_output=True, text=True,
-        env=environment(PYTHONPATH=path), timeout=300, check=True,
+    assert python(copy, "-c", read, tmp_path / "samples.csv").split() == [str(len(run.rows)), "nan"]
+
+
+def test_a_column_of_the_tables_is_everywhere(copy, run):
+    assert "open+close" in run.stdout
+    assert any("open+close" in head for head in tables(run))
+    with (run.out / "summary.csv").open(newline="") as file:
+        shares = [float(row["open_share"]) for row in csv.DictReader(file)]
+    assert any(0 < share < 1 for share in shares)
+    results = json.loads((run.out / "results.json").read_text())
+    assert {"open_share"} <= results["cases"][0]["phases"][0].keys()
+    python(copy, "-m", "pffbench", "report", run.out)
+    assert "open+close" in (run.out / "report.html").read_text()
+    write = "from reference import pages; print(dict(pages())['reference/columns.md'])"
+    page = python(copy, "-c", write, cwd=copy / "docs" / "tools")
+    assert "| `open_share` | `open+close` | Time of opening and closing files. |" in page
+
+
+def test_an_option_is_in_the_record(run):
+    assert "after the upgrade" in run.record["remarks"]
+    assert "after the upgrade" in (run.out / "summary.md").read_text()
+
+
+def test_an_option_is_in_the_record_of_several_environments_too(copy, tmp_path):
+    case = {"workload": "datasets", "datasets": 2, "shape": [[8]], "backend": "posix"}
+    done = run_experiment(
+        tmp_path, None, "--label", "in turns", cases=[case], launcher="env", env=path_of(copy),
+        environments=[{"name": "here", "python": sys.executable}],
     )  # fmt: skip
-    assert done.stdout.split() == [str(len(before.rows)), "nan"]
+    assert done.status == 0, done.said
+    assert "in turns" in done.record["remarks"]
 
 
-def test_an_option(tmp_path):
-    done = run_changed(tmp_path, OPTION, "--note", "after the upgrade")
-    assert "after the upgrade" in done.record["remarks"]
+def test_a_workload_runs_and_brings_a_column(run):
+    cases = {n: e for n, e in run.record["cases"].items() if ".neighbours." in n}
+    assert {entry["parameters"]["backend"] for entry in cases.values()} == {"hdf5", "worked"}
+    assert {entry["parameters"]["layout"] for entry in cases.values()} == {"own"}
+    (reason,) = {left["reason"] for left in run.record["left_out"]}
+    assert reason == "workload neighbours needs layout own and transfer independent"
+    assert any("read calls made" in head for head in tables(run))
+
+
+def test_a_backend_runs(run):
+    assert "worked" in {row["backend"] for row in run.rows}
+    assert run.record["valid"] is True
+
+
+@pytest.mark.full
+def test_the_copys_own_tests_pass(copy):
+    """No list of names in the tests has to be changed, nor a document."""
+    names = ("docstrings", "results_document", "legend", "registry", "documents", "contributing")
+    files = [copy / "tests" / "unit" / f"test_{name}.py" for name in names]
+    python(copy, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *files, cwd=copy)
+
+
+def test_a_backend_of_another_package_runs_the_matrix(tmp_path):
+    """It takes two files: its module and the entry point."""
+    noted = tmp_path / "another-1.0.dist-info"
+    noted.mkdir()
+    (noted / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1.0\n")
+    entry = f"[pffbench.backends]\nworked = another:{MODEL.__name__}\n"
+    (noted / "entry_points.txt").write_text(entry)
+    (tmp_path / "another.py").write_text(MINE)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "-m", "parallel",
+         str(Path(__file__).with_name("test_matrix.py")), "-k", "[3]"],
+        capture_output=True, text=True, check=False, timeout=600,
+        env=environment(PYTHONPATH=str(tmp_path), PFFBENCH_TEST_BACKENDS="worked"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout
