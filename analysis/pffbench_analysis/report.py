@@ -59,7 +59,7 @@ def _report(directory: Path, summary: Summary) -> Iterator[Path]:
     for extension in report_extensions():
         yield from extension.write(summary, directory)
     yield from write_frontier(summary, directory)
-    page = write_page(summary, directory, _common(summary))
+    page = write_page(summary, directory, shared_parameters(summary))
     for name, picture in figures(summary):
         yield from save(picture, plots / name, links=False)
     yield page
@@ -79,7 +79,7 @@ def figures(summary: Summary) -> Iterator[tuple[str, Picture]]:
             stamp=stamp(summary),
         )
         yield "answer", draw_answer(panels, summary.margin, words)
-    differs = differences(_common(summary))
+    differs = differences(shared_parameters(summary))
     names = file_names(summary)
     for group, cases in summary.groups.items():
         for chart in charts(cases, summary):
@@ -93,7 +93,7 @@ def figures(summary: Summary) -> Iterator[tuple[str, Picture]]:
             yield f"{names[group]}-{chart.name}", draw(chart, words)
 
 
-def _common(summary: Summary) -> dict[str, dict[str, Any]]:
+def shared_parameters(summary: Summary) -> dict[str, dict[str, Any]]:
     """Return, for each comparison that was planned, the parameters that its cases share.
 
     Planned comparisons keep names stable when a run is interrupted and resumed. Parameters that
@@ -116,7 +116,7 @@ def _common(summary: Summary) -> dict[str, dict[str, Any]]:
 
 def file_names(summary: Summary) -> dict[str, str]:
     """Name the figures of each comparison: workload, layout and distinguishing parameters."""
-    common = _common(summary)
+    common = shared_parameters(summary)
     names: dict[str, str] = {}
     for group, parameters in common.items():
         stem = [parameters["workload"], parameters["layout"]]

@@ -8,7 +8,7 @@ import pytest
 from chromium import MEDIANS_OF
 
 from drawn_runs import USUAL, a_run
-from pffbench_analysis.report import report
+from pages import page_of
 
 pytestmark = pytest.mark.browser
 
@@ -17,10 +17,6 @@ FIGURES = ("medians", "roofline", "drift", "spread", "byrank")
 #: The axis of the answer, and where pictures say of which kind a mark is.
 RATIO = "time over the smallest median, logarithmic"
 KIND = "aria-roledescription"
-
-
-def page_of(directory):
-    return next(path for path in report([directory]) if path.name == "report.html")
 
 
 def with_invalid_case(directory, cases, name):

@@ -20,15 +20,11 @@ from pypdf import PdfReader
 from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import USUAL, a_case, a_run
 from launch import REPOSITORY, pffbench_cli
-from pffbench_analysis.report import report
+from pages import page_of
 
 pytestmark = pytest.mark.browser
 
 MEDIANS = "document.querySelector('#medians .chart').innerHTML"
-
-
-def page_of(directory):
-    return next(path for path in report([directory]) if path.name == "report.html")
 
 
 def test_it_opens_from_a_file_with_the_verdict_and_figures(browser, page):

@@ -286,7 +286,7 @@ def test_ranks_whose_coordinator_is_gone_end_and_remove_their_files(tmp_path):
         launcher=" ".join(mpiexec(2)), cases=[FILES], repetitions=500,
     )  # fmt: skip
     steps = [started.out / ".steps" / name / "run" for name in ("here", "other")]
-    wait_until((steps[1] / "samples.csv").exists)
+    wait_until(lambda: all((step / "run.json").exists() for step in steps))
     started.process.kill()
     started.process.wait()
     # Files are removed first, the record is written last: wait for both records.

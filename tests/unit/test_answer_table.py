@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from drawn_runs import AUTO, a_case, timed_run
+from pages import page_of
 from pffbench.record.samples import SamplesLog, read_samples
 from pffbench.summary.answer import answer_of
 from pffbench.summary.export import print_summary, write_summary
 from pffbench.summary.results import as_data
 from pffbench.summary.summary import summarise
-from pffbench_analysis.report import report
 
 N = 20
 
@@ -55,8 +55,7 @@ def everywhere(directory):
     """Return what the terminal, `summary.md`, `results.json` and the page say, on one line each."""
     summary = summarise(directory)
     write_summary(summary, directory)
-    list(report([str(directory)]))
-    page = unescape(re.sub("<[^>]+>", " ", (directory / "report.html").read_text()))
+    page = unescape(re.sub("<[^>]+>", " ", page_of(directory).read_text()))
     texts = (printed(directory), (directory / "summary.md").read_text(), page)
     return [" ".join(re.sub(r"[\\*]", "", text).split()) for text in texts] + [as_data(summary)]
 

@@ -8,10 +8,11 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from drawn_runs import BYTES, USUAL, a_case, a_run
+from pages import page_of
 from pffbench_analysis.charts import MOST_DOTS, charts, dots_each
 from pffbench_analysis.figures import draw
 from pffbench_analysis.picture import Words, save
-from pffbench_analysis.report import figures, file_names, readable, report
+from pffbench_analysis.report import figures, file_names, readable
 from pffbench_analysis.specs import INK, PAPER, log_scale
 from pffbench_analysis.style import colour, plain
 
@@ -157,8 +158,7 @@ def test_a_comparison_of_invalid_cases_alone_has_no_figure(tmp_path):
     run = a_run(tmp_path, USUAL[:1])
     made_invalid(run, USUAL[0][0], "wrong")
     assert drawn(run) == {}
-    page = next(path for path in report([run]) if path.name == "report.html")
-    assert 'id="figures"' not in page.read_text()
+    assert 'id="figures"' not in page_of(run).read_text()
 
 
 def test_axes_have_units_and_the_figure_says_what_it_shows(run):

@@ -13,12 +13,13 @@ import h5py
 import pytest
 from rich.console import Console
 
+import pages
 from drawn_runs import PHASES, USUAL, a_case, a_run
 from pffbench.errors import UserError
 from pffbench.summary.answer import answer_of
 from pffbench.summary.cautions import cautions
 from pffbench.summary.conclusions import verdict_lines
-from pffbench.summary.export import print_summary
+from pffbench.summary.export import print_summary, write_summary
 from pffbench.summary.statistics import Caveat
 from pffbench_analysis.page import numbers
 from pffbench_analysis.page.build import render
@@ -30,8 +31,8 @@ EVIL = "</script><script>alert(1)</script>&\"'<!--"
 
 
 def page_of(directory):
-    path = next(path for path in report([directory]) if path.name == "report.html")
-    return path.read_text(encoding="utf-8")
+    """Return the page of a run as text."""
+    return pages.page_of(directory).read_text(encoding="utf-8")
 
 
 def data_of(page):
@@ -198,6 +199,7 @@ def test_it_names_no_address(run):
 def test_its_numbers_are_those_of_the_summary(tmp_path, repetitions):
     run = a_run(tmp_path / "run", USUAL, repetitions=repetitions)
     data = data_of(page_of(run))
+    write_summary(readable(run), run)
     with (run / "summary.csv").open(newline="") as file:
         rows = {(row["case"], row["phase"]): row for row in csv.DictReader(file)}
     seen = 0
