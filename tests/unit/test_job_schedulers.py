@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from launch import sampled
 from pffbench.parallel.batch_job import seconds_left
 from pffbench.provenance.batch import scheduler_facts
 from pffbench.run.next_steps import more_ranks
@@ -102,9 +103,15 @@ SCHEDULERS = {
 }
 
 
-@pytest.mark.parametrize("silent", [False, True])
-@pytest.mark.parametrize("accepted", [0, 1])
-@pytest.mark.parametrize("site", SCHEDULERS)
+@pytest.mark.parametrize(
+    ("site", "accepted", "silent"),
+    sampled(
+        [(site, accepted, silent)
+         for site in SCHEDULERS for accepted in (0, 1) for silent in (False, True)],
+        ("generic", 0, True), ("generic-pbs", 1, False), ("generic-flux", 0, False),
+        ("generic-flux", 1, True),
+    ),
+)  # fmt: skip
 def test_a_refused_submission_ends_the_command(tmp_path, site, accepted, silent):
     """Nothing more is submitted then, also where the command prints nothing and ends with 0."""
     tools = tmp_path / "tools"

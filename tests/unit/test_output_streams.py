@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from drawn_runs import USUAL, a_run
-from launch import environment, write_experiment
+from launch import environment, sampled, write_experiment
 
 SLAB = {"workload": "hyperslab", "backend": ["zarr", "posix"], "layout": "file_per_process",
         "shape": [8, 8], "decomposition": "slab"}  # fmt: skip
@@ -76,7 +76,7 @@ def no_traceback(done):
         assert b"Exception ignored" not in (text or b""), text.decode()
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", sampled(COMMANDS, *LIGHT, "compare"))
 def test_a_full_disk_behind_standard_output_is_told(place, name):
     with full() as outlet:
         done = started(place, name, stdout=outlet)

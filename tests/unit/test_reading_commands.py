@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from drawn_runs import a_case, a_run
-from launch import pffbench_cli, run
+from launch import pffbench_cli, run, sampled
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.ownership import OwnerProcess
 
@@ -70,7 +70,7 @@ READING = (["report", "--fom", "RUN"], ["report", "RUN"], ["compare", "RUN", "OT
            ["scaling", "RUN", "OTHER"], ["recommend", "RUN"])  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", READING, ids=" ".join)
+@pytest.mark.parametrize("arguments", sampled(READING, READING[0], READING[2]), ids=" ".join)
 def test_a_killed_run_is_named_with_the_command_that_goes_on(tmp_path, runs, a_process, arguments):
     place = a_run(tmp_path / "run", [a_case("hdf5"), a_case("zarr")], status="running", valid=None)
     (tmp_path / "run" / "run.lock").write_text(json.dumps(a_process))
