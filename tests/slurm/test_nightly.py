@@ -257,6 +257,13 @@ def test_ten_real_nights_are_green_and_each_with_slower_writes_is_red(desk):
     assert len(kept_names(desk)) == 7
     preloaded = shutil.copy(library(), desk.directory)
     slow = planted("hdf5.hyperslab", factor=1.5, factor_of="write") | {"LD_PRELOAD": str(preloaded)}
+    statuses = []
     for _ in range(10):
         late = night(desk, repetitions=12, tasks=2, text=REAL, **slow)
-        assert ended(desk, late)[:2] == ("FAILED", "1:0"), desk.log(late)
+        state, status, _ = ended(desk, late)
+        assert state == "FAILED", desk.log(late)
+        assert "slower: hdf5: write_total takes" in desk.log(late)
+        statuses.append(status)
+    # A night of two seconds may meet a disk that is slower itself, which is a status of its own.
+    assert set(statuses) <= {"1:0", "5:0"}
+    assert statuses.count("1:0") >= 8, statuses
