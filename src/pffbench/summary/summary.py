@@ -125,6 +125,16 @@ class Summary(msgspec.Struct, frozen=True):
         return [case for group in self.groups.values() for case in group]
 
     @property
+    def by_name(self) -> dict[str, CaseSummary]:
+        """All cases by their names."""
+        return {case.sample.case: case for case in self.cases}
+
+    @property
+    def all_answers(self) -> tuple[Answer, ...]:
+        """The headline, then cold reads beside it."""
+        return (*self.answers, *self.cold_answers)
+
+    @property
     def margin(self) -> float:
         """The relative difference under which two ways count as equally fast."""
         return Design.of_experiment(self.record.experiment).margin
@@ -357,17 +367,10 @@ def amplification(
     return None if counted is None or not requested else counted / requested
 
 
-def compression_ratio(case: CaseSummary, *, padded: bool = False) -> float | None:
+def compression_ratio(case: CaseSummary) -> float | None:
     """Return the bytes of array data over those of the chunks in the files; None: not counted.
 
-    Parameters
-    ----------
-    case : CaseSummary
-        The case.
-    padded : bool
-        Count the padding of chunks at the edges of an array as data: the compressor's input over
-        its output. Otherwise padding makes the ratio smaller, below 1 without any compression.
+    The padding of chunks at the edges of an array makes it smaller, below 1 without compression.
     """
     stored = case.counts.get(("write", "stored_bytes"))
-    data = case.counts.get(("write", "padded_bytes"), 0.0) if padded else float(case.nbytes)
-    return data / stored if stored and data else None
+    return case.nbytes / stored if stored and case.nbytes else None
