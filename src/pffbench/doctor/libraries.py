@@ -63,7 +63,7 @@ def import_libraries() -> dict[str, Library]:
 
 
 def unloaded_libraries() -> dict[str, Library]:
-    """Find the required libraries without importing them; their binaries tell how they were built."""
+    """Find the required libraries without importing them; binaries tell how they were built."""
     found = {}
     for name in REQUIRED:
         # The metadata may outlive the package.

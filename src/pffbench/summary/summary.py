@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
-from msgspec.structs import replace
 
 from pffbench.phases import MOVING, TOTALS
-from pffbench.record.counters import Medians, median_counts
+from pffbench.record.counters import median_counts
 from pffbench.record.run import MeasuredRun, resolution_of
 from pffbench.record.run_json import RunRecord, readable
 from pffbench.record.samples import Sample
@@ -163,7 +161,10 @@ def summary_of(run: MeasuredRun) -> Summary:
     found = {}
     for group, names in groups.items():
         bounds = _Bounds(run, names, design, [a for a in headline if a.key.group == group])
-        found[group] = _group(run, names, counts, bounds)
+        variants = variants_of(names, record)
+        found[group] = [
+            _case(run, name, bounds, variants[name], counts.get(name, {})) for name in names
+        ]
     return Summary(
         record,
         found,
@@ -186,16 +187,6 @@ def _headline(run: MeasuredRun, design: Design) -> list[Answer]:
         for total in TOTALS
     }
     return answers(run.record.cases, times, design, run.resolution)
-
-
-def _group(
-    run: MeasuredRun, names: Sequence[str], counts: Medians, bounds: _Bounds
-) -> list[CaseSummary]:
-    variants = variants_of(names, run.record)
-    return [
-        replace(_case(run, name, bounds, variants[name]), counts=counts.get(name, {}))
-        for name in names
-    ]
 
 
 class _Bounds:
@@ -235,6 +226,9 @@ class _Bounds:
             and record.cases[name].get("verified", False)
             and takes_part(record.cases[name])
         ]
+        # Both are computed when first asked for.
+        self._inflations: dict[tuple[str, int, bool], float] = {}
+        self._best: dict[tuple[ComparisonKey, str], str | None] = {}
 
     def ratio(self, name: str, phase: str) -> Ratio | None:
         """Return the time of a case over that of the fastest one of its comparison."""
@@ -288,10 +282,6 @@ class _Bounds:
             self._inflations[key] = found
         return self._inflations[key]
 
-    @cached_property
-    def _inflations(self) -> dict[tuple[str, int, bool], float]:
-        return {}
-
     def _fastest(self, key: ComparisonKey, phase: str) -> str | None:
         if (key, phase) in self._answers:
             return self._answers[key, phase].case
@@ -305,12 +295,14 @@ class _Bounds:
             self._best[key, phase] = fastest_of(ways, paired=paired) if len(ways) > 1 else None
         return self._best[key, phase]
 
-    @cached_property
-    def _best(self) -> dict[tuple[ComparisonKey, str], str | None]:
-        return {}
 
-
-def _case(run: MeasuredRun, name: str, bounds: _Bounds, variant: str) -> CaseSummary:
+def _case(
+    run: MeasuredRun,
+    name: str,
+    bounds: _Bounds,
+    variant: str,
+    counts: Mapping[tuple[str, str], float],
+) -> CaseSummary:
     by_phase, entry = run.rows[name], run.record.cases[name]
     first = next(iter(by_phase.values()))[0]
     phases: dict[str, PhaseSummary] = {}
@@ -329,7 +321,7 @@ def _case(run: MeasuredRun, name: str, bounds: _Bounds, variant: str) -> CaseSum
             run.record.floor.get("memory_new_bytes_per_second"),
         )
     rows = [row for some in by_phase.values() for row in some]
-    closed = next((row for row in rows if row.disk_bytes is not None), None)
+    closed = next((row for row in rows if row.disk_bytes is not None), first)
     reads = [row for row in by_phase.get("read", ()) if not row.warmup]
     return CaseSummary(
         sample=first,
@@ -338,14 +330,15 @@ def _case(run: MeasuredRun, name: str, bounds: _Bounds, variant: str) -> CaseSum
         nbytes=next((row.bytes for row in rows if row.phase == "write"), 0),
         cache=" / ".join(sorted({row.cache for row in reads})),
         stored_as=stored_as(entry),
-        disk_bytes=None if closed is None else closed.disk_bytes,
-        disk_files=None if closed is None else closed.disk_files,
+        disk_bytes=closed.disk_bytes,
+        disk_files=closed.disk_files,
         peak_memory=max(row.peak_memory for row in rows),
         phases=phases,
         read_bytes=reads[0].bytes if reads else 0,
+        counts=counts,
         invalid=reason_out(entry),
         repetitions=len({row.repetition for row in rows if not row.warmup}),
-        disk_inodes=None if closed is None else closed.disk_inodes,
+        disk_inodes=closed.disk_inodes,
     )
 
 
