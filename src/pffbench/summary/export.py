@@ -170,6 +170,12 @@ def print_summary(summary: Summary, console: Console, *, tables: bool | None = N
         console.print(Text(one_line(text)), soft_wrap=True)  # a command is copied as one line
     if answer is not None:
         console.print()
+    print_answer(summary, console)
+
+
+def print_answer(summary: Summary, console: Console) -> None:
+    """Print the answer, where there is one."""
+    if (answer := answer_of(summary)) is not None:
         for part in answer_lines(answer):
             console.print(part)
 
