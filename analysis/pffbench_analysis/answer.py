@@ -138,7 +138,7 @@ def _rows(answer: Answer, summary: Summary) -> Iterator[AnswerRow]:
     comparisons = comparison_names(summary)
     place = list(comparisons).index(answer.key)
     names = contender_labels(summary)
-    cases = {case.sample.case: case for case in summary.cases}
+    cases = summary.by_name
 
     def row(name: str, case: CaseSummary, *standing: Any) -> AnswerRow:
         return AnswerRow(

@@ -27,6 +27,8 @@ Compressor = Literal["blosclz", "lz4", "lz4hc", "zlib", "zstd"]
 Shuffle = Literal["none", "byte", "bit"]
 #: Extents fit into the libraries' integers; a count of millions would fill memory while planning.
 Extent = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+#: An index, a seed, or a number that may be 0.
+Natural = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 ArrayShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length=4)]
 ChunkShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length=5)]

@@ -77,7 +77,7 @@ def read_regular(
         return file.read(os.fstat(file.fileno()).st_size)  # a larger size would be reserved at once
 
 
-def check_regular(path: str | Path, *, most: int | None = None, links: bool = True) -> None:
+def check_regular(path: str | Path) -> None:
     """Check that `open_regular` would open a file, for a library that opens it by its name.
 
     Raises
@@ -85,7 +85,7 @@ def check_regular(path: str | Path, *, most: int | None = None, links: bool = Tr
     OSError
         As of `open_regular`.
     """
-    open_regular(path, most=most, links=links).close()
+    open_regular(path).close()
 
 
 def append_regular(path: str | Path) -> BinaryIO:

@@ -9,12 +9,10 @@ environments.
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -28,7 +26,7 @@ from pffbench.record.progress import make_progress
 from pffbench.record.run_json import RunRecord, readable
 from pffbench.record.samples import Repetitions, Sample, whole
 from pffbench.run.options import RunOptions
-from pffbench.run.prepare import results_directory
+from pffbench.run.prepare import results_directory, unique_name
 from pffbench.run.recorder import Recorder
 from pffbench.run.recording import begin_results, writing_results
 from pffbench.run.schedule import Schedule
@@ -108,7 +106,7 @@ def _begun(
         raise UserError(
             f"--stage: {loaded.path} has environments, whose steps write and read in one job"
         )
-    run_id = f"{loaded.experiment.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
+    run_id = unique_name(loaded.experiment.name)
     out = Path(results_directory(options.out, run_id))
     parent, own_parent = scratch_parent(options.scratch)
     if not own_parent and not Path(parent).is_dir():

@@ -82,8 +82,8 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
         _environment()
         .get_template("page.html")
         .render(
-            name=plain(summary.record.name),
-            question=plain(summary.record.question),
+            name=summary.record.name,
+            question=summary.record.question,
             about=footnote(summary),
             verdict=verdict_of(summary, gaps),
             choices=choices_of(summary, directory),
@@ -122,11 +122,17 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.PackageLoader("pffbench_analysis.page"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
+
+
+def _shown(value: object) -> object:
+    """Return what a template shows: text that fonts can show; markup stays as it is."""
+    return plain(value) if type(value) is str else value
 
 
 @cache

@@ -23,7 +23,7 @@ from pffbench_analysis.recommend.frontier_text import (
     front_line,
     limits,
 )
-from pffbench_analysis.style import colour, plain
+from pffbench_analysis.style import colour
 
 Plain = dict[str, Any]
 
@@ -85,13 +85,13 @@ def compression_of(summary: Summary) -> tuple[Section | None, Plain | None]:
     advised = [
         Advised(
             kind.title,
-            [] if why else [[plain(cell) for cell in row] for row in choice_rows(kind)],
-            plain(front_line(kind)),
-            [plain(text) for text in limits(kind, summary)],
+            [] if why else choice_rows(kind),
+            front_line(kind),
+            limits(kind, summary),
         )
         for kind in kinds
     ]
-    section = Section(advised, plain(why), [(plain(name), colour(name)) for name in backends])
+    section = Section(advised, why, [(name, colour(name)) for name in backends])
     return section, {"kinds": [_kind(kind) for kind in kinds]}
 
 

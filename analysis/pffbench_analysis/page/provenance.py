@@ -11,7 +11,6 @@ from msgspec.structs import asdict
 
 from pffbench.record.run_json import RunRecord
 from pffbench.text import abridged
-from pffbench_analysis.style import plain
 
 #: Longer lists and tables are truncated; `run.json` holds them in full.
 _MOST = 64
@@ -73,8 +72,8 @@ def _facts(name: str, value: Any) -> Facts:
     items = [(str(key), below) for key, below in named]
     single, groups = _divided(dict(items[:_MOST]))
     return Facts(
-        plain(name),
-        [(plain(key), _text(below)) for key, below in single.items()],
+        name,
+        [(key, _text(below)) for key, below in single.items()],
         [_facts(key, below) for key, below in groups.items()],
         max(0, len(items) - _MOST),
     )
@@ -94,5 +93,5 @@ def _text(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list):
         return abridged([_text(item) for item in value], _MOST, ", ")
-    text = plain(" ".join(str(value).split()))
+    text = " ".join(str(value).split())
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
 from pffbench.errors import UserError
 from pffbench.record.cross_reads import cross_read_lines, cross_reads_of
 from pffbench.summary.answer import AnswerTable, answer_of
@@ -22,7 +20,6 @@ from pffbench.units import Size
 from pffbench_analysis.captions import job_size, software_versions
 from pffbench_analysis.recommend.advice import advice_of
 from pffbench_analysis.recommend.text import choice_lines, program_of, work_layouts, work_title
-from pffbench_analysis.style import plain
 
 Kind = Literal["good", "bad", "open"]
 
@@ -95,22 +92,13 @@ def verdict_of(summary: Summary, gaps: list[str]) -> RunVerdict:
     return RunVerdict(
         word,
         _KINDS.get(word, "open"),
-        plain(meaning),
-        None if answer is None else _plain(answer),
-        [plain(text) for text in (*sentences(summary), *undecided(summary))],
-        [plain(text) for lines in (cautions, lever_lines, writer_lines) for text in lines(summary)],
-        [plain(without_digests(reason)) for reason in record.reasons],
-        [plain(text) for text in found],
-        [plain(text.removeprefix("remark: ")) for text in told],
-    )
-
-
-def _plain(answer: AnswerTable) -> AnswerTable:
-    return msgspec.structs.replace(
+        meaning,
         answer,
-        rows=tuple(tuple(map(plain, row)) for row in answer.rows),
-        notes=tuple(map(plain, answer.notes)),
-        evidence=plain(answer.evidence),
+        [*sentences(summary), *undecided(summary)],
+        [*cautions(summary), *lever_lines(summary), *writer_lines(summary)],
+        list(map(without_digests, record.reasons)),
+        found,
+        [text.removeprefix("remark: ") for text in told],
     )
 
 
@@ -144,9 +132,9 @@ def choices_of(summary: Summary, directory: Path) -> list[RecommendedProgram]:
         return []
     return [
         RecommendedProgram(
-            plain(f"Layout {work_layouts(one)}"),
-            plain(work_title(advice, one)),
-            [(head, plain(text)) for head, text in choice_lines(one)],
+            f"Layout {work_layouts(one)}",
+            work_title(advice, one),
+            choice_lines(one),
             program_of(one, summary.record.ranks)[0] or "",
         )
         for one in advice.works
@@ -176,7 +164,7 @@ def machine_of(summary: Summary) -> tuple[str, list[tuple[str, str]]]:
         "software": "; ".join(software_versions(record)),
         "started": record.started.replace("T", " "),
     }
-    return plain(title), [(name, plain(text)) for name, text in facts.items() if text]
+    return title, [(name, text) for name, text in facts.items() if text]
 
 
 #: Nodes named in the facts; the provenance has all.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pffbench.summary.columns import (
     Column,
@@ -18,7 +18,7 @@ from pffbench.summary.shards import ShardCost, shard_lines
 from pffbench.summary.statistics import Caveat
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench_analysis.captions import heading
-from pffbench_analysis.style import colour, plain
+from pffbench_analysis.style import colour
 
 #: Mark and meaning of each warning, the gravest first.
 MARKS = {
@@ -55,26 +55,16 @@ class Row:
 
     Parameters
     ----------
-    backend, colour, settings, transfer, variant : str
-        Identity of the case.
-    raw : bool
-        Whether it moves raw bytes.
-    n : int
-        Number of counted repetitions.
-    invalid : str
-        Reason for exclusion; such a row has no numbers.
-    cells : list of Cell
-        Its numbers.
+    case : CaseSummary
+        The case.
+    colour : str
+        The colour of its backend.
+    cells : list of MarkedCell
+        Its numbers; an INVALID case has none.
     """
 
-    backend: str
+    case: CaseSummary
     colour: str
-    settings: str
-    transfer: str
-    variant: str
-    raw: bool
-    n: int
-    invalid: str
     cells: list[MarkedCell]
 
 
@@ -105,8 +95,8 @@ class Table:
     has_variants: bool
     rows: list[Row]
     stored: list[str]
-    legend: list[tuple[str, str]] = field(default_factory=list)
-    ignored: list[str] = field(default_factory=list)
+    legend: list[tuple[str, str]]
+    ignored: list[str]
 
 
 def table_of(
@@ -125,31 +115,18 @@ def table_of(
         any(case.variant for case in cases),
         rows,
         [
-            plain(line)
-            for line in (
-                *stored_lines(cases),
-                *shard_lines(costs, cases[0].sample.group),
-                *stretch_lines(cases, summary),
-            )
+            *stored_lines(cases),
+            *shard_lines(costs, cases[0].sample.group),
+            *stretch_lines(cases, summary),
         ],
         [(letter, text) for letter, text in MARKS.values() if letter in letters],
-        [plain(line) for line in ignored_lines(cases, summary)],
+        list(ignored_lines(cases, summary)),
     )
 
 
 def _row(case: CaseSummary, columns: Sequence[Column]) -> Row:
-    s = case.sample
-    return Row(
-        plain(s.backend),
-        colour(s.backend),
-        "raw" if case.raw else plain(s.settings),
-        plain(s.transfer),
-        plain(case.variant),
-        case.raw,
-        case.repetitions,
-        plain(case.invalid),
-        [] if case.invalid else [_marked(column.cell(case)) for column in columns],
-    )
+    cells = [] if case.invalid else [_marked(column.cell(case)) for column in columns]
+    return Row(case, colour(case.sample.backend), cells)
 
 
 def _marked(cell: Cell) -> MarkedCell:
@@ -163,4 +140,4 @@ def mark_of(warnings: Sequence[Caveat]) -> Mark | None:
     order = list(MARKS)
     codes = [w.code for w in warnings if w.code in MARKS]
     letter = MARKS[min(codes, key=order.index)][0] if codes else "!"
-    return Mark(letter, plain("; ".join(w.message for w in warnings)))
+    return Mark(letter, "; ".join(w.message for w in warnings))

@@ -211,17 +211,16 @@ def _runs_of(options: RunOptions, comm: MPI.Intracomm) -> list[tuple[str, str]]:
     """Return the experiments of a folder and their results directory; none where it is a file."""
     if options.experiment is None or not (folder := Path(options.experiment)).is_dir():
         return []
-    from datetime import UTC, datetime
-
     from pffbench.experiment.check import make_plan
     from pffbench.experiment.load import experiment_files, load_experiment
+    from pffbench.run.prepare import unique_name
 
     if options.resume:
         raise UserError("--resume goes on with the experiment of the run; it takes no other")
     files = experiment_files(options.experiment)
     for file in files:
         make_plan(load_experiment(file, options.overrides), comm.size, lack_of_mpi(comm))
-    name = f"{folder.resolve().name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
+    name = unique_name(folder.resolve().name)
     out = Path(options.out or Path("pffbench-results", name))
     return [(file, str(out / Path(file).stem)) for file in files]
 

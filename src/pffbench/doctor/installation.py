@@ -72,17 +72,16 @@ class Installation:
         return _KINDS[self.kind][1].format(name, lower=name.lower())
 
 
-def find_installation(mpi: str = "", names: Iterable[str] = ("h5py", "netCDF4")) -> Installation:
+def find_installation(mpi: str = "") -> Installation:
     """Find the kind of this installation, without importing a library.
 
     Parameters
     ----------
     mpi : str
         Name of the MPI library, where it is loaded.
-    names : iterable of str
-        Libraries whose files tell where they come from.
     """
-    specs = (PathFinder.find_spec(name) for name in names)
+    # Their files tell where they come from.
+    specs = map(PathFinder.find_spec, ("h5py", "netCDF4"))
     origins = [Path(spec.origin) for spec in specs if spec is not None and spec.origin]
     kind = kind_of(os.environ, Path(sys.prefix), Path(sys.base_prefix), origins)
     return Installation(kind, sys.prefix, mpi)

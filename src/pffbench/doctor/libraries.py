@@ -54,18 +54,18 @@ class Library:
     parallel: bool | None = None
 
 
-def import_libraries(names: Iterable[str] = REQUIRED) -> dict[str, Library]:
-    """Import libraries and return the result of each; never raises."""
-    errors = {name: _import(name) for name in names}
+def import_libraries() -> dict[str, Library]:
+    """Import the required libraries and return the result of each; never raises."""
+    errors = {name: _import(name) for name in REQUIRED}
     known = software_facts(errors)["libraries"]
     assert isinstance(known, dict)
     return {name: _library(name, error, known[name]) for name, error in errors.items()}
 
 
-def unloaded_libraries(names: Iterable[str] = REQUIRED) -> dict[str, Library]:
-    """Find libraries without importing them; how they were built is told by their binaries."""
+def unloaded_libraries() -> dict[str, Library]:
+    """Find the required libraries without importing them; binaries tell how they were built."""
     found = {}
-    for name in names:
+    for name in REQUIRED:
         # The metadata may outlive the package.
         version = installed(name) if find_spec(name) is not None else None
         error = "" if version is not None else "no such package"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from pffbench.backends.registry import backend_class, backend_names
-from pffbench.case import Count, ExperimentName
+from pffbench.case import Count, ExperimentName, Natural
 from pffbench.docstrings import field_descriptions, first_line
 from pffbench.plugins import plugins
 from pffbench.units import Duration, Size
@@ -15,7 +15,6 @@ from pffbench.workloads.registry import workload, workload_names
 
 #: Repetitions after which a run with ``repetitions: auto`` evaluates its results first.
 FIRST_LOOK = 10
-NonNegative = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 #: Other packages name the studies whose published numbers they have by entry points of this group.
 STUDIES_GROUP = "pffbench.studies"
 #: Descriptions of the two keys of a case that are no field of a record.
@@ -124,8 +123,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     repetitions: Literal["auto"] | Count = "auto"
     max_repetitions: Count = 40
     margin: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.10
-    warmup: NonNegative = 1
-    seed: NonNegative = 1
+    warmup: Natural = 1
+    seed: Natural = 1
     roofline: bool = True
     impossible: Literal["refuse", "skip"] = "refuse"
     memory: Size = msgspec.field(default_factory=lambda: Size(64 * 2**20))

@@ -7,7 +7,7 @@ import io
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -116,14 +116,11 @@ def _counted(cells: Sequence[str], place: str) -> Counted:
     return row
 
 
-#: Case → phase and counter → median over the repetitions that count, of all ranks together.
-Medians = Mapping[str, Mapping[tuple[str, str], float]]
-
-
-def median_counts(directory: str | Path) -> Medians:
+def median_counts(directory: str | Path) -> dict[str, dict[tuple[str, str], float]]:
     """Return the counters of a run's repetitions; empty if nothing was counted.
 
-    Of a counter that only warm-ups have (``memory_added``) these are taken.
+    By case, then by phase and counter: the median over the repetitions that count, of all ranks
+    together. Of a counter that only warm-ups have (``memory_added``) these are taken.
 
     Raises
     ------

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import astuple
 
 from pffbench.backends.base import StoredAs
 from pffbench.case import Case
@@ -72,18 +73,8 @@ class Conditions(msgspec.Struct, frozen=True):
     @property
     def numbers(self) -> tuple[float, ...]:
         """All fields as numbers; 0 if unknown."""
-        load = self.load or MachineLoad()
-        return (
-            self.settled.seconds,
-            float(self.settled.dirty_bytes),
-            load.load,
-            load.busy,
-            load.steal,
-            load.cpu_pressure,
-            load.io_pressure,
-            load.capacity,
-            self.cpu_seconds,
-        )
+        settled, load = self.settled, astuple(self.load or MachineLoad())
+        return (settled.seconds, float(settled.dirty_bytes), *load, self.cpu_seconds)
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -118,7 +109,7 @@ class Machine(msgspec.Struct, frozen=True):
         What others used is what all used less the processor time of this node's ranks, both in
         the same interval.
         """
-        worst = numbers.max(axis=0)
+        seconds, dirty, load, _, *held_up, _, _ = numbers.max(axis=0).tolist()
         cpu: dict[int, float] = defaultdict(float)
         busy: dict[int, float] = defaultdict(float)
         capacity: dict[int, float] = defaultdict(float)
@@ -127,15 +118,7 @@ class Machine(msgspec.Struct, frozen=True):
             busy[node] = max(busy[node], float(row[3]))
             capacity[node] = max(capacity[node], float(row[-2]), 1e-9)
         others = max(busy[node] - cpu[node] / capacity[node] for node in busy)
-        return cls(
-            float(worst[0]),
-            int(worst[1]),
-            float(worst[2]),
-            min(1.0, max(0.0, others)),
-            float(worst[4]),
-            float(worst[5]),
-            float(worst[6]),
-        )
+        return cls(seconds, int(dirty), load, min(1.0, max(0.0, others)), *held_up)
 
 
 class GatheredRepetition(msgspec.Struct, frozen=True):

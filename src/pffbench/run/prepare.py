@@ -85,7 +85,7 @@ def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: Run
     if before is None:
         loaded = load_experiment(options.experiment, options.overrides)
         loaded = with_time_of_job(loaded, options, os.environ)
-        run_id = f"{loaded.experiment.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
+        run_id = unique_name(loaded.experiment.name)
         out, stage = results_directory(options.out, run_id), options.stage or "all"
         if stage == "read":
             raise UserError("--stage read reads what another job wrote: add --resume DIR")
@@ -245,6 +245,11 @@ def _check_stage(plan: Plan, stage: Stage) -> None:
 def _check_same_place(parent: str, left: str) -> None:
     if os.path.realpath(parent) != os.path.realpath(Path(left).parent):
         raise UserError(f"--scratch {parent}: the data to read are in {left}; leave --scratch away")
+
+
+def unique_name(name: str) -> str:
+    """Return a name for a run that begins now in this process."""
+    return f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
 
 
 def results_directory(given: str | None, name: str) -> str:

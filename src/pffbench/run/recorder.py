@@ -271,7 +271,7 @@ class Recorder:
         own = r.own[i]
         slowest = int(np.argmax(own))
         reads = phase == "read"
-        closed = phase == "close"
+        disk = r.disk if phase == "close" else None
         seconds = self._job_seconds(r, i)
         return Sample(
             **common,
@@ -288,8 +288,8 @@ class Recorder:
             cache=_cache_state(r) if reads else "",
             resident=_finite(r.cache.fraction) if reads and r.cache is not None else None,
             verified_bytes=r.verified_bytes if reads else None,
-            disk_bytes=r.disk.stored if closed and r.disk is not None else None,
-            disk_files=r.disk.files if closed and r.disk is not None else None,
+            disk_bytes=None if disk is None else disk.stored,
+            disk_files=None if disk is None else disk.files,
             seconds=seconds,
             reads=r.reads if phase in READ_PHASES else 1,
             cpu_seconds=float(r.cpu[i].sum()),
@@ -298,7 +298,7 @@ class Recorder:
             idle_seconds=float(np.median(r.cpu[i]) - r.cpu[i].min()),
             device_bytes=_whole(r.device_bytes) if reads else None,
             resident_after=r.resident_after if reads else None,
-            disk_inodes=r.disk.inodes if closed and r.disk is not None else None,
+            disk_inodes=None if disk is None else disk.inodes,
             new_memory=r.new_memory if reads else None,
         )
 

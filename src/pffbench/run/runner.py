@@ -133,14 +133,14 @@ class Runner:
         scratch: Scratch,
         recorder: Recorder | None,
         watchdog: Watchdog,
-        stop: StopSignals | None = None,
+        stop: StopSignals,
     ) -> None:
         self.team = team
         self.spec = spec
         self.scratch = scratch
         self.recorder = recorder
         self.watchdog = watchdog
-        self.stop = stop or StopSignals()
+        self.stop = stop
         #: Seconds that the run may take from the first block on.
         self._seconds: float | None = None
         #: Monotonic seconds at which calibration ends at the latest.

@@ -88,7 +88,7 @@ class Session(msgspec.Struct, frozen=True):
         scratch = create_scratch(team, spec)
         try:
             floor = measure_floor(team.comm)
-            progress, recorder = _begun(team, spec, scratch, floor, started, options, lock)
+            progress, recorder = _begun(team, spec, scratch, floor, started, lock)
         except BaseException as error:
             # An error on a single rank ends the job before the others learn of it.
             keeps = team.keeps(node_local=scratch.node_local)
@@ -231,11 +231,10 @@ def _begun(
     scratch: Scratch,
     floor: Floor,
     started: float,
-    options: RunOptions,
     lock: RunLock,
 ) -> tuple[Progress, Recorder] | tuple[None, None]:
     """Determine the topology, and have rank 0 create the record of the run; collective."""
-    startup = {"seconds_to_main": largest(team.comm, started)}
+    options, startup = spec.options, {"seconds_to_main": largest(team.comm, started)}
     # Last, since rank 0 goes on alone in it: the others wait asleep for the record.
     facts = collect_provenance(team, spec.plan, scratch.directory, personal=options.record_account)
 

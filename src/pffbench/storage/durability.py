@@ -13,7 +13,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -254,6 +254,6 @@ def _syncfs(directory: str) -> None:
         os.close(descriptor)
 
 
-def dirty_bytes(meminfo: Path = PROC / "meminfo") -> int:
+def dirty_bytes() -> int:
     """Return this node's bytes that are dirty or under write-back; 0 where none are reported."""
-    return sum(labelled_bytes(meminfo, "Dirty", "Writeback", "NFS_Unstable").values())
+    return sum(labelled_bytes(PROC / "meminfo", "Dirty", "Writeback", "NFS_Unstable").values())

@@ -151,7 +151,7 @@ def obstacle(summary: Summary) -> str | None:
 def _columns(summary: Summary) -> list[_Column]:
     """Return the columns: the totals of the headline, and cold reads beside it."""
     found: dict[str, list[Answer]] = {}
-    for answer in (*summary.answers, *summary.cold_answers):
+    for answer in summary.all_answers:
         if not answer.too_short:
             found.setdefault(_heading(summary, answer), []).append(answer)
     return [_Column(heading, tuple(answers)) for heading, answers in found.items()]
@@ -261,7 +261,7 @@ def _notes(summary: Summary, columns: Sequence[_Column], names: Sequence[str]) -
         f"Times as long as the fastest (medians; same: within {summary.margin:.0%}): "
         f"{amount}{counted(summary.record.ranks, 'rank')}{over}."
     )
-    if short := sum(a.too_short for a in (*summary.answers, *summary.cold_answers)):
+    if short := sum(a.too_short for a in summary.all_answers):
         yield f"{short} comparisons are too short to measure and not in the table."
     yield from (f"{text}." for text in absent(summary))
     if {answer.key.settings for answer in every} == {"defaults"}:
@@ -280,7 +280,7 @@ def _raw(summary: Summary, column: _Column, name: str) -> tuple[str, str] | None
 
     Of the comparison that moves most bytes, where the fixed costs of a file weigh least.
     """
-    cases = {case.sample.case: case for case in summary.cases}
+    cases = summary.by_name
     largest = max(column.answers, key=lambda answer: cases[answer.case].nbytes)
     ways = {largest.name: largest.case} | {other.name: other.case for other in largest.others}
     found = cases[ways[name]].phases.get(largest.total) if name in ways else None

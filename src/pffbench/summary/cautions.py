@@ -59,7 +59,7 @@ def _sums(summary: Summary) -> Iterator[str]:
     """Report answers whose medians hide what the times add up to."""
     told = [
         _sum(summary, answer, other)
-        for answer in (*summary.answers, *summary.cold_answers)
+        for answer in summary.all_answers
         for other in answer.others
         if other.spent is not None and not answer.too_short
     ]
@@ -87,7 +87,7 @@ def _sum(summary: Summary, answer: Answer, other: Contender) -> str:
 
 def _times_of(summary: Summary, answer: Answer) -> dict[str, Times]:
     """Return the seconds of the fastest case of each contender, by the contender's name."""
-    cases = {case.sample.case: case for case in summary.cases}
+    cases = summary.by_name
     best = {answer.name: answer.case} | {other.name: other.case for other in answer.others}
     return {
         name: cases[case].phases[answer.total].by_block

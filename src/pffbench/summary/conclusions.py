@@ -210,12 +210,12 @@ def _part(
 
 def contender_labels(summary: Summary) -> dict[str, str]:
     """Return labels of contenders: formats, or the differences of cases of one format."""
-    cases = {case.sample.case: case for case in summary.cases}
+    cases = summary.by_name
     return {
         name: " ".join(filter(None, [case.sample.backend, case.sample.transfer, case.variant]))
         if (case := cases.get(name))
         else name
-        for answer in (*summary.answers, *summary.cold_answers)
+        for answer in summary.all_answers
         for name in (answer.name, *(other.name for other in answer.others))
     }
 

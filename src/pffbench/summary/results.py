@@ -356,9 +356,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
             warnings=tuple(cautions(summary)),
             load=summary.load,
             recommendation=tuple(_recommendations(summary)),
-            comparisons=tuple(
-                ComparisonResult.of(answer) for answer in (*summary.answers, *summary.cold_answers)
-            ),
+            comparisons=tuple(map(ComparisonResult.of, summary.all_answers)),
             cases=tuple(
                 CaseResult.of(case, record.cases[name], names[name])
                 for case in summary.cases

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
-from msgspec.structs import replace
 
 from pffbench.phases import MOVING, TOTALS
-from pffbench.record.counters import Medians, median_counts
+from pffbench.record.counters import median_counts
 from pffbench.record.run import MeasuredRun, resolution_of
 from pffbench.record.run_json import RunRecord, readable
 from pffbench.record.samples import Sample
@@ -125,6 +123,16 @@ class Summary(msgspec.Struct, frozen=True):
         return [case for group in self.groups.values() for case in group]
 
     @property
+    def by_name(self) -> dict[str, CaseSummary]:
+        """All cases by their names."""
+        return {case.sample.case: case for case in self.cases}
+
+    @property
+    def all_answers(self) -> tuple[Answer, ...]:
+        """The headline, then cold reads beside it."""
+        return (*self.answers, *self.cold_answers)
+
+    @property
     def margin(self) -> float:
         """The relative difference under which two ways count as equally fast."""
         return Design.of_experiment(self.record.experiment).margin
@@ -153,7 +161,10 @@ def summary_of(run: MeasuredRun) -> Summary:
     found = {}
     for group, names in groups.items():
         bounds = _Bounds(run, names, design, [a for a in headline if a.key.group == group])
-        found[group] = _group(run, names, counts, bounds)
+        variants = variants_of(names, record)
+        found[group] = [
+            _case(run, name, bounds, variants[name], counts.get(name, {})) for name in names
+        ]
     return Summary(
         record,
         found,
@@ -176,16 +187,6 @@ def _headline(run: MeasuredRun, design: Design) -> list[Answer]:
         for total in TOTALS
     }
     return answers(run.record.cases, times, design, run.resolution)
-
-
-def _group(
-    run: MeasuredRun, names: Sequence[str], counts: Medians, bounds: _Bounds
-) -> list[CaseSummary]:
-    variants = variants_of(names, run.record)
-    return [
-        replace(_case(run, name, bounds, variants[name]), counts=counts.get(name, {}))
-        for name in names
-    ]
 
 
 class _Bounds:
@@ -225,6 +226,9 @@ class _Bounds:
             and record.cases[name].get("verified", False)
             and takes_part(record.cases[name])
         ]
+        # Both are computed when first asked for.
+        self._inflations: dict[tuple[str, int, bool], float] = {}
+        self._best: dict[tuple[ComparisonKey, str], str | None] = {}
 
     def ratio(self, name: str, phase: str) -> Ratio | None:
         """Return the time of a case over that of the fastest one of its comparison."""
@@ -278,10 +282,6 @@ class _Bounds:
             self._inflations[key] = found
         return self._inflations[key]
 
-    @cached_property
-    def _inflations(self) -> dict[tuple[str, int, bool], float]:
-        return {}
-
     def _fastest(self, key: ComparisonKey, phase: str) -> str | None:
         if (key, phase) in self._answers:
             return self._answers[key, phase].case
@@ -295,12 +295,14 @@ class _Bounds:
             self._best[key, phase] = fastest_of(ways, paired=paired) if len(ways) > 1 else None
         return self._best[key, phase]
 
-    @cached_property
-    def _best(self) -> dict[tuple[ComparisonKey, str], str | None]:
-        return {}
 
-
-def _case(run: MeasuredRun, name: str, bounds: _Bounds, variant: str) -> CaseSummary:
+def _case(
+    run: MeasuredRun,
+    name: str,
+    bounds: _Bounds,
+    variant: str,
+    counts: Mapping[tuple[str, str], float],
+) -> CaseSummary:
     by_phase, entry = run.rows[name], run.record.cases[name]
     first = next(iter(by_phase.values()))[0]
     phases: dict[str, PhaseSummary] = {}
@@ -319,7 +321,7 @@ def _case(run: MeasuredRun, name: str, bounds: _Bounds, variant: str) -> CaseSum
             run.record.floor.get("memory_new_bytes_per_second"),
         )
     rows = [row for some in by_phase.values() for row in some]
-    closed = next((row for row in rows if row.disk_bytes is not None), None)
+    closed = next((row for row in rows if row.disk_bytes is not None), first)
     reads = [row for row in by_phase.get("read", ()) if not row.warmup]
     return CaseSummary(
         sample=first,
@@ -328,14 +330,15 @@ def _case(run: MeasuredRun, name: str, bounds: _Bounds, variant: str) -> CaseSum
         nbytes=next((row.bytes for row in rows if row.phase == "write"), 0),
         cache=" / ".join(sorted({row.cache for row in reads})),
         stored_as=stored_as(entry),
-        disk_bytes=None if closed is None else closed.disk_bytes,
-        disk_files=None if closed is None else closed.disk_files,
+        disk_bytes=closed.disk_bytes,
+        disk_files=closed.disk_files,
         peak_memory=max(row.peak_memory for row in rows),
         phases=phases,
         read_bytes=reads[0].bytes if reads else 0,
+        counts=counts,
         invalid=reason_out(entry),
         repetitions=len({row.repetition for row in rows if not row.warmup}),
-        disk_inodes=None if closed is None else closed.disk_inodes,
+        disk_inodes=closed.disk_inodes,
     )
 
 
@@ -357,17 +360,10 @@ def amplification(
     return None if counted is None or not requested else counted / requested
 
 
-def compression_ratio(case: CaseSummary, *, padded: bool = False) -> float | None:
+def compression_ratio(case: CaseSummary) -> float | None:
     """Return the bytes of array data over those of the chunks in the files; None: not counted.
 
-    Parameters
-    ----------
-    case : CaseSummary
-        The case.
-    padded : bool
-        Count the padding of chunks at the edges of an array as data: the compressor's input over
-        its output. Otherwise padding makes the ratio smaller, below 1 without any compression.
+    The padding of chunks at the edges of an array makes it smaller, below 1 without compression.
     """
     stored = case.counts.get(("write", "stored_bytes"))
-    data = case.counts.get(("write", "padded_bytes"), 0.0) if padded else float(case.nbytes)
-    return data / stored if stored and data else None
+    return case.nbytes / stored if stored and case.nbytes else None

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Backend, Cuts
-from pffbench.case import ArrayShape, Count, Parameters, itemsize
+from pffbench.case import ArrayShape, Count, Natural, Parameters, itemsize
 from pffbench.parallel.decomposition import (
     Box,
     Decomposition,
@@ -50,8 +50,7 @@ from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import write_read_cycle
 from pffbench.workloads.writers import Rearrange, WriterRanks, Writers, largest_share
 
-Index = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-Start = Annotated[tuple[Index, ...], msgspec.Meta(min_length=1, max_length=4)]
+Start = Annotated[tuple[Natural, ...], msgspec.Meta(min_length=1, max_length=4)]
 
 
 class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"):

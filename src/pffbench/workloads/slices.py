@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts
-from pffbench.case import Count, Extent, Parameters, Transfer, itemsize
+from pffbench.case import Count, Extent, Natural, Parameters, Transfer, itemsize
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.workloads.base import (
     CaseTotals,
@@ -76,7 +76,7 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
     box: VolumeShape | None = None
     position: Position = "first"
     count: Count = 1
-    position_seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 1
+    position_seed: Natural = 1
     cut: Cut = "even"
     cut_unit: VolumeShape | None = None
     read_transfer: Transfer | None = None

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Annotated, ClassVar, Literal, cast
+from typing import ClassVar, Literal, cast
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Backend, Cuts
-from pffbench.case import ArrayShape, Count, Parameters, itemsize
+from pffbench.case import ArrayShape, Count, Natural, Parameters, itemsize
 from pffbench.data.views import Changed, Generation, Merged
 from pffbench.parallel.decomposition import Box, Shape, boundaries, rank_box
 from pffbench.workloads.base import (
@@ -86,7 +85,7 @@ class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
     rows: Count = 1
     steps: Count = 1
     read: Selection = "all"
-    rows_seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 1
+    rows_seed: Natural = 1
 
     changes_arrays: ClassVar[bool] = True
 
