@@ -147,7 +147,7 @@ def structure_of(path: Path) -> dict[str, Stored]:
 
 def _stored(kind: Format, array: Any) -> Stored:
     shape = tuple(map(int, array.shape or ()))
-    dtype = np.dtype(array.dtype).newbyteorder("=").name if array.dtype is not str else "str"
+    dtype = np.dtype(array.dtype).newbyteorder("=").name
     if kind == "hdf5":
         grows = bool(array.maxshape) and array.maxshape[0] is None
         return Stored(shape, dtype, array.chunks, _hdf5_codec(array), grows=grows)
