@@ -51,8 +51,8 @@ def how_to_read(chart: Chart, cases: Sequence[CaseSummary], summary: Summary) ->
         marks.append("Pale: the library's defaults.")
     if any(panel.limit is not None for panel in chart.panels):
         marks.append(
-            "Dashed line: the fastest raw transfer of the same bytes, by its median and never "
-            "faster than memory is copied."
+            "Dashed line: the fastest raw transfer of the same bytes, by its median, or copying "
+            "them in memory where that takes longer."
         )
     if any(e.unsure for e in drawn):
         marks.append("†: under 100 times what the harness itself takes; not to be relied on.")

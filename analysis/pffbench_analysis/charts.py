@@ -62,11 +62,14 @@ class Panel:
         The cases.
     limit : float or None
         Value reached by raw bytes, in the unit of the chart.
+    limit_name : str
+        What reaches it.
     """
 
     heading: str
     medians: tuple[CaseMedian | None, ...]
     limit: float | None = None
+    limit_name: str = ""
 
     @property
     def drawn(self) -> list[CaseMedian]:
@@ -138,11 +141,14 @@ class RawLimit:
         The bytes.
     label : str
         The raw transfer.
+    of_memory : bool
+        Whether copying takes longer than that transfer did.
     """
 
     seconds: float
     nbytes: int
     label: str
+    of_memory: bool = False
 
 
 def raw_limit(cases: Sequence[CaseSummary], summary: Summary, phase: str) -> RawLimit | None:
@@ -157,7 +163,8 @@ def raw_limit(cases: Sequence[CaseSummary], summary: Summary, phase: str) -> Raw
         return None
     seconds, name, nbytes = min(found)
     copy_rate = summary.record.floor.get("memory_copy_bytes_per_second", 0.0)
-    return RawLimit(max(seconds, nbytes / copy_rate if copy_rate else 0.0), nbytes, name)
+    copying = nbytes / copy_rate if copy_rate else 0.0
+    return RawLimit(max(seconds, copying), nbytes, name, copying > seconds)
 
 
 def reach(found: Spread) -> tuple[float, float]:
@@ -244,7 +251,8 @@ def _panel(cases: Sequence[CaseSummary], summary: Summary, phase: str, convert: 
         some = next(case for case in cases if phase in case.phases)
         bound = convert(limit.seconds, some.phases[phase], some)
         bound = None if math.isnan(bound) else bound
-    return Panel(phase.replace("_total", " total"), medians, bound)
+    name = "memory copy" if limit is not None and limit.of_memory else "raw"
+    return Panel(phase.replace("_total", " total"), medians, bound, name)
 
 
 def _median(case: CaseSummary, phase: str, convert: Convert) -> CaseMedian | None:

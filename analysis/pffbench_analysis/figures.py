@@ -97,7 +97,7 @@ def _panel(panel: Panel, x: Spec, rows: list[str], most: int) -> Spec:
             continue
         medians.append({"row": row, **_median(median)})
         dots += [{"row": row, **dot} for dot in _dots(median, most)]
-    limit = [] if panel.limit is None else [{"value": panel.limit, "text": "raw"}]
+    limit = [] if panel.limit is None else [{"value": panel.limit, "text": panel.limit_name}]
     return medians_spec(medians, dots, limit, x, rows, ROW * len(rows))
 
 

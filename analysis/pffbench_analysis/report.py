@@ -31,8 +31,15 @@ from pffbench_analysis.runs import readable
 __all__ = ["figures", "file_names", "report", "save"]
 
 
-def report(runs: Sequence[str | Path]) -> Iterator[Path]:
+def report(runs: Sequence[str | Path], *, pictures: bool = True) -> Iterator[Path]:
     """Rebuild all derived files of some runs; nothing is written unless all can be read.
+
+    Parameters
+    ----------
+    runs : sequence of str or Path
+        Results directories.
+    pictures : bool
+        Whether figures are drawn as files too, after the page, which takes most of the time.
 
     Yields
     ------
@@ -47,22 +54,22 @@ def report(runs: Sequence[str | Path]) -> Iterator[Path]:
     summaries = [(Path(run), readable(run)) for run in runs]
     for directory, summary in summaries:
         with writing(directory):
-            yield from _report(directory, summary)
+            yield from _report(directory, summary, pictures=pictures)
 
 
-def _report(directory: Path, summary: Summary) -> Iterator[Path]:
+def _report(directory: Path, summary: Summary, *, pictures: bool) -> Iterator[Path]:
     plots = directory / "plots"
-    make_own_directory(plots)  # before anything is written
+    if pictures:
+        make_own_directory(plots)  # before anything is written
     write_summary(summary, directory)
     yield from (directory / "summary.csv", directory / "summary.md", write_fom(summary, directory))
     yield write_results(summary, directory)
     for extension in report_extensions():
         yield from extension.write(summary, directory)
     yield from write_frontier(summary, directory)
-    page = write_page(summary, directory, shared_parameters(summary))
-    for name, picture in figures(summary):
+    yield write_page(summary, directory, shared_parameters(summary))
+    for name, picture in figures(summary) if pictures else ():
         yield from save(picture, plots / name, links=False)
-    yield page
 
 
 def figures(summary: Summary) -> Iterator[tuple[str, Picture]]:

@@ -27,11 +27,11 @@ _SHORT_HELP = f"""\
 {_PURPOSE}
 
   pffbench run                     compare the formats here; about two minutes
-    mpiexec -n 4 pffbench run        on 4 ranks (srun -n 64 in a Slurm job)
+    mpiexec -n 2 pffbench run        on 2 ranks; take as many as cores
   pffbench plan EXPERIMENT.yaml    what an experiment would do, and its cost
   pffbench report RUN              tables, figures and a page of a finished run
   pffbench recommend RUN           the format to use, and a program
-    pffbench compare BASE NEW        which of two runs is faster
+  pffbench compare BASE NEW        which of two runs is faster
   pffbench doctor                  what works here, and remedies for the rest
 
 RUN is the results directory that a run names at its end. All commands:
@@ -41,7 +41,8 @@ a command is "run".
 _OVERVIEW = f"""\
 {_PURPOSE}
 
-  mpiexec -n 4 python -m pffbench run           the built-in comparison
+  mpiexec -n 2 python -m pffbench run           the built-in comparison; take
+                                                as many ranks as cores
   srun -n 64 python -m pffbench run exp.yaml    an experiment, in an allocation
   pffbench plan exp.yaml --ranks 64             what it would do
 

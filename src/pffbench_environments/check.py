@@ -97,7 +97,7 @@ def check_run(loaded: LoadedExperiment, launch: Launch, out: str) -> CheckedRun:
         One of them cannot be started or cannot run it.
     """
     experiment = loaded.experiment
-    if not launch.options.json and launch.options.progress != "none":
+    if launch.options.progress_style != "none":
         print(one_line(f"starts: {'; '.join(commands_of(experiment))}"), flush=True)
     environments = start_environments(experiment, loaded.path, launch.keep_going)
     records = {each.name: _record(each, launch, out) for each in environments}

@@ -149,7 +149,7 @@ def _recorder(
     plan, first = checked.plan, checked.first
     experiment = plan.experiment
     topology = Topology(tuple(first.topology["hosts"]), tuple(first.topology["nodes"]))
-    style = "none" if options.json else options.progress
+    style = options.progress_style
     progress = make_progress(style, len(plan.cases), experiment.blocks, experiment.time_budget)
     warmup = experiment.warmup
     return Recorder(str(out), record, topology, floor_of(first), warmup, progress, known)

@@ -34,13 +34,13 @@ def reader_gone():
         os.close(writing)
 
 
-def run(directory, *before, env=None, **streams):
+def run(directory, *before, env=None, more=(), **streams):
     """Run an experiment in one process, without a launcher that reads what it prints."""
     path = write_experiment(directory, cases=[CASE], repetitions=3)
     (directory / "scratch").mkdir()
     command = [*before, sys.executable, "-m", "pffbench", "run", path, "--out",
                directory / "results", "--scratch", directory / "scratch", "--progress",
-               "plain"]  # fmt: skip
+               "plain", *more]  # fmt: skip
     done = subprocess.run(command, env=environment(**(env or {})), timeout=300, check=False,
                           text=True, stdin=subprocess.DEVNULL, **streams)  # fmt: skip
     return done, json.loads((directory / "results" / "run.json").read_text())
@@ -68,6 +68,14 @@ def test_a_run_outlives_both_its_outputs(tmp_path):
         done, record = run(tmp_path, stdout=place, stderr=place)
     assert done.returncode == 0
     assert (record["status"], record["valid"]) == ("finished", True)
+
+
+def test_a_quiet_run_prints_its_answer_alone(tmp_path):
+    done, record = run(tmp_path, capture_output=True, more=["-q"])
+    assert (done.returncode, done.stderr, record["valid"]) == (0, "", True)
+    place, answer = done.stdout.splitlines()
+    assert place == f"results: {tmp_path / 'results'}"
+    assert answer.startswith("VALID: ")  # raw bytes alone: nothing is compared
 
 
 def test_a_run_prints_ascii_where_there_is_nothing_else(tmp_path):

@@ -160,6 +160,13 @@ def test_the_version_is_that_of_the_package():
     assert pffbench_cli("--version").stdout == f"pffbench {pffbench.__version__}\n"
 
 
+def test_completion_is_for_the_shell_in_use():
+    assert "_shtab_pffbench" in pffbench_cli("completion", env={"SHELL": "/bin/bash"}).stdout
+    done = pffbench_cli("completion", env={"SHELL": "/usr/bin/fish"})
+    assert (done.status, done.stdout) == (2, "")
+    assert "name the shell: one of bash, zsh, tcsh" in done.stderr
+
+
 # plan
 
 
@@ -181,8 +188,9 @@ def test_shipped_experiments_can_be_planned(config, tmp_path, monkeypatch, capsy
     ("name", "arguments"),
     [("default", []), ("default", ["--experiment", "default"]),
      ("defaults", ["--experiment", "defaults"]), ("defaults", ["defaults"]),
-     ("nightly", ["--experiment", "nightly"])],
-    ids=["default", "option default", "option defaults", "name defaults", "option nightly"],
+     ("nightly", ["--experiment", "nightly"]), ("quick", ["--quick"])],
+    ids=["default", "option default", "option defaults", "name defaults", "option nightly",
+         "option quick"],
 )  # fmt: skip
 def test_the_built_in_experiments_are_the_shipped_ones(name, arguments, tmp_path):
     shipped = REPOSITORY / "configs" / f"{name}.yaml"
@@ -220,13 +228,30 @@ def test_a_plan_shows_so_many_cases_as_somebody_reads_and_counts_all(tmp_path):
     (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
     short = pffbench_cli("plan", "x.yaml", cwd=tmp_path).stdout
     whole = pffbench_cli("plan", "x.yaml", "--all", cwd=tmp_path).stdout
-    for text, cases, left_out in ((short, 200, 200), (whole, 240, 240)):
+    for text, cases in ((short, 200), (whole, 240)):
         assert len(re.findall(r"^ ?null\.\S+(?: \S+=\S+)* +\d", text, re.MULTILINE)) == cases
-        assert text.count("left out: null.") == left_out
+        assert text.count("left out: null.") == 1  # for one reason
+        assert "(240 cases): backend null cannot do codec szip" in text
         assert "240 cases on 1 rank," in text
     assert "40 more cases are not shown; --all shows them" in short
-    assert "40 more cases left out are not shown; --all shows them" in short
     assert "not shown" not in whole
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (["shape_per_rank=10"], "shape_per_rank: it must be a list or null; it is 10\n"),
+        (["time_budget=ten"], "time_budget: 'ten' is not a duration (write it like '90 s')\n"),
+        (["codec=none", "shuffle=byte", "impossible=refuse"], "codec none compresses nothing"),
+        (["shape_per_rank=null", "shape=[48,512,512]", "chunks=[48,512,512]"],
+         "larger than a rank's part of the array, with this layout, [24, 512, 512]"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_explained_once_and_in_words_of_an_experiment(changes, said):
+    sets = [word for change in changes for word in ("--set", change)]
+    done = pffbench_cli("plan", "--ranks", "2", *sets)
+    assert done.status == 2
+    assert said in done.stderr
 
 
 def test_a_plan_refuses_what_a_run_refuses(tmp_path):
@@ -301,6 +326,18 @@ def test_the_schema_allows_a_scalar_and_a_list_of_it(schema):
 
 
 # backends and workloads
+
+
+def test_one_backend_or_workload_is_told_alone():
+    text = pffbench_cli("workloads", "slices").stdout
+    assert text.startswith("slices: ")
+    assert "\nhyperslab: " not in text
+    assert "keys of every case" in text
+    assert pffbench_cli("backends", "zarr").stdout.startswith("zarr: ")
+    done = pffbench_cli("backends", "hdf", "zarr")
+    assert done.status == 2
+    assert "'hdf' is no backend (" in done.stderr
+    assert "did you mean 'hdf5'?" in done.stderr
 
 
 def test_backends_and_workloads_are_told_with_their_options():

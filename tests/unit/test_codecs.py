@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from pffbench.backends import hdf5_files
 from pffbench.backends.array_spec import Capabilities
+from pffbench.backends.inspection import codec_words
 from pffbench.backends.registry import backend_class
 from pffbench.backends.zarr.format import codecs_of, configured_name
 from pffbench.backends.zarr.tensorstore import creation
@@ -128,6 +129,20 @@ def test_names_of_codecs_are_the_same_in_all_formats():
     assert configured_name("gzip", {"level": 4}) == "gzip 4"
     assert hdf5_files.codec_name([]) == "none"
     assert hdf5_files.codec_name([(307, ())]) == "filter 307"
+
+
+@pytest.mark.parametrize(
+    ("stored", "words"),
+    [
+        ("none", "none"),
+        ("gzip 4", "gzip level 4"),
+        ("gzip 4 byte", "gzip level 4, byte shuffle"),
+        ("blosc-zstd 3 bit", "blosc-zstd level 3, bit shuffle"),
+        ("filter 32013", "filter 32013"),
+    ],
+)
+def test_a_codec_is_told_in_words(stored, words):
+    assert codec_words(stored) == words
 
 
 def test_tensorstore_is_told_all_that_is_asked_for():

@@ -126,6 +126,7 @@ def test_the_dashed_line_is_what_roof_compares_with(tmp_path, copy_rate):
     limit = max(least, BYTES / copy_rate)
     assert (limit == least) == (copy_rate == 1e12)
     assert line["value"] == pytest.approx(BYTES / 2**20 / limit)
+    assert line["text"] == ("raw" if limit == least else "memory copy")
     for case in summary.cases:
         phase = case.phases["write"]
         if not case.raw:

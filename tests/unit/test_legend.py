@@ -19,7 +19,7 @@ def test_columns_are_explained_where_a_table_has_them(file):
     summary = summarise(file.parent)
     headings = {column.heading for cases in summary.groups.values() for column in columns_of(cases)}
     told = "; ".join(legend_lines(summary))
-    for word in ("threads", "+MiB", "inodes", "×best", "roof", "n"):
+    for word in ("threads", "+MiB", "inodes", "×best", "roof", "MiB/s", "n"):
         assert (f"{word}: " in told) == (word in headings), word
 
 

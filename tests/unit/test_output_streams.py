@@ -9,6 +9,7 @@ import pytest
 
 from drawn_runs import USUAL, a_run
 from launch import environment, sampled, write_experiment
+from pffbench.run.output import _REPLACING, best_effort_output
 
 SLAB = {"workload": "hyperslab", "backend": ["zarr", "posix"], "layout": "file_per_process",
         "shape": [8, 8], "decomposition": "slab"}  # fmt: skip
@@ -121,6 +122,11 @@ def test_an_ascii_terminal_is_written_to_in_ascii(place, name):
     assert done.returncode in ((0, 1) if name == "doctor" else (0,)), done.stderr
     assert done.stdout.isascii()
     assert done.stdout
+
+
+def test_infinity_is_a_word_in_ascii():
+    with best_effort_output(of_run=False):  # which registers the handler
+        assert "0.00–∞ ×".encode("ascii", _REPLACING) == b"0.00-inf x"
 
 
 def test_a_complaint_that_nobody_reads_keeps_its_status(place):

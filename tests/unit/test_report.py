@@ -6,6 +6,7 @@ import argparse
 import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import pytest
 from PIL import Image
 
 from drawn_runs import PHASES, USUAL, a_run
-from launch import REPOSITORY
+from launch import REPOSITORY, pffbench_cli
 from pffbench.commands import report as command
 from pffbench.errors import UserError
 from pffbench.record.samples import COLUMNS
@@ -29,7 +30,8 @@ from pffbench_analysis.picture import SUFFIXES, save
 from pffbench_analysis.report import figures, readable, report
 
 #: What `pffbench report RUN` is told beside the runs.
-AS_USUAL = {"fom": False, "published": False, "published_csv": False, "join": False, "out": None}
+AS_USUAL = {"fom": False, "published": False, "published_csv": False, "join": False, "out": None,
+            "page": False, "open": False}  # fmt: skip
 #: Results directories that documents show.
 EXAMPLES = REPOSITORY / "docs" / "results"
 
@@ -48,6 +50,7 @@ def test_files_are_made_and_valid(run, capsys):
     derived = {run / name for name in ("summary.csv", "summary.md", "fom.txt", "results.json",
                                        "report.html")}  # fmt: skip
     assert set(printed) == wanted | derived
+    assert set(printed[printed.index(run / "report.html") + 1 :]) == wanted  # drawn after the page
     assert (run / "summary.md").read_text().startswith("# some")
     for path in wanted:
         if path.suffix == ".png":
@@ -155,6 +158,24 @@ def test_the_examples_that_come_with_the_project_can_be_reported(example, tmp_pa
     run = shutil.copytree(example.parent, tmp_path / "run")
     written = {path.name for path in report([run])}
     assert {"report.html", "summary.md", "answer.svg"} <= written
+
+
+def test_the_page_alone_is_written_and_opened(run, tmp_path):
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
+    browser.chmod(0o755)
+    done = pffbench_cli("report", "--page", "--open", run, env={"BROWSER": f"{browser} %s"})
+    assert (done.status, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == str(run / "report.html")
+    assert not (run / "plots").exists()
+    assert "plots" not in re.findall(r'href="([^"]*)"', (run / "report.html").read_text())
+    assert (tmp_path / "opened").read_text() == (run / "report.html").as_uri() + "\n"
+
+
+def test_without_a_browser_the_page_is_named(run):
+    done = pffbench_cli("report", "--page", "--open", run, env={"BROWSER": "no-such-program %s"})
+    assert done.status == 0
+    assert done.stderr == f"pffbench: no browser was found to open {run / 'report.html'}\n"
 
 
 def test_no_schema(run):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -110,6 +111,12 @@ class StoredAs(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         chunks = "contiguous" if self.chunks is None else "×".join(map(str, self.chunks))
         return f"{chunks}, {self.codec}, fill {self.fill}"
+
+
+def codec_words(codec: str) -> str:
+    """Return a codec of `StoredAs` in words: ``gzip 4 byte`` as ``gzip level 4, byte shuffle``."""
+    codec = re.sub(r"(?<!filter) (\d+)\b", r" level \1", codec)
+    return re.sub(r" (byte|bit|automatic)\b", r", \1 shuffle", codec)
 
 
 class Inspection:

@@ -16,8 +16,10 @@ from pffbench.plugins import plugins
 #: The commands and what each does, in the order of `pffbench --help`.
 COMMANDS = {
     "run": "run an experiment on all ranks; without a name, the built-in one",
+    "init": "write an experiment from the arrays of your own HDF5, netCDF or Zarr file",
     "plan": "print the cases of an experiment and their cost; write nothing",
     "doctor": "check the software and this machine, and name remedies",
+    "runs": "list results directories with their verdicts and answers",
     "report": "rebuild summary, tables and plots of results directories",
     "compare": "compare the same cases in two or more runs: faster, slower, or not decided",
     "scaling": "show how rates grow with ranks or nodes, and predict those of larger jobs",
@@ -27,7 +29,7 @@ COMMANDS = {
     "backends": "list the backends and their capabilities",
     "workloads": "list the workloads and their parameters",
     "schema": "print the JSON Schema of an experiment, or of results.json",
-    "completion": "print a script that completes commands, options and files in bash or zsh",
+    "completion": "print a script that completes commands, options and files in bash, zsh or tcsh",
 }
 
 #: Other packages add a command through an entry point of this group: a module such as those here,

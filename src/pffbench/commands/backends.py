@@ -8,16 +8,17 @@ from importlib.util import find_spec
 
 from pffbench.backends.base import Backend
 from pffbench.backends.registry import backend_class, backend_names, missing_library
-from pffbench.commands.describe import key_lines, wrapped
+from pffbench.commands.describe import add_names, key_lines, wrapped
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add nothing: the command has no options."""
+    """Add the options of the command."""
+    add_names(parser, "backend", backend_names())
 
 
-def main(arguments: argparse.Namespace) -> int:  # noqa: ARG001 -- it takes none
+def main(arguments: argparse.Namespace) -> int:
     """List the backends. Return the exit status."""
-    for name in backend_names():
+    for name in arguments.names or backend_names():
         print("\n".join(_lines(backend_class(name))))
     return 0
 

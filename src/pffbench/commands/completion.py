@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+from pathlib import Path
 
 from pffbench.errors import UserError
 
+_SHELLS = ("bash", "zsh", "tcsh")
 #: Names of arguments that are paths.
 _DIRECTORIES = frozenset({"DIR", "RUN", "BASE", "NEW"})
 _FILES = frozenset({"EXPERIMENT.yaml", "FILE"})
@@ -15,9 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
         "shell",
-        choices=("bash", "zsh", "tcsh"),
+        nargs="?",
+        choices=_SHELLS,
         metavar="SHELL",
-        help="bash, zsh or tcsh (example: pffbench completion bash > "
+        help="bash, zsh or tcsh (default: the name in $SHELL) (example: pffbench completion bash > "
         "~/.local/share/bash-completion/completions/pffbench)",
     )
 
@@ -30,13 +34,16 @@ def main(arguments: argparse.Namespace) -> int:
         raise UserError(
             "completion needs shtab, which is not installed: pip install 'pffbench[completion]'"
         ) from None
+    shell = arguments.shell or Path(os.environ.get("SHELL", "")).name
+    if shell not in _SHELLS:
+        raise UserError(f"completion: name the shell: one of {', '.join(_SHELLS)}")
     parser: argparse.ArgumentParser = arguments.make_parser()
     for action in _actions(parser):
         if action.metavar in _DIRECTORIES:
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
         elif action.metavar in _FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
-    print(shtab.complete(parser, shell=arguments.shell))
+    print(shtab.complete(parser, shell=shell))
     return 0
 
 

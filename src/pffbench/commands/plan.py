@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -166,7 +167,7 @@ def _size(text: str) -> int:
 def main(arguments: argparse.Namespace) -> int:
     """Print the cases of an experiment and their cost. Return the exit status."""
     gc.disable()  # objects of planning live to the end, and collecting among them takes long
-    _keep_mpi_asleep()
+    keep_mpi_asleep()
     no_mpi = reason_against_mpi()
     ranks = arguments.ranks or int(os.environ.get("SLURM_NTASKS", "1"))
     given: str | None = arguments.experiment
@@ -228,15 +229,24 @@ def _as_data(run: PlannedRun) -> dict[str, Any]:
 def _print(run: PlannedRun, console: Console, most: int | None) -> None:
     for line in _cases(run.plan, console, run.plan.cases[:most]):
         console.print(line)
-    for name, reason in run.plan.left_out[:most]:
-        why = "see the end" if run.plan.is_limit(reason) else reason
-        console.print(one_line(f"left out: {name.rpartition('.')[0]}: {why}"))
+    for text in _left_out(run.plan)[:most]:
+        console.print(one_line(text))
     limits = (f"limited: {text}" for text in run.plan.limits)
     for text in (*_not_shown(run.plan, most), *_totals(run), *limits):
         console.print(one_line(text))
 
 
-def _keep_mpi_asleep() -> None:
+def _left_out(plan: Plan) -> list[str]:
+    """Return a line for all cases of one name that are left out for the same reason."""
+    alike = Counter((name.rpartition(".")[0], reason) for name, reason in plan.left_out)
+    return [
+        f"left out: {name}{f' ({count} cases)' if count > 1 else ''}: "
+        f"{'see the end' if plan.is_limit(reason) else reason}"
+        for (name, reason), count in alike.items()
+    ]
+
+
+def keep_mpi_asleep() -> None:
     """Keep MPI from being initialised by a parallel h5py, which reads the user's own file."""
     try:
         import mpi4py
@@ -280,7 +290,7 @@ def _of_writer(cost: Cost) -> str:
 
 def _not_shown(plan: Plan, most: int | None) -> Iterator[str]:
     """Return a note on the lines that are not printed."""
-    for what, found in (("cases", plan.cases), ("cases left out", plan.left_out)):
+    for what, found in (("cases", plan.cases), ("lines of cases left out", _left_out(plan))):
         if most is not None and len(found) > most:
             yield f"{len(found) - most} more {what} are not shown; --all shows them"
 

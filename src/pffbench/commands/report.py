@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import webbrowser
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from pffbench.commands import needing_analysis
 from pffbench.errors import UserError
 from pffbench.summary.extensions import report_extensions
+
+#: The page of a run, in its results directory.
+PAGE = "report.html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +31,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print the figures of merit, one per line, for ReFrame and Ramble, and write nothing "
         "(example: --fom results/first)",
     )
+    shown.add_argument(
+        "--page",
+        action="store_true",
+        help="write tables and the page, and draw no figures as files "
+        "(example: --page results/first)",
+    )
     for extension in report_extensions():
         extension.add_options(shown)
+    parser.add_argument(
+        "--open",
+        action="store_true",
+        help="open the page in a browser as soon as it is there (example: --open results/first)",
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -40,9 +57,19 @@ def main(arguments: argparse.Namespace) -> int:
 
         others = (extension.instead(arguments) for extension in report_extensions())
         files = next((files for files in others if files is not None), None)
-        for path in report(arguments.runs) if files is None else files:
-            print(path)
+        if files is None:
+            files = report(arguments.runs, pictures=not arguments.page)
+        for path in files:
+            print(path, flush=True)
+            if arguments.open and path.name == PAGE:
+                _open(path)
     return 0
+
+
+def _open(page: Path) -> None:
+    """Open a page in the user's browser, or say that there is none."""
+    if not webbrowser.open(page.resolve().as_uri()):
+        print(f"pffbench: no browser was found to open {page}", file=sys.stderr)
 
 
 def _figures_of_merit(runs: Sequence[str]) -> Iterator[str]:

@@ -199,7 +199,7 @@ def _one_after_another(comm: MPI.Intracomm, options: RunOptions) -> Iterator[Run
         return
     runs = on_root(comm, lambda: _runs_of(options, comm))
     for number, (experiment, out) in enumerate(runs, start=1):
-        if comm.rank == 0 and not options.json:
+        if comm.rank == 0 and not (options.json or options.quiet):
             print(f"experiment {number} of {len(runs)}: {experiment}", flush=True)
         share = options.job_share * (len(runs) + 1 - number)
         yield replace(options, experiment=experiment, out=out, job_share=share)

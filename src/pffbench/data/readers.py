@@ -1,4 +1,4 @@
-"""Reading one variable of a user's file: HDF5, netCDF, Zarr or npy, recognised by its signature.
+"""Reading the variables of a user's file: HDF5, netCDF, Zarr or npy, recognised by its signature.
 
 Zarr names codecs in the data, and some of them, such as pickle, run code from the data.
 
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -76,6 +77,10 @@ _BARE_DIMENSION = b"This is a netCDF dimension but not a netCDF variable"
 _FAILURES = (OSError, ValueError, KeyError, TypeError, RuntimeError)
 #: Most names that an error message lists.
 _LISTED = 10
+#: Most datasets of an HDF5 file that are looked at.
+MOST_NAMES = 10_000
+
+Format = Literal["npy", "hdf5", "classic", "zarr"]
 
 
 class Variable(msgspec.Struct, frozen=True):
@@ -129,9 +134,30 @@ def open_variable(path: Path, variable: str | None) -> Variable:
         variable, or several and none is named.
     """
     try:
-        return _reader(path)(path, None if variable is None else variable.strip("/"))
+        opener = _OPENERS[_format_of(path)]
+        return opener(path, None if variable is None else variable.strip("/"))
     except _FAILURES as error:
         raise UserError(f"{path}: cannot be read ({_reason(error)})") from error
+
+
+@contextmanager
+def open_arrays(path: Path) -> Iterator[tuple[Format, dict[str, Any]]]:
+    """Open a file and yield its format and its arrays, by name, as objects of its library.
+
+    Of very many datasets of HDF5 only the first ones are there (`MOST_NAMES`).
+
+    Raises
+    ------
+    UserError
+        The file does not exist or cannot be read, or is of no known format.
+    """
+    with ExitStack() as stack:
+        try:
+            kind = _format_of(path)
+            arrays = _LISTS[kind](path, stack)
+        except _FAILURES as error:
+            raise UserError(f"{path}: cannot be read ({_reason(error)})") from error
+        yield kind, arrays
 
 
 def _reason(error: Exception) -> str:
@@ -139,27 +165,27 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _reader(path: Path) -> Callable[[Path, str | None], Variable]:
-    """Return the function that reads this file, by its first bytes or the directory's contents."""
+def _format_of(path: Path) -> Format:
+    """Return the format of a file, by its first bytes or the directory's contents."""
     if not path.exists():
         raise UserError(f"{path}: there is no such file")
     if path.is_dir():
         if any((path / name).is_file() for name in _ZARR):
-            return _open_zarr
+            return "zarr"
         raise UserError(f"{path}: the directory holds no Zarr group or array ({', '.join(_ZARR)})")
     with open_regular(path) as stream:
         head = stream.read(8)
         if head.startswith(_CLASSIC):
-            return _open_classic
+            return "classic"
         if head.startswith(_NPY):
-            return _open_npy
+            return "npy"
         # An HDF5 file may begin after a user block of 512 bytes or any double of that.
         size = os.fstat(stream.fileno()).st_size
         offset = 0
         while offset + len(_HDF5) <= size:
             stream.seek(offset)
             if stream.read(len(_HDF5)) == _HDF5:
-                return _open_hdf5
+                return "hdf5"
             offset = max(512, 2 * offset)
     raise UserError(f"{path}: is neither HDF5, netCDF, .npy nor a Zarr directory")
 
@@ -189,9 +215,13 @@ def _no_name(path: Path, variable: str | None) -> None:
         )
 
 
+def _list_npy(path: Path, _: object = None) -> dict[str, Any]:
+    return {"": np.load(path, mmap_mode="r", allow_pickle=False)}
+
+
 def _open_npy(path: Path, variable: str | None) -> Variable:
     _no_name(path, variable)
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    array = _list_npy(path)[""]
     return Variable(path, "", array.shape, array.dtype, None, array, lambda: None)
 
 
@@ -205,14 +235,7 @@ def _open_hdf5(path: Path, variable: str | None) -> Variable:
             _refuse_link(path, file, variable)
         found = file.get(variable) if variable else None
         if not isinstance(found, h5py.Dataset):
-            names: list[str] = []
-
-            def visit(name: str, item: object) -> None:
-                if isinstance(item, h5py.Dataset) and not _is_bare_dimension(item.attrs):
-                    names.append(name)
-
-            file.visititems(visit)
-            variable = _choose(path, names, variable)
+            variable = _choose(path, _datasets(file), variable)
             found = file[variable]
         for other in _other_files(found):
             check_regular(path.parent / other)
@@ -221,6 +244,27 @@ def _open_hdf5(path: Path, variable: str | None) -> Variable:
     except BaseException:
         file.close()
         raise
+
+
+def _list_hdf5(path: Path, stack: ExitStack) -> dict[str, Any]:
+    import h5py
+
+    return _datasets(stack.enter_context(h5py.File(path, "r", locking="best-effort")))
+
+
+def _datasets(file: Any) -> dict[str, Any]:
+    """Return the datasets of a file by name; links are not followed."""
+    import h5py
+
+    found: dict[str, Any] = {}
+
+    def visit(name: str, item: Any) -> bool | None:
+        if isinstance(item, h5py.Dataset) and not _is_bare_dimension(item.attrs):
+            found[name] = item
+        return True if len(found) == MOST_NAMES else None  # which ends the visit
+
+    file.visititems(visit)
+    return found
 
 
 def _refuse_link(path: Path, file: Any, variable: str) -> None:
@@ -262,7 +306,28 @@ def _open_classic(path: Path, variable: str | None) -> Variable:
         raise
 
 
+def _list_classic(path: Path, stack: ExitStack) -> dict[str, Any]:
+    import netCDF4
+
+    return dict(stack.enter_context(netCDF4.Dataset(path, "r")).variables)
+
+
 def _open_zarr(path: Path, variable: str | None) -> Variable:
+    arrays = _list_zarr(path)
+    name = ""
+    if arrays.keys() == {name}:
+        _no_name(path, variable)
+    else:
+        name = _choose(path, arrays, variable)
+    found = arrays[name]
+    refuse_codecs(path, found.metadata.to_dict())
+    return Variable(
+        path, name, found.shape, np.dtype(found.dtype), found.chunks, found, lambda: None
+    )
+
+
+def _list_zarr(path: Path, _: object = None) -> dict[str, Any]:
+    """Return the arrays of a group by name, or a single array without one."""
     import zarr
 
     if zarr.__version__.startswith("2."):
@@ -271,15 +336,15 @@ def _open_zarr(path: Path, variable: str | None) -> Variable:
             "installed"
         )
     found = zarr.open(path, mode="r")
-    name = ""
     if isinstance(found, zarr.Array):
-        _no_name(path, variable)
-    else:
-        members = dict(found.members(max_depth=None))
-        arrays = {key: item for key, item in members.items() if isinstance(item, zarr.Array)}
-        name = _choose(path, arrays, variable)
-        found = arrays[name]
-    refuse_codecs(path, found.metadata.to_dict())
-    return Variable(
-        path, name, found.shape, np.dtype(found.dtype), found.chunks, found, lambda: None
-    )
+        return {"": found}
+    members = found.members(max_depth=None)
+    return {name: item for name, item in members if isinstance(item, zarr.Array)}
+
+
+_OPENERS: Mapping[Format, Callable[[Path, str | None], Variable]] = {
+    "npy": _open_npy, "hdf5": _open_hdf5, "classic": _open_classic, "zarr": _open_zarr,
+}  # fmt: skip
+_LISTS: Mapping[Format, Callable[[Path, ExitStack], dict[str, Any]]] = {
+    "npy": _list_npy, "hdf5": _list_hdf5, "classic": _list_classic, "zarr": _list_zarr,
+}  # fmt: skip

@@ -47,6 +47,8 @@ def beyond_codecs(p: Parameters, can: Capabilities) -> str | None:
             f"backend {p.backend} cannot do compressor {p.compressor} "
             f"(it can: {_list(can.compressors)})"
         )
+    if p.shuffle not in (None, "none") and p.codec in ("auto", "none"):
+        return f"shuffle {p.shuffle} comes before a codec, and codec {p.codec} compresses nothing"
     shuffles = can.shuffles.get(p.codec, frozenset({"none"}))
     if p.shuffle is not None and p.shuffle not in shuffles:
         return (
@@ -342,9 +344,10 @@ def _with_source(case: Case, where: str, files: _Files) -> Case:
     wanted = getattr(p, "shape", None) or getattr(p, "shape_per_rank", None)
     if wanted is None:
         filled["shape"] = source.shape
-    elif len(source.shape) != len(wanted):
+    elif len(source.shape) != (axes := len(wanted) + (getattr(p, "steps", None) is not None)):
+        with_steps = ", steps included" if axes > len(wanted) else ""
         raise UserError(
-            f"{where}.shape: {list(wanted)} has {len(wanted)} axes, the variable in {p.file} has "
-            f"{len(source.shape)}: {list(source.shape)}"
+            f"{where}.shape: {list(wanted)} has {axes} axes{with_steps}, the variable in {p.file} "
+            f"has {len(source.shape)}: {list(source.shape)}"
         )
     return replace(case, parameters=replace(p, **filled))

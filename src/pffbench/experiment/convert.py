@@ -17,6 +17,12 @@ S = TypeVar("S", bound=msgspec.Struct)
 _LONGEST = 200
 _MISSING = re.compile("Object missing required field `([^`]*)`")
 _WRONG_WORD = re.compile(r"Invalid enum value .*")
+_WRONG_KIND = re.compile("Expected `([^`]*)`, got `[^`]*`")
+#: Kinds of values in the words of an experiment.
+_KINDS = {
+    "array": "a list", "object": "a mapping", "int": "a whole number", "float": "a number",
+    "str": "text", "bool": "true or false",
+}  # fmt: skip
 _UNKNOWN = re.compile("Object contains unknown field `([^`]*)`")
 _PATH = re.compile(r"(?P<what>.*?)(?: - at `\$?(?P<path>[^`]*)`)?", re.DOTALL)
 
@@ -116,9 +122,20 @@ def _explained(message: str, kind: type[msgspec.Struct], where: str, data: dict[
         allowed = f" (allowed: {', '.join(fields)})"
     if path == key and _WRONG_WORD.fullmatch(what):
         return f"{join(where, path)}: {shown(data[key])} is not allowed{allowed}"
-    given = f"; it is {shown(data[key])}" if key in data else ""
+    # Our own conversions of sizes and durations have named the value.
+    given = shown(data[key]) if key in data else ""
+    given = "" if given in what else f"; it is {given}"
     place = join(where, path) if path else where
-    return f"{place}: {what.replace('`', '')}{given}{allowed}"
+    return f"{place}: {_in_words(what)}{given}{allowed}"
+
+
+def _in_words(what: str) -> str:
+    """Return an error of msgspec with the words of an experiment for kinds of values."""
+    match = _WRONG_KIND.fullmatch(what)
+    if match is None:
+        return what.replace("`", "")
+    kinds = (_KINDS.get(kind, kind) for kind in match[1].split(" | "))
+    return f"it must be {' or '.join(kinds)}"
 
 
 def _fields_of(kind: Any) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from pffbench.text import has_controls, one_line, similar_word
 from pffbench.workloads.registry import workload, workload_names
 
 #: Names of the experiments that the package has.
-BUILT_IN = ("default", "defaults", "nightly")
+BUILT_IN = ("default", "defaults", "quick", "nightly")
 #: Other packages read files of another form through entry points of this group: functions that take
 #: the data of a file and its name, and return those of the experiment, or None.
 FORMS_GROUP = "pffbench.experiments"

@@ -58,6 +58,8 @@ class RunOptions:
         Print the figures of merit.
     tables : bool
         Print the tables on a narrow terminal too.
+    quiet : bool
+        Print the answer alone, without progress, tables and cautions.
     json : bool
         Print the results as JSON instead of text and progress.
     progress : {"auto", "bar", "plain", "none"}
@@ -82,8 +84,14 @@ class RunOptions:
     record_account: bool
     fom: bool
     tables: bool
+    quiet: bool
     json: bool
     progress: Literal["auto", "bar", "plain", "none"]
+
+    @property
+    def progress_style(self) -> Literal["auto", "bar", "plain", "none"]:
+        """Form of the progress report; none where only results are to be printed."""
+        return "none" if self.json or self.quiet else self.progress
 
     @classmethod
     def of_arguments(cls, arguments: argparse.Namespace) -> RunOptions:
@@ -202,6 +210,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "directory holds too (example: --json)",
     )
     printed.add_argument(
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="print the results directory and the answer alone; summary.md has the rest "
+        "(example: -q)",
+    )
+    printed.add_argument(
         "--fom",
         action="store_true",
         help="print the figures of merit at the end, one per line, for ReFrame and Ramble; "
@@ -227,10 +242,18 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--experiment",
-        choices=("default", "defaults", "nightly"),
+        choices=("default", "defaults", "quick", "nightly"),
         help="built-in experiment: default compares the formats at equal work; defaults, as each "
-        "library comes, and with collective transfer; nightly is for regression runs "
-        "(example: --experiment defaults)",
+        "library comes, and with collective transfer; quick is the first in one layout; nightly is "
+        "for regression runs (example: --experiment defaults)",
+    )
+    which.add_argument(
+        "--quick",
+        dest="experiment",
+        action="store_const",
+        const="quick",
+        help="compare the formats at equal work in one layout, a file for each process; under a "
+        "minute (example: --quick --set layout=shared)",
     )
     which.add_argument(
         "experiment",

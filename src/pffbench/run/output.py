@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Replacements of our characters in encodings without them.
 _PLAIN = {
     "×": "x", "–": "-", "—": "-", "…": "...", "µ": "u", "≈": "~", "≤": "<=", "≥": ">=", "±": "+-",
-    "•": "*", "†": "+", "→": ">", "✓": "+", "✗": "x", "²": "2",
+    "•": "*", "†": "+", "→": ">", "✓": "+", "✗": "x", "²": "2", "∞": "inf",
 }  # fmt: skip
 _REPLACING = "pffbench.plain"
 

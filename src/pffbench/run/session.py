@@ -255,7 +255,7 @@ def _begun(
             facts,
         )
         blocks = spec.plan.experiment.blocks
-        style = "none" if options.json else options.progress
+        style = options.progress_style
         if scratch.node_local:
             record.remarks.append(on_each_node(record.provenance))
         budget = spec.plan.experiment.time_budget

@@ -11,9 +11,12 @@ from pffbench.run.next_steps import next_steps
 from pffbench.run.options import RunOptions
 from pffbench.run.output import make_console, print_json
 from pffbench.run.recorder import Recorder
-from pffbench.summary.export import print_summary, write_fom, write_summary
+from pffbench.summary.answer import answer_of
+from pffbench.summary.conclusions import verdict_lines
+from pffbench.summary.export import print_answer, print_summary, write_fom, write_summary
 from pffbench.summary.results import as_data, write_results
 from pffbench.summary.summary import summarise
+from pffbench.text import one_line
 
 
 def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
@@ -42,7 +45,12 @@ def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
     if options.fom:
         print_summary(summary, console, tables=tables)
         print(fom.read_text(encoding="utf-8"), end="", flush=True)
-    console.print(f"results: {recorder.directory}")
+    console.print(f"results: {recorder.directory}", soft_wrap=options.quiet)
+    if options.quiet and record.status == "finished":
+        print_answer(summary, console)
+        for text in [] if answer_of(summary) else verdict_lines(summary):
+            console.print(one_line(text))
+        return recorder.exit_status
     if record.status == "interrupted":
         told = f"go on with: pffbench run --resume {recorder.directory}"
         if record.environments:  # whose commands a record alone may not start

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from pffbench.backends.inspection import codec_words
 from pffbench.case import itemsize
 from pffbench.record.run_json import RunRecord
 from pffbench.text import value_text
@@ -127,7 +128,7 @@ def stored_as(entry: Mapping[str, object]) -> str:
         return "raw bytes"
     chunks = stored["chunks"]
     shape = "contiguous" if chunks is None else "chunks " + value_text(chunks)
-    parts = [shape, f"codec {stored['codec']}", f"fill {stored['fill']}"]
+    parts = [shape, f"codec {codec_words(stored['codec'])}", f"fill {stored['fill']}"]
     parts += [f"{key} {value}" for key, value in stored["more"].items()]
     return ", ".join(parts)
 

@@ -345,7 +345,11 @@ PHASE_QUANTITIES = (
         "Bytes over the median time, in MiB/s, for `write`, `read` and the totals. With "
         "durability `close` it can be the speed of memory; that of `write` alone can be a "
         "buffer's.",
-        table=TotalColumn("MiB/s", lambda _, p: rate_cell(p)),
+        table=TotalColumn(
+            "MiB/s",
+            lambda _, p: rate_cell(p),
+            "MiB/s: bytes over that time; 1000 MiB/s are 1.05 GB/s",
+        ),
     ),
     Quantity(
         "faulted",

@@ -335,12 +335,12 @@ def legal_chunk_axes(parameters: Parameters, axes: Iterable[int]) -> str | None:
     return None
 
 
-def too_large_chunks(parameters: Parameters, shape: Shape) -> str | None:
-    """Return that a chunk is larger than the array, or None."""
+def too_large_chunks(parameters: Parameters, shape: Shape, what: str = "the array") -> str | None:
+    """Return that a chunk is larger than the array, or what else it is part of, or None."""
     chunks = parameters.chunks
     if not isinstance(chunks, tuple):
         return None
     inner = shape[len(shape) - len(chunks) :]
     if any(c > n for c, n in zip(chunks, inner, strict=True)):
-        return f"chunks {list(chunks)} are larger than the array {list(inner)}; make them smaller"
+        return f"chunks {list(chunks)} are larger than {what} {list(inner)}; make them smaller"
     return None

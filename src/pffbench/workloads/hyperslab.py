@@ -394,8 +394,10 @@ class Hyperslab(Workload):
     def _check_chunks(self, p: HyperslabParameters, ranks: int) -> str | None:
         if not isinstance(p.chunks, tuple):
             return None
-        part = global_shape(p, ranks) if p.layout == "shared" else self._first_part(p, ranks)
-        return too_large_chunks(p, (*((p.steps,) if p.steps else ()), *part))
+        part, what = global_shape(p, ranks), "the array"
+        if p.layout != "shared":
+            part, what = self._first_part(p, ranks), "a rank's part of the array, with this layout,"
+        return too_large_chunks(p, (*((p.steps,) if p.steps else ()), *part), what)
 
     def _check_reading(self, p: HyperslabParameters, ranks: int) -> str | None:
         if p.buffer == "reuse" and p.source not in _SHAPELESS:

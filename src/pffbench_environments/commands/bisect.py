@@ -15,13 +15,13 @@ HELP = "find the package version that changed a time or a count"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    later = "a later version that is slower, or faster"
-    for name, text in (("good", "a version before the change"), ("bad", later)):
+    later = "a later version of it, which is slower or faster"
+    for name, text in (("good", "a package and a version before the change"), ("bad", later)):
         parser.add_argument(
             f"--{name}",
             required=True,
             metavar="NAME==VERSION",
-            help=f"{text} of a package (example: --{name} h5py==3.1{3 if name == 'good' else 6}.0)",
+            help=f"{text} (example: --{name} h5py==3.1{3 if name == 'good' else 6}.0)",
         )
     parser.add_argument(
         "--case",

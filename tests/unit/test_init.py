@@ -1,0 +1,211 @@
+"""`pffbench init`: an experiment from the structure of a file, as the libraries write files."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+import yaml
+
+from launch import pffbench_cli
+from pffbench.errors import UserError
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.from_file import Stored, draft_experiment, structure_of
+from pffbench.experiment.load import load_experiment
+
+FIELD = np.arange(12 * 16 * 20, dtype="f4").reshape(12, 16, 20)
+
+
+def write_hdf5(path):
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        how = {"chunks": (1, 16, 20), "maxshape": (None, 16, 20), "shuffle": True}
+        for name in ("u", "v"):
+            file.create_dataset(f"winds/{name}", data=FIELD, compression="gzip", **how)
+        file["mask"] = FIELD.astype("u1")
+        file["title"] = "a run"
+        file["lat"] = FIELD[0, :, 0].astype("f8")[:3]
+
+
+def write_netcdf(path):
+    import netCDF4
+
+    with netCDF4.Dataset(path, "w") as file:
+        for name, count in (("time", None), ("y", 16), ("x", 20)):
+            file.createDimension(name, count)
+        how = {"zlib": True, "complevel": 2, "shuffle": False, "chunksizes": (4, 16, 20)}
+        for name in ("t", "q"):
+            file.createVariable(name, "f4", ("time", "y", "x"), **how)[:] = FIELD
+
+
+def write_classic(path):
+    import netCDF4
+
+    with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("time", None)
+        file.createDimension("y", 16)
+        file.createVariable("t", "f8", ("time", "y"))[:] = FIELD[:, :, 0]
+
+
+def write_zarr(path):
+    import zarr
+
+    group = zarr.open_group(path, mode="w")
+    blosc = zarr.codecs.BloscCodec(cname="zstd", clevel=3, shuffle="bitshuffle")
+    how = {"shape": FIELD.shape, "dtype": "f4"}
+    group.create_array("deep/b", chunks=(4, 16, 20), compressors=blosc, **how)[...] = FIELD
+    how |= {"dtype": "i2", "compressors": None}
+    group.create_array("s", chunks=(2, 16, 20), shards=(6, 16, 20), **how)[...] = 1
+
+
+def write_npy(path):
+    with path.open("wb") as file:
+        np.save(file, FIELD.astype(">f8"))
+
+
+HDF5, ZARR = (12, 16, 20), (12, 16, 20)
+WRITTEN = {
+    "hdf5": (
+        write_hdf5,
+        {
+            "winds/u": Stored(HDF5, "float32", (1, 16, 20), "gzip 4 byte", grows=True),
+            "winds/v": Stored(HDF5, "float32", (1, 16, 20), "gzip 4 byte", grows=True),
+            "mask": Stored(HDF5, "uint8"),
+            "title": Stored((), "object"),
+            "lat": Stored((3,), "float64"),
+        },
+    ),
+    "netcdf": (
+        write_netcdf,
+        dict.fromkeys(("t", "q"), Stored(HDF5, "float32", (4, 16, 20), "gzip 2", grows=True)),
+    ),
+    "classic": (write_classic, {"t": Stored((12, 16), "float64", grows=True)}),
+    "zarr": (
+        write_zarr,
+        {
+            "deep/b": Stored(ZARR, "float32", (4, 16, 20), "blosc-zstd 3 bit"),
+            "s": Stored(ZARR, "int16", (2, 16, 20), "none", shards=(6, 16, 20)),
+        },
+    ),
+    "npy": (write_npy, {"": Stored(HDF5, "float64")}),
+}
+
+
+@pytest.fixture(params=WRITTEN)
+def written(request, tmp_path):
+    write, stored = WRITTEN[request.param]
+    write(tmp_path / "data.bin")  # recognised by its signature
+    return tmp_path / "data.bin", stored
+
+
+def test_the_structure_is_that_of_the_file(written):
+    path, stored = written
+    assert structure_of(path) == stored
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_the_experiment_can_be_planned_and_has_the_arrays_of_the_file(written, ranks, monkeypatch):
+    path, stored = written
+    monkeypatch.chdir(path.parent)
+    draft = draft_experiment(path)
+    (path.parent / "x.yaml").write_text(draft.text)
+    plan = make_plan(load_experiment("x.yaml"), ranks)
+    formats = {c.parameters.backend for c in plan.cases if not c.roofline}
+    assert formats == {"hdf5", "netcdf4", "zarr"}
+    assert plan.left_out == ()
+    kept = [one for one in stored.values() if not one.lacking and one.shape != (3,)]
+    wanted = {(one.dtype, one.nbytes * kept.count(one)) for one in kept}
+    assert {(c.parameters.dtype, plan.costs[c.id].nbytes) for c in plan.cases} == wanted
+
+
+def test_what_is_not_carried_over_is_told_in_the_file_and_on_the_terminal(tmp_path):
+    write_hdf5(tmp_path / "run-42.h5")
+    done = pffbench_cli("init", "run-42.h5", "-o", "mine.yaml", cwd=tmp_path)
+    assert done.status == 0, done.said
+    text = (tmp_path / "mine.yaml").read_text()
+    for note in (
+        "not carried over (type object): title",
+        "left out, smaller than the others: lat",
+        "winds/u, winds/v: all have the values of winds/u",
+        "winds/u, winds/v: Zarr has no shuffle before gzip, and is measured without",
+        "mask: contiguous in the file; here a chunk is the part of a rank",
+        "attributes, dimensions and groups are not part of an experiment",
+    ):
+        assert f"note: {note}\n" in done.stdout
+        assert f"# {note}\n" in text
+    assert "2 arrays of float32 12×16×20, chunks 1×16×20, codec gzip level 4" in done.stdout
+    assert "pffbench plan mine.yaml" in done.stdout
+    (first, second) = yaml.safe_load(text)["cases"]
+    assert (first["steps"], first["shape"], first["arrays"]) == (12, [16, 20], 2)
+    assert (second["dtype"], "codec" in second) == ("uint8", False)
+
+
+def test_an_experiment_that_is_there_is_kept(tmp_path):
+    write_npy(tmp_path / "a.npy")
+    (tmp_path / "experiment.yaml").write_text("mine")
+    done = pffbench_cli("init", "a.npy", cwd=tmp_path)
+    assert done.status == 2
+    assert "experiment.yaml: exists already" in done.stderr
+    assert (tmp_path / "experiment.yaml").read_text() == "mine"
+
+
+def test_a_large_file_is_cut_to_whole_chunks(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "large.h5", "w") as file:  # which takes no space
+        file.create_dataset("a", (1000, 512, 512), "f4", chunks=(7, 512, 512))
+        for n in range(3000):
+            file.create_dataset(f"b/{n}", (512, 512), "f4", chunks=(64, 512))
+    draft = draft_experiment(tmp_path / "large.h5")
+    entries = yaml.safe_load(draft.text)["cases"]
+    (several,) = (entry for entry in entries if "arrays" in entry)
+    (one,) = (entry for entry in entries if "arrays" not in entry)
+    assert (several["arrays"], several["shape"]) == (64, [512, 512])
+    assert one["shape"] == [63, 512, 512]
+    assert any("63 MiB in place of 1000 MiB" in note for note in draft.notes)
+
+
+def test_axes_codecs_and_chunks_that_no_experiment_has_are_named(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("five", data=np.zeros((2, 2, 3, 4, 5), "f4"))
+        file.create_dataset("six", data=np.zeros((1, 2, 2, 3, 4, 5), "f4"))
+        file.create_dataset("packed", data=np.zeros((8, 80), "i4"), scaleoffset=0)
+        file.create_dataset("grows", (8, 8), "f4", chunks=(64, 8), maxshape=(None, 8))
+        file["esc\x1b[2J"] = np.zeros(80)
+    draft = draft_experiment(tmp_path / "a.h5")
+    assert "not carried over (more than 5 axes): six" in draft.notes
+    assert "not carried over (a name with control characters): esc\\x1b[2J" in draft.notes
+    assert "packed: no experiment has filter 6; measured without compression" in draft.notes
+    (tmp_path / "x.yaml").write_text(draft.text)
+    plan = make_plan(load_experiment(str(tmp_path / "x.yaml")), 2)
+    assert {getattr(case.parameters, "steps", None) for case in plan.cases} >= {2}
+
+
+def test_a_file_without_arrays_is_refused(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["title"] = "x"
+    with pytest.raises(UserError, match=r"no array .*type object.*title"):
+        draft_experiment(tmp_path / "a.h5")
+
+
+@pytest.mark.parametrize("head", [b"", b"text", b"\x89HDF\r\n\x1a\n", b"CDF\x01", b"\x93NUMPY"])
+def test_a_spoilt_file_is_one_sentence(tmp_path, head):
+    (tmp_path / "data").write_bytes(head + b"\xff" * 3000)
+    done = pffbench_cli("init", "data", cwd=tmp_path)
+    assert done.status == 2
+    assert done.stderr.startswith("pffbench: data: ")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "experiment.yaml").exists()
+
+
+def test_a_fifo_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "data.h5")
+    done = pffbench_cli("init", "data.h5", cwd=tmp_path, timeout=60)
+    assert done.status == 2
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,43 @@
+"""`pffbench runs`: results directories with verdict and answer."""
+
+from __future__ import annotations
+
+import json
+
+from drawn_runs import a_case, a_run
+from launch import pffbench_cli
+from pffbench.summary.results import write_results
+from pffbench.summary.summary import summarise
+
+
+def test_runs_are_listed_by_age_with_verdict_and_answer(tmp_path):
+    cases = [a_case("hdf5"), a_case("netcdf4"), a_case("zarr"), a_case("posix")]
+    new = a_run(tmp_path / "results" / "a", cases, 8, started="2026-02-01T12:00:00+00:00")
+    write_results(summarise(new), new)
+    a_run(tmp_path / "results" / "folder" / "b", cases, status="interrupted", valid=False)
+    a_run(tmp_path / "results" / "c", cases, started="2026-01-02T12:00:00+00:00", valid=False,
+          reasons=["it is broken"])  # fmt: skip
+    (tmp_path / "results" / "d").mkdir()
+    (tmp_path / "results" / "d" / "run.json").write_text("{}")
+    done = pffbench_cli("runs", "results", cwd=tmp_path)
+    assert (done.status, done.stderr) == (0, "")
+    damaged, b, c, a, answer = done.stdout.splitlines()
+    assert damaged.startswith("results/d/run.json names no schema_version")
+    assert b == "results/folder/b  2026-01-01T12:00, some, 2 ranks: interrupted"
+    assert c.endswith("2026-01-02T12:00, some, 2 ranks: INVALID (it is broken)")
+    assert a == "results/a  2026-02-01T12:00, some, 2 ranks: VALID"
+    told = json.loads((new / "results.json").read_text())["answer"]
+    assert answer == f"    {told['word']}  {told['sentence']}"
+
+
+def test_what_is_no_folder_of_runs_is_one_sentence(tmp_path):
+    done = pffbench_cli("runs", cwd=tmp_path)
+    assert done.status == 2
+    assert done.stderr == "pffbench: pffbench-results: holds no results of a run\n"
+
+
+def test_an_answer_that_acts_on_a_terminal_is_escaped(tmp_path):
+    run = a_run(tmp_path / "run", [a_case("hdf5")])
+    text = json.dumps({"answer": {"word": "ANSWER", "sentence": "\x1b[2J"}})
+    (run / "results.json").write_text(text)
+    assert "\x1b" not in pffbench_cli("runs", run).stdout
