@@ -320,7 +320,7 @@ def test_a_planted_slow_environment_is_found_with_the_right_sign(tmp_path):
     (site / "sitecustomize.py").write_text(SLOW)
     paths = f"{site}:{SOURCE}"
     slow = command("slow", f"env PYTHONPATH={paths} {sys.executable}")
-    run = run_in(tmp_path, [slow, HERE], repetitions=10)
+    run = run_in(tmp_path, [slow, HERE], repetitions=8, step_repetitions=1)
     assert run.status == 0, run.said
     assert "writing (until close): here is fastest; slow takes" in run.stdout
 
@@ -437,7 +437,7 @@ calibration.LONGEST = 10**6
 
 def test_one_environment_finds_the_number_for_all(tmp_path):
     environments = []
-    for name, seconds in (("first", 0.004), ("second", 0.4)):
+    for name, seconds in (("first", 0.001), ("second", 0.4)):
         site = tmp_path / name
         site.mkdir()
         (site / "sitecustomize.py").write_text(SHORT.format(seconds=seconds))
@@ -449,7 +449,7 @@ def test_one_environment_finds_the_number_for_all(tmp_path):
     cases = run.record["cases"].values()
     (number,) = {entry["parameters"]["calibrated_datasets"] for entry in cases}
     (found,) = run.record["calibrations"].values()
-    assert (found["number"], found["wanted_seconds"]) == (number, 0.004)
+    assert (found["number"], found["wanted_seconds"]) == (number, 0.001)
     assert {row["arrays"] for row in run.rows} == {str(number)}
     assert {row["environment"] for row in run.rows} == {"first", "second"}
     assert entries_below(tmp_path / "scratch") == []

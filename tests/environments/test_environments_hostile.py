@@ -126,8 +126,8 @@ def test_ranks_that_do_not_end_are_ended_and_what_they_recorded_counts(tmp_path)
 def test_the_first_ctrl_c_ends_a_run_whose_ranks_do_not_end(tmp_path):
     staying = {"name": "staying", "command": site(tmp_path / "site", STAYS)}
     started = start_experiment(
-        tmp_path, None, environments=[staying, HERE], launcher="env", cases=[CASE],
-        roofline=False, repetitions=1, env={"PFFBENCH_TEST_RUN": str(tmp_path)},
+        tmp_path, None, "--hang-timeout", "15 s", environments=[staying, HERE], launcher="env",
+        cases=[CASE], roofline=False, repetitions=1, env={"PFFBENCH_TEST_RUN": str(tmp_path)},
     )  # fmt: skip
     lock = started.out / ".steps" / "staying" / "run"
     wait_until(lambda: (lock / "run.json").exists())

@@ -14,8 +14,12 @@ from launch import (
     only_with_open_mpi,
     pffbench_cli,
     run_experiment,
+    sampled,
     write_experiment,
 )
+from pffbench.errors import UserError
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.load import load_experiment
 
 pytestmark = pytest.mark.parallel
 
@@ -125,7 +129,27 @@ def good(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("what", EXPERIMENTS)
+def assert_refused_by(check, expected):
+    """See that a check refuses the experiment of the current directory, in a sentence."""
+    with pytest.raises(UserError) as caught:
+        check("experiment.yaml")
+    assert str(caught.value).startswith("experiment.yaml:")
+    assert re.search(expected, str(caught.value))
+
+
+@pytest.mark.parametrize("what", [what for what in EXPERIMENTS if not what.startswith("too much")])
+def test_a_bad_experiment_cannot_be_planned(tmp_path, monkeypatch, what):
+    content, expected = EXPERIMENTS[what]
+    write_experiment(tmp_path, impossible="refuse", **content)
+    monkeypatch.chdir(tmp_path)
+    assert_refused_by(lambda file: make_plan(load_experiment(file), 1), expected)
+
+
+#: `make test` starts a run of these; what makes the other sentences is the same in all of them.
+STARTED = ("too much data", "too much memory", "impossible transfer", "several lines of nonsense")
+
+
+@pytest.mark.parametrize("what", sampled(EXPERIMENTS, *STARTED))
 def test_a_bad_experiment_is_refused(tmp_path, what):
     content, expected = EXPERIMENTS[what]
     write_experiment(tmp_path, impossible="refuse", **content)
@@ -135,11 +159,23 @@ def test_a_bad_experiment_is_refused(tmp_path, what):
         assert message.startswith("pffbench: experiment.yaml: "), message
 
 
+def write_text(directory, content):
+    data = content if isinstance(content, bytes) else content.encode()
+    (directory / "experiment.yaml").write_bytes(data)
+
+
 @pytest.mark.parametrize("what", TEXTS)
+def test_a_file_that_is_no_experiment_cannot_be_read(tmp_path, monkeypatch, what):
+    content, expected = TEXTS[what]
+    write_text(tmp_path, content)
+    monkeypatch.chdir(tmp_path)
+    assert_refused_by(load_experiment, expected)
+
+
+@pytest.mark.parametrize("what", sampled(TEXTS, "twice", "binary"))
 def test_a_file_that_is_no_experiment_is_refused(tmp_path, what):
     content, expected = TEXTS[what]
-    data = content if isinstance(content, bytes) else content.encode()
-    (tmp_path / "experiment.yaml").write_bytes(data)
+    write_text(tmp_path, content)
     message = refused(tmp_path, "experiment.yaml")
     assert message.startswith("pffbench: experiment.yaml:")
     assert re.search(expected, message), message
@@ -294,7 +330,7 @@ def long_path(directory, length):
 MPI_IO = {"workload": "hyperslab", "layout": "shared", "shape_per_rank": [4, 4]}
 
 
-@pytest.mark.parametrize("backend", ["hdf5", "netcdf4", "mpiio"])
+@pytest.mark.parametrize("backend", sampled(["hdf5", "netcdf4", "mpiio"], "netcdf4"))
 def test_a_scratch_path_that_is_too_long_for_open_mpi_is_refused(tmp_path, backend):
     """Open MPI 4 overflows a buffer there and aborts all ranks."""
     only_with_open_mpi()

@@ -12,7 +12,7 @@ pytest.importorskip("pandas")
 
 pytestmark = pytest.mark.parallel
 
-BASE = 0.2
+BASE = 0.1
 
 
 def a_run(directory, delay, ranks=1):
@@ -60,7 +60,7 @@ def test_a_planted_slowdown_ends_with_status_1(runs, tmp_path):
 
 def test_the_same_again_passes(runs, tmp_path):
     base, same, _ = runs
-    # Half of what is planted above: a loaded machine does stretch a sleep of 0.2 s.
+    # Half of what is planted above: a loaded machine does stretch a sleep of 0.1 s.
     done = compare(base, same, "--fail-if-slower", "50%", cwd=tmp_path)
     assert done.status == 0, done.said
     assert "PASSED" in done.stdout or "NO SLOWDOWN SHOWN" in done.stdout

@@ -209,6 +209,7 @@ def test_shared_files_fail_their_cases_at_a_limit_of_their_length(tmp_path):
     assert not list((tmp_path / "scratch").iterdir())
 
 
+@pytest.mark.full  # tests/unit/test_watchdog_process.py sees that nothing moves, without 15 s
 def test_a_shared_file_whose_disk_fills_under_it_ends_the_job_soon(tmp_path):
     """There was room when it was begun, so nothing was refused, and the library does not return."""
     scratch = tmp_path / "scratch"

@@ -246,7 +246,7 @@ def read_terminal(master, until=None):
 def at_a_terminal(directory, keys):
     """Run at a terminal and press Ctrl-C so often; return the status and what was shown."""
     # The second repetition holds both keys, even where other work delays them.
-    slow = NULL | {"layout": "own", "null": {"delays": {"write": 2.0 if keys == 1 else 100.0}}}
+    slow = NULL | {"layout": "own", "null": {"delays": {"write": 2.0 if keys == 1 else 20.0}}}
     path = write_experiment(directory, cases=[NULL, slow], repetitions=30)
     (directory / "scratch").mkdir()
     out = directory / "results"
