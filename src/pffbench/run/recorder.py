@@ -108,7 +108,7 @@ def case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
     kind = backend_class(case.parameters.backend)
     cost = plan.costs[case.id]
     own = {"environment": case.environment} if case.environment else {}
-    several = own and len(plan.experiment.environments) > 1
+    several = bool(case.environment) and len(plan.experiment.environments) > 1
     return {
         "parameters": {
             "workload": case.parameters.workload,
