@@ -115,7 +115,7 @@ def charts(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Chart]:
     unit, convert = _times(ordered, metadata)
     if many_arrays(ordered):
         unit, convert = "µs per dataset", _per_array_us
-    heading = "Metadata: time of each phase without array data (less is better)"
+    heading = "Other phases: time of each but writing and reading (less is better)"
     panels = _panels(ordered, summary, metadata, convert)
     metadata_chart = Chart("metadata", heading, unit, panels, labels)
     heading = "Data: rate of all ranks together (more is better)"

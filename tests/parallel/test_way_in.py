@@ -46,8 +46,8 @@ def test_the_printed_way_from_a_clone_to_an_answer_can_be_gone(tmp_path):
     assert len(steps) > 6
     script = "\n".join(f"echo '<<{n}>>'; {command}" for n, (command, _) in enumerate(steps))
     done = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=clone, env=environment(), capture_output=True, text=True,
-        timeout=1500, check=False,
+        ["bash", "-e", "-c", script], cwd=clone, env=environment(PYTHONPATH=None),
+        capture_output=True, text=True, timeout=1500, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     printed = re.split(r"^<<\d+>>\n", done.stdout, flags=re.MULTILINE)[1:]

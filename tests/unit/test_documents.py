@@ -128,6 +128,21 @@ def test_the_glossary_explains_the_words_of_experiments_and_tables():
     assert len(terms) == len(set(terms))
 
 
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "start.md", "cookbook.md", "tutorial-scientist.md", "tutorial-engineer.md",
+     "tutorial-developer.md"],
+)  # fmt: skip
+def test_where_users_read_commands_they_read_how_the_shell_finds_them(page):
+    assert ". .build/env.sh" in PAGES[page]
+
+
+def test_commands_of_users_have_as_many_ranks_as_a_small_machine_has_cores():
+    for page in ("README.md", "start.md", "cookbook.md", "experiments.md"):
+        found = set(map(int, re.findall(r"mpiexec -n (\d+) ", PAGES[page])))
+        assert found - {256, 64} <= {1, 2}, page  # the others are of clusters, and say so
+
+
 def test_the_readme_is_short():
     lines = PAGES["README.md"].splitlines()
     assert len(lines) <= 120

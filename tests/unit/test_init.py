@@ -11,7 +11,7 @@ import yaml
 from launch import pffbench_cli
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
-from pffbench.experiment.from_file import Stored, draft_experiment, structure_of
+from pffbench.experiment.from_file import FileArray, draft_experiment, structure_of
 from pffbench.experiment.load import load_experiment
 
 FIELD = np.arange(12 * 16 * 20, dtype="f4").reshape(12, 16, 20)
@@ -70,26 +70,26 @@ WRITTEN = {
     "hdf5": (
         write_hdf5,
         {
-            "winds/u": Stored(HDF5, "float32", (1, 16, 20), "gzip 4 byte", grows=True),
-            "winds/v": Stored(HDF5, "float32", (1, 16, 20), "gzip 4 byte", grows=True),
-            "mask": Stored(HDF5, "uint8"),
-            "title": Stored((), "object"),
-            "lat": Stored((3,), "float64"),
+            "winds/u": FileArray(HDF5, "float32", (1, 16, 20), "gzip 4 byte", grows=True),
+            "winds/v": FileArray(HDF5, "float32", (1, 16, 20), "gzip 4 byte", grows=True),
+            "mask": FileArray(HDF5, "uint8"),
+            "title": FileArray((), "object"),
+            "lat": FileArray((3,), "float64"),
         },
     ),
     "netcdf": (
         write_netcdf,
-        dict.fromkeys(("t", "q"), Stored(HDF5, "float32", (4, 16, 20), "gzip 2", grows=True)),
+        dict.fromkeys(("t", "q"), FileArray(HDF5, "float32", (4, 16, 20), "gzip 2", grows=True)),
     ),
-    "classic": (write_classic, {"t": Stored((12, 16), "float64", grows=True)}),
+    "classic": (write_classic, {"t": FileArray((12, 16), "float64", grows=True)}),
     "zarr": (
         write_zarr,
         {
-            "deep/b": Stored(ZARR, "float32", (4, 16, 20), "blosc-zstd 3 bit"),
-            "s": Stored(ZARR, "int16", (2, 16, 20), "none", shards=(6, 16, 20)),
+            "deep/b": FileArray(ZARR, "float32", (4, 16, 20), "blosc-zstd 3 bit"),
+            "s": FileArray(ZARR, "int16", (2, 16, 20), "none", shards=(6, 16, 20)),
         },
     ),
-    "npy": (write_npy, {"": Stored(HDF5, "float64")}),
+    "npy": (write_npy, {"": FileArray(HDF5, "float64")}),
 }
 
 
@@ -176,9 +176,11 @@ def test_axes_codecs_and_chunks_that_no_experiment_has_are_named(tmp_path):
         file.create_dataset("packed", data=np.zeros((8, 80), "i4"), scaleoffset=0)
         file.create_dataset("grows", (8, 8), "f4", chunks=(64, 8), maxshape=(None, 8))
         file["esc\x1b[2J"] = np.zeros(80)
+        h5py.h5d.create(file.id, b"time", h5py.h5t.UNIX_D32LE, h5py.h5s.create_simple((9,)))
     draft = draft_experiment(tmp_path / "a.h5")
     assert "not carried over (more than 5 axes): six" in draft.notes
     assert "not carried over (a name with control characters): esc\\x1b[2J" in draft.notes
+    assert "not carried over (type unknown): time" in draft.notes
     assert "packed: no experiment has filter 6; measured without compression" in draft.notes
     (tmp_path / "x.yaml").write_text(draft.text)
     plan = make_plan(load_experiment(str(tmp_path / "x.yaml")), 2)

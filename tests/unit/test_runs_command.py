@@ -36,6 +36,13 @@ def test_what_is_no_folder_of_runs_is_one_sentence(tmp_path):
     assert done.stderr == "pffbench: pffbench-results: holds no results of a run\n"
 
 
+def test_a_command_for_a_run_names_the_run_in_a_folder(tmp_path):
+    a_run(tmp_path / "results" / "first", [a_case("hdf5")])
+    done = pffbench_cli("report", "results", cwd=tmp_path)
+    assert done.status == 2
+    assert "it holds no run.json; did you mean 'results/first'?" in done.stderr
+
+
 def test_an_answer_that_acts_on_a_terminal_is_escaped(tmp_path):
     run = a_run(tmp_path / "run", [a_case("hdf5")])
     text = json.dumps({"answer": {"word": "ANSWER", "sentence": "\x1b[2J"}})

@@ -83,14 +83,14 @@ def add_names(parser: argparse.ArgumentParser, what: str, names: Collection[str]
     parser.add_argument(
         "names",
         nargs="*",
-        type=_one_of(what, names),
+        type=_make_check(what, names),
         metavar="NAME",
         help=f"only this {what}; several may be given (default: all) "
         f"(example: {next(iter(names))})",
     )
 
 
-def _one_of(what: str, names: Collection[str]) -> Callable[[str], str]:
+def _make_check(what: str, names: Collection[str]) -> Callable[[str], str]:
     def checked(name: str) -> str:
         if name in names:
             return name

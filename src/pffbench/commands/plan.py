@@ -229,14 +229,14 @@ def _as_data(run: PlannedRun) -> dict[str, Any]:
 def _print(run: PlannedRun, console: Console, most: int | None) -> None:
     for line in _cases(run.plan, console, run.plan.cases[:most]):
         console.print(line)
-    for text in _left_out(run.plan)[:most]:
+    for text in _list_left_out(run.plan)[:most]:
         console.print(one_line(text))
     limits = (f"limited: {text}" for text in run.plan.limits)
     for text in (*_not_shown(run.plan, most), *_totals(run), *limits):
         console.print(one_line(text))
 
 
-def _left_out(plan: Plan) -> list[str]:
+def _list_left_out(plan: Plan) -> list[str]:
     """Return a line for all cases of one name that are left out for the same reason."""
     alike = Counter((name.rpartition(".")[0], reason) for name, reason in plan.left_out)
     return [
@@ -290,7 +290,7 @@ def _of_writer(cost: Cost) -> str:
 
 def _not_shown(plan: Plan, most: int | None) -> Iterator[str]:
     """Return a note on the lines that are not printed."""
-    for what, found in (("cases", plan.cases), ("lines of cases left out", _left_out(plan))):
+    for what, found in (("cases", plan.cases), ("lines of cases left out", _list_left_out(plan))):
         if most is not None and len(found) > most:
             yield f"{len(found) - most} more {what} are not shown; --all shows them"
 

@@ -45,7 +45,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Print the runs of directories, the latest last. Return the exit status."""
     runs: list[tuple[str, Path, RunRecord]] = []
     for place in arguments.directories:
-        found = list(_runs(Path(place), _DEEPEST))
+        found = list(_find_runs(Path(place), _DEEPEST))
         if not found:
             raise UserError(f"{place}: holds no results of a run")
         for directory in found:
@@ -57,30 +57,30 @@ def main(arguments: argparse.Namespace) -> int:
                 runs.append((record.started, directory, record))
     for started, directory, record in sorted(runs, key=lambda run: run[:2]):
         ranks = counted(record.ranks, "rank")
-        head = f"{directory}  {started[:16]}, {record.name}, {ranks}: {_state(record)}"
+        head = f"{directory}  {started[:16]}, {record.name}, {ranks}: {_describe_state(record)}"
         print(one_line(head))
-        if answer := _answer_in(directory):
+        if answer := _read_answer(directory):
             print(one_line(f"    {answer.word}  {answer.sentence}"))
     return 0
 
 
-def _runs(place: Path, deepest: int) -> Iterator[Path]:
+def _find_runs(place: Path, deepest: int) -> Iterator[Path]:
     """Yield the results directories at a place or below it; links are not followed."""
     if (place / "run.json").is_file():
         yield place
     elif deepest and place.is_dir():
         for inner in sorted(place.iterdir()):
             if inner.is_dir() and not inner.is_symlink():
-                yield from _runs(inner, deepest - 1)
+                yield from _find_runs(inner, deepest - 1)
 
 
-def _state(record: RunRecord) -> str:
+def _describe_state(record: RunRecord) -> str:
     if record.status != "finished":
         return record.status
     return "VALID" if record.valid else f"INVALID ({record.objection})"
 
 
-def _answer_in(directory: Path) -> _Answer | None:
+def _read_answer(directory: Path) -> _Answer | None:
     """Return the answer of a run, if its results have been written and it has one."""
     try:
         text = read_regular(directory / FILE, LARGEST)

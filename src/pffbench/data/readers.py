@@ -74,7 +74,7 @@ _ZARR = ("zarr.json", ".zarray", ".zgroup")
 #: How netCDF-4 names the dataset of a dimension that has no coordinate variable.
 _BARE_DIMENSION = b"This is a netCDF dimension but not a netCDF variable"
 #: Errors that the libraries raise for an invalid file.
-_FAILURES = (OSError, ValueError, KeyError, TypeError, RuntimeError)
+FAILURES = (OSError, ValueError, KeyError, TypeError, RuntimeError)
 #: Most names that an error message lists.
 _LISTED = 10
 #: Most datasets of an HDF5 file that are looked at.
@@ -110,7 +110,7 @@ class Variable(msgspec.Struct, frozen=True):
         """
         try:
             return np.asarray(self.array[box])
-        except _FAILURES as error:
+        except FAILURES as error:
             raise UserError(f"{self}: cannot be read ({_reason(error)})") from error
 
     def __str__(self) -> str:
@@ -134,9 +134,9 @@ def open_variable(path: Path, variable: str | None) -> Variable:
         variable, or several and none is named.
     """
     try:
-        opener = _OPENERS[_format_of(path)]
+        opener = _OPENERS[_recognise(path)]
         return opener(path, None if variable is None else variable.strip("/"))
-    except _FAILURES as error:
+    except FAILURES as error:
         raise UserError(f"{path}: cannot be read ({_reason(error)})") from error
 
 
@@ -153,9 +153,9 @@ def open_arrays(path: Path) -> Iterator[tuple[Format, dict[str, Any]]]:
     """
     with ExitStack() as stack:
         try:
-            kind = _format_of(path)
+            kind = _recognise(path)
             arrays = _LISTS[kind](path, stack)
-        except _FAILURES as error:
+        except FAILURES as error:
             raise UserError(f"{path}: cannot be read ({_reason(error)})") from error
         yield kind, arrays
 
@@ -165,7 +165,7 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _format_of(path: Path) -> Format:
+def _recognise(path: Path) -> Format:
     """Return the format of a file, by its first bytes or the directory's contents."""
     if not path.exists():
         raise UserError(f"{path}: there is no such file")

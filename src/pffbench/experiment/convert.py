@@ -126,10 +126,10 @@ def _explained(message: str, kind: type[msgspec.Struct], where: str, data: dict[
     given = shown(data[key]) if key in data else ""
     given = "" if given in what else f"; it is {given}"
     place = join(where, path) if path else where
-    return f"{place}: {_in_words(what)}{given}{allowed}"
+    return f"{place}: {_describe_error(what)}{given}{allowed}"
 
 
-def _in_words(what: str) -> str:
+def _describe_error(what: str) -> str:
     """Return an error of msgspec with the words of an experiment for kinds of values."""
     match = _WRONG_KIND.fullmatch(what)
     if match is None:

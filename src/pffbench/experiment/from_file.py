@@ -20,7 +20,7 @@ from pffbench.backends.inspection import codec_words
 from pffbench.backends.zarr.format import codecs_of, configured_name
 from pffbench.case import itemsize
 from pffbench.data.base import DTYPES
-from pffbench.data.readers import MOST_NAMES, Format, open_arrays
+from pffbench.data.readers import FAILURES, MOST_NAMES, Format, open_arrays
 from pffbench.errors import UserError
 from pffbench.parallel.decomposition import Shape
 from pffbench.text import abridged, counted, has_controls, one_line, value_text
@@ -45,7 +45,7 @@ _WAYS: Mapping[str, list[str]] = {
 }
 
 
-class Stored(msgspec.Struct, frozen=True):
+class FileArray(msgspec.Struct, frozen=True):
     """How an array is stored; arrays that are stored alike have equal records.
 
     Parameters
@@ -115,49 +115,56 @@ def draft_experiment(path: Path) -> Draft:
         The file cannot be read, or holds no array that an experiment can have.
     """
     found = structure_of(path)
-    alike: dict[Stored, list[str]] = {}
+    alike: dict[FileArray, list[str]] = {}
     lacking: dict[str, list[str]] = {}
     for name, stored in found.items():
         if reason := stored.lacking or ("a name with control characters" * has_controls(name)):
             lacking.setdefault(reason, []).append(name)
         else:
             alike.setdefault(stored, []).append(name)
-    notes = [f"not carried over ({why}): {_listed(names)}" for why, names in lacking.items()]
+    notes = [f"not carried over ({why}): {_list_names(names)}" for why, names in lacking.items()]
     if not alike:
         raise UserError(f"{path}: holds no array for an experiment; {'; '.join(notes) or 'none'}")
     ordered = sorted(alike, key=lambda stored: -stored.nbytes * len(alike[stored]))
     least = _LEAST_PART * sum(stored.nbytes * len(names) for stored, names in alike.items())
     taken = [s for s in ordered[:_MOST_ENTRIES] if s.nbytes * len(alike[s]) >= least]
     if left := [name for stored in ordered[len(taken) :] for name in alike[stored]]:
-        notes.append(f"left out, smaller than the others: {_listed(left)}")
+        notes.append(f"left out, smaller than the others: {_list_names(left)}")
     if len(found) == MOST_NAMES:
         notes.append(f"only the first {MOST_NAMES} arrays of the file were looked at")
     entries = [_Entry(path, stored, alike[stored]) for stored in taken]
     notes += [note for entry in entries for note in entry.notes()]
     notes.append("attributes, dimensions and groups are not part of an experiment")
     cases = [entry.keys() for entry in entries]
-    return Draft(_text(path, cases, notes), tuple(map(str, entries)), tuple(notes))
+    return Draft(_write_yaml(path, cases, notes), tuple(map(str, entries)), tuple(notes))
 
 
-def structure_of(path: Path) -> dict[str, Stored]:
+def structure_of(path: Path) -> dict[str, FileArray]:
     """Return how each array of a file is stored, by its name."""
     with open_arrays(path) as (kind, arrays):
-        return {name: _stored(kind, array) for name, array in arrays.items()}
+        return {name: _describe(kind, array) for name, array in arrays.items()}
 
 
-def _stored(kind: Format, array: Any) -> Stored:
+def _describe(kind: Format, array: Any) -> FileArray:
+    try:
+        return _read_description(kind, array)
+    except FAILURES:  # such as a type that NumPy has not
+        return FileArray((), "unknown")
+
+
+def _read_description(kind: Format, array: Any) -> FileArray:
     shape = tuple(map(int, array.shape or ()))
     dtype = np.dtype(array.dtype).newbyteorder("=").name
     if kind == "hdf5":
         grows = bool(array.maxshape) and array.maxshape[0] is None
-        return Stored(shape, dtype, array.chunks, _hdf5_codec(array), grows=grows)
+        return FileArray(shape, dtype, array.chunks, _name_hdf5_codec(array), grows=grows)
     if kind == "zarr":
-        return Stored(shape, dtype, array.chunks, _zarr_codec(array), array.shards)
+        return FileArray(shape, dtype, array.chunks, _name_zarr_codec(array), array.shards)
     grows = kind == "classic" and bool(shape) and array.get_dims()[0].isunlimited()
-    return Stored(shape, dtype, grows=grows)
+    return FileArray(shape, dtype, grows=grows)
 
 
-def _hdf5_codec(dataset: Any) -> str:
+def _name_hdf5_codec(dataset: Any) -> str:
     creation = dataset.id.get_create_plist()
     filters = [creation.get_filter(n) for n in range(creation.get_nfilters())]
     plain = (hdf5_files.SHUFFLE, hdf5_files.FLETCHER32)
@@ -166,7 +173,7 @@ def _hdf5_codec(dataset: Any) -> str:
     return hdf5_files.codec_name((number, values) for number, _, values, _ in filters)
 
 
-def _zarr_codec(array: Any) -> str:
+def _name_zarr_codec(array: Any) -> str:
     metadata = array.metadata.to_dict()
     codecs, _ = codecs_of(metadata)
     if metadata.get("filters") or len(codecs) > 1:
@@ -181,22 +188,22 @@ class _Entry:
     ----------
     path : Path
         The file.
-    stored : Stored
+    stored : FileArray
         How they are stored.
     names : sequence of str
         Their names.
     """
 
-    def __init__(self, path: Path, stored: Stored, names: Sequence[str]) -> None:
+    def __init__(self, path: Path, stored: FileArray, names: Sequence[str]) -> None:
         self._path, self._stored, self._names = path, stored, names
         self._codec = _CODEC.fullmatch(stored.codec)
         inside = zip(stored.shards or (), stored.shape, strict=False)
         self._shards = stored.shards if all(s <= n for s, n in inside) else None
         self._arrays = max(1, min(len(names), _MOST_BYTES // stored.nbytes))
-        self._shape = _shortened(stored, self._shards)
+        self._shape = _shorten(stored, self._shards)
 
     def __str__(self) -> str:
-        return f"{counted(len(self._names), 'array')} of {self._stored}: {_listed(self._names)}"
+        return f"{counted(len(self._names), 'array')} of {self._stored}: {_list_names(self._names)}"
 
     def keys(self) -> dict[str, Any]:
         """Return the keys of the entry."""
@@ -213,7 +220,10 @@ class _Entry:
         if self._shards:
             keys |= {"cut_unit": list(self._shards[-len(inner) :])}
             keys |= {"zarr": {"shards": list(self._shards)}}
-        return keys | (self._compression() if self._compressed else _plain_ways())
+        if self._compressed:
+            return keys | self._compression()
+        ways = ("backend", "layout")  # all combinations of which are possible
+        return keys | {name: list(dict.fromkeys(_WAYS[name])) for name in ways}
 
     @property
     def _compressed(self) -> bool:
@@ -237,7 +247,7 @@ class _Entry:
 
     def notes(self) -> Iterator[str]:
         """Yield what the entry has otherwise than the file."""
-        name, stored = _listed(self._names), self._stored
+        name, stored = _list_names(self._names), self._stored
         if len(self._names) > self._arrays or self._shape != stored.shape:
             whole = Size(stored.nbytes * len(self._names))
             some = self._arrays * math.prod(self._shape) * itemsize(stored.dtype)
@@ -257,11 +267,7 @@ class _Entry:
             yield f"{name}: Zarr has no shuffle before {self._codec[1]}, and is measured without"
 
 
-def _plain_ways() -> dict[str, Any]:
-    return {name: list(dict.fromkeys(_WAYS[name])) for name in ("backend", "layout")}
-
-
-def _shortened(stored: Stored, shards: Shape | None) -> Shape:
+def _shorten(stored: FileArray, shards: Shape | None) -> Shape:
     """Return the shape, with the first axes cut to whole chunks where it has too many bytes."""
     shape = list(stored.shape)
     for axis, unit in enumerate(shards or stored.chunks or (1,) * len(shape)):
@@ -270,11 +276,11 @@ def _shortened(stored: Stored, shards: Shape | None) -> Shape:
     return tuple(shape)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return abridged([one_line(name or "the array", 60) for name in names], _LISTED, ", ")
 
 
-def _text(path: Path, cases: list[dict[str, Any]], notes: Sequence[str]) -> str:
+def _write_yaml(path: Path, cases: list[dict[str, Any]], notes: Sequence[str]) -> str:
     """Return the experiment as YAML, with the notes as its first lines."""
     stem = re.sub(r"[^A-Za-z0-9._-]", "-", path.name.partition(".")[0]).lstrip("._-")[:64]
     experiment = {

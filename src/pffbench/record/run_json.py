@@ -195,6 +195,8 @@ class RunRecord(msgspec.Struct):
             if not path.parent.is_dir():
                 hint = one_line(similar_path(directory, directory=True))
                 why = f"there is no such directory{hint}"
+            elif inner := next(path.parent.glob("*/run.json"), None):
+                why += f"; did you mean {one_line(str(inner.parent))!r}?"
             raise ValueError(f"{directory} is no results directory: {why}") from None
         except OSError as error:
             raise ValueError(
