@@ -193,7 +193,7 @@ def test_bytes_that_come_back_wrong_are_noticed(tmp_path):
 
 
 def test_a_call_that_never_returns_is_told_and_ended(tmp_path):
-    program = TRIAL.format(options="delays={'write': 300}, delay_rank=1", seconds=5)
+    program = TRIAL.format(options="delays={'write': 300}, delay_rank=1", seconds=2)
     done = run(["-c", program], ranks=2, cwd=tmp_path)
     assert done.status != 0, done.said
     told, _, launcher = done.stdout.partition("\n")  # that of MPICH says how it ended
