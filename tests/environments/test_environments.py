@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter, defaultdict
 from itertools import groupby
 from operator import itemgetter
@@ -26,6 +25,7 @@ from launch import (
     pffbench_cli,
     run_experiment,
     start_experiment,
+    wait_until,
 )
 
 pytestmark = pytest.mark.parallel
@@ -51,14 +51,6 @@ def run_in(directory, environments, *arguments, launcher=ALONE, cases=(FILES,), 
         directory, None, *arguments, environments=list(environments), launcher=launcher,
         cases=list(cases), **content,
     )  # fmt: skip
-
-
-def wait_until(condition, seconds=250):
-    """Wait until a condition holds; the test fails where it does not in time."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.1)
 
 
 def repetitions(run):

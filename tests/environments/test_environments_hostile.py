@@ -6,7 +6,6 @@ import json
 import shutil
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from launch import (
     run_experiment,
     sampled,
     start_experiment,
+    wait_until,
 )
 from pffbench.storage.scratch import Scratch
 
@@ -157,13 +157,6 @@ def command_of(pid):
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
-
-
-def wait_until(condition, seconds=250):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.1)
 
 
 #: Ranks that print much, without the end of a line.

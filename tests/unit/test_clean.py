@@ -13,11 +13,7 @@ from pffbench.record.run_json import RunRecord
 from pffbench.storage.ownership import MARKER, OwnerProcess
 from pffbench.storage.scratch import Scratch
 
-
-@pytest.fixture(autouse=True)
-def _outside(monkeypatch):
-    for name in ("SLURM_JOB_ID", "SLURM_RESTART_COUNT"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("outside_of_jobs")
 
 
 def clean(directory, *options):

@@ -36,11 +36,6 @@ def axis_of(panel):
     return panel.spec["layer"][0]["encoding"]["x"]
 
 
-@pytest.fixture
-def run(tmp_path):
-    return a_run(tmp_path / "run", USUAL)
-
-
 def marks_of(panel):
     """Return value and colour of each median by its label."""
     return {

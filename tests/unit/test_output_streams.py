@@ -1,6 +1,5 @@
 """Standard output that is full, closed, without a reader or plain ASCII ends no command."""
 
-import os
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -8,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from drawn_runs import USUAL, a_run
-from launch import environment, sampled, write_experiment
+from launch import environment, reader_gone, sampled, write_experiment
 from pffbench.run.output import _REPLACING, best_effort_output
 
 SLAB = {"workload": "hyperslab", "backend": ["zarr", "posix"], "layout": "file_per_process",
@@ -51,16 +50,6 @@ COMMANDS = LIGHT | HEAVY
 def full():
     with open("/dev/full", "w") as file:
         yield file
-
-
-@contextmanager
-def reader_gone():
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        yield writing
-    finally:
-        os.close(writing)
 
 
 def run_command(place, name, *before, env=None, **streams):

@@ -41,11 +41,6 @@ def data_of(page):
     )
 
 
-@pytest.fixture
-def run(tmp_path):
-    return a_run(tmp_path / "run", USUAL)
-
-
 def section(page, name):
     """Return a section of a page."""
     return re.search(rf'<section id="{name}".*?</section>', page, re.DOTALL)[0]

@@ -36,11 +36,6 @@ AS_USUAL = {"fom": False, "published": False, "published_csv": False, "join": Fa
 EXAMPLES = REPOSITORY / "docs" / "results"
 
 
-@pytest.fixture
-def run(tmp_path):
-    return a_run(tmp_path / "run", USUAL)
-
-
 def test_files_are_made_and_valid(run, capsys):
     (run / "summary.md").write_text("old")
     assert command.main(argparse.Namespace(**AS_USUAL, runs=[str(run)])) == 0
