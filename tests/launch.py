@@ -10,7 +10,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import defaultdict
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -245,6 +247,25 @@ def cannot_run(why) -> NoReturn:
     if os.environ.get("CI", "").lower() not in ("", "0", "false"):
         pytest.fail(f"in CI these tests must run: {why}", pytrace=False)
     pytest.skip(why)
+
+
+def wait_until(condition, seconds=250):
+    """Wait until a condition holds; the test fails where it does not in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.1)
+
+
+@contextmanager
+def reader_gone():
+    """Open a pipe such as that to `head`, which has ended."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        yield writing
+    finally:
+        os.close(writing)
 
 
 def entries_below(directory):

@@ -21,6 +21,7 @@ from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import USUAL, a_case, a_run
 from launch import REPOSITORY, pffbench_cli
 from pages import page_of
+from pffbench_analysis.report import report
 
 pytestmark = pytest.mark.browser
 
@@ -82,7 +83,9 @@ def test_published_numbers_and_their_figure_are_in_the_page(browser, tmp_path):
         for name in ("hdf5", "netcdf4", "zarr")
     ]
     study = {"study": "file-format-testing"}
-    browser.open(page_of(a_run(tmp_path / "run", cases, experiment=study)))
+    run = a_run(tmp_path / "run", cases, experiment=study)
+    list(report([run]))  # the page shows a picture beside it
+    browser.open(run / "report.html")
     assert browser.js("document.querySelectorAll('#published table').length") == 3
     browser.wait("document.querySelector('img.published').naturalWidth > 300")
 

@@ -262,7 +262,7 @@ def asked(drawn, question, effect, deviation, most=80):
     return "undecided", ratio, most
 
 
-def searched(drawn, effects, deviation):
+def place_found(drawn, effects, deviation):
     """Return the place of the version that a search finds among effects; None without one."""
 
     class Trials:
@@ -286,7 +286,7 @@ def test_a_version_that_is_found_is_seldom_the_wrong_one(change, deviation, earl
     drawn, effect = random.Random(5), math.log(change)
     # With a step of a part of the effect three versions before.
     effects = [0] * 3 + [earlier * effect] * 3 + [effect] * 3
-    found = [searched(drawn, effects, deviation) for _ in range(60)]
+    found = [place_found(drawn, effects, deviation) for _ in range(60)]
     wrong = [place for place in found if place not in (6, None)]
     assert len(wrong) <= 3, found
     if earlier == 0 and change > 1.045:
@@ -296,7 +296,7 @@ def test_a_version_that_is_found_is_seldom_the_wrong_one(change, deviation, earl
 def test_without_a_change_no_version_is_found(monkeypatch):
     monkeypatch.setattr(module, "reason", lambda *_, **__: "")
     drawn = random.Random(6)
-    assert [searched(drawn, [0] * 9, 0.05) for _ in range(100)] == [None] * 100
+    assert [place_found(drawn, [0] * 9, 0.05) for _ in range(100)] == [None] * 100
 
 
 def test_a_large_ratio_is_decided_at_the_first_look():

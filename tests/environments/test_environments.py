@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter, defaultdict
 from itertools import groupby
 from operator import itemgetter
@@ -26,6 +25,7 @@ from launch import (
     pffbench_cli,
     run_experiment,
     start_experiment,
+    wait_until,
 )
 
 pytestmark = pytest.mark.parallel
@@ -51,14 +51,6 @@ def run_in(directory, environments, *arguments, launcher=ALONE, cases=(FILES,), 
         directory, None, *arguments, environments=list(environments), launcher=launcher,
         cases=list(cases), **content,
     )  # fmt: skip
-
-
-def wait_until(condition, seconds=250):
-    """Wait until a condition holds; the test fails where it does not in time."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.1)
 
 
 def repetitions(run):
@@ -366,12 +358,12 @@ def test_bad_input_is_one_sentence_and_makes_nothing(tmp_path, environments, con
         {key: value.format(**places) for key, value in entry.items()} for entry in environments
     ]
     run = run_in(tmp_path, given, **content)
-    refused(run, sentence)
+    assert_refused(run, sentence)
     assert not run.out.exists()
     assert entries_below(tmp_path / "scratch") == []
 
 
-def refused(run, sentence):
+def assert_refused(run, sentence):
     assert run.status == 2, run.said
     # What is started is told before.
     assert run.stdout == "" or (run.stdout.startswith("starts: ") and run.stdout.count("\n") == 1)
@@ -385,7 +377,7 @@ def test_an_environment_that_can_run_no_case_is_refused(wheels, tmp_path):
     run = run_in(
         tmp_path, environments, launcher=" ".join(mpiexec(2)), cases=[{**MANY, "layout": "own"}]
     )
-    refused(run, "environment wheels: ")
+    assert_refused(run, "environment wheels: ")
     assert "all 1 cases are impossible" in run.stderr
     assert not run.out.exists()
 
@@ -422,7 +414,7 @@ def test_an_environment_with_another_mpi_than_the_launcher_is_refused(tmp_path):
         cannot_run("there is no environment with another MPI: setup/bootstrap --tests")
     environments = [HERE, {"name": "mpich", "python": str(other)}]
     run = run_in(tmp_path, environments, launcher=" ".join(mpiexec(2)))
-    refused(run, "environment mpich: ")
+    assert_refused(run, "environment mpich: ")
     assert not run.out.exists()
 
 
@@ -476,7 +468,7 @@ def test_the_component_of_mpi_io_can_be_compared(tmp_path):
     assert found == {"ompio": "ompio", "romio": "romio"}
 
 
-def counted(*arguments):
+def runs_counted(*arguments):
     """Return the number of runs that the last line of benchmarks/environments.py counts."""
     script = REPOSITORY / "benchmarks" / "environments.py"
     found = subprocess.run(
@@ -488,13 +480,13 @@ def counted(*arguments):
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_one_environment_under_two_names_seldom_differs():
-    assert counted("twice", "--runs", "20") <= 1
+    assert runs_counted("twice", "--runs", "20") <= 1
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_creating_datasets_five_percent_slower_is_found():
-    assert counted("planted", "--runs", "10") >= 9
+    assert runs_counted("planted", "--runs", "10") >= 9
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ def run(tmp_path_factory):
     )  # fmt: skip
 
 
-def outcomes(run):
+def outcomes_of(run):
     return {
         (one["backend"], one["writer"], one["reader"]): (one["result"], one["error"])
         for one in run.record["cross_reads"]
@@ -79,7 +79,7 @@ def outcomes(run):
 
 def test_who_reads_whose_files_is_found_and_errors_stop_nothing(run):
     assert run.status == 0, run.said  # the measurements are valid
-    found = outcomes(run)
+    found = outcomes_of(run)
     assert len(found) == len(run.record["cross_reads"]) == 12
     failed = {key: error for key, (result, error) in found.items() if result == "FAILED"}
     assert {result for key, (result, _) in found.items() if key not in failed} == {"VALID"}

@@ -6,11 +6,10 @@ import json
 import shutil
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from test_environments_resume import killed_run, refused
+from test_environments_resume import assert_not_resumed, killed_run
 
 from launch import (
     REPOSITORY,
@@ -19,6 +18,7 @@ from launch import (
     run_experiment,
     sampled,
     start_experiment,
+    wait_until,
 )
 from pffbench.storage.scratch import Scratch
 
@@ -159,13 +159,6 @@ def command_of(pid):
         return ""
 
 
-def wait_until(condition, seconds=250):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.1)
-
-
 #: Ranks that print much, without the end of a line.
 SHOUTS = """
 import sys
@@ -205,18 +198,18 @@ def test_links_in_the_directory_of_steps_are_refused_and_not_followed(received, 
     (other / "experiment.yaml").write_text("precious")
     steps = received / ".steps"
     steps.symlink_to(other)
-    refused(received, "it is a symbolic link, not a directory", "--trust")
+    assert_not_resumed(received, "it is a symbolic link, not a directory", "--trust")
     steps.unlink()
     steps.mkdir()
     (steps / "one").symlink_to(other)
-    refused(received, "one is a symbolic link", "--trust")
+    assert_not_resumed(received, "one is a symbolic link", "--trust")
     assert sorted(path.name for path in other.rglob("*")) == ["experiment.yaml", "run"]
     assert (other / "experiment.yaml").read_text() == "precious"
 
 
 def test_a_file_in_place_of_the_directory_of_steps_is_refused(received):
     (received / ".steps").write_text("")
-    refused(received, "it is a file, not a directory", "--trust")
+    assert_not_resumed(received, "it is a file, not a directory", "--trust")
 
 
 @pytest.mark.parametrize("alive", [True, False])
@@ -238,7 +231,7 @@ def test_scratch_of_another_run_that_a_step_names_stays(alive, killed, received,
     text = json.loads((received / "run.json").read_text())
     text["environments"]["two"]["provenance"]["software"]["libraries"]["numpy"]["version"] = "0"
     (received / "run.json").write_text(json.dumps(text))
-    refused(received, "numpy version was 0", "--trust")
+    assert_not_resumed(received, "numpy version was 0", "--trust")
     assert Path(other.directory, ".pffbench-run").exists()
     shutil.rmtree(other.directory)
 
@@ -252,11 +245,11 @@ def with_launcher(received, command):
 
 def test_commands_of_a_received_record_are_not_started_without_trust(received, tmp_path):
     with_launcher(received, f"bash -c 'touch {tmp_path}/PWN; exit 1' x")
-    refused(received, "run.json would start: launcher: bash -c 'touch")
+    assert_not_resumed(received, "run.json would start: launcher: bash -c 'touch")
     assert not (tmp_path / "PWN").exists()
     mine = tmp_path / "mine.yaml"
     mine.write_text(json.dumps({"name": "x", "cases": [CASE], "environments": [HERE]}))
-    refused(received, "starts other commands than run.json", mine)
+    assert_not_resumed(received, "starts other commands than run.json", mine)
     assert not (tmp_path / "PWN").exists()
 
 
@@ -276,7 +269,7 @@ def test_a_record_without_an_environment_is_refused_in_a_sentence(missing, recei
     else:
         del record["environments"]["two"]["provenance"]
     (received / "run.json").write_text(json.dumps(record))
-    refused(received, f"'{missing}' is missing", "--trust")
+    assert_not_resumed(received, f"'{missing}' is missing", "--trust")
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_the_block_at_hand_is_run_again_as_a_whole_and_the_others_stay(killed, t
     assert "the run is finished" in again.stderr
 
 
-def refused(out, sentence, *arguments, ranks=None):
+def assert_not_resumed(out, sentence, *arguments, ranks=None):
     """See that a run is not resumed, and that its record stays as it is."""
     before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
     run = pffbench_cli("run", "--resume", out, *arguments, ranks=ranks)
@@ -106,19 +106,19 @@ def refused(out, sentence, *arguments, ranks=None):
 
 def test_what_is_not_the_same_run_is_refused(killed, tmp_path):
     out = copy_of(killed, tmp_path)
-    refused(out, "as one process, without mpiexec or srun", ranks=2)
-    refused(out, "it takes no other", "--set", "repetitions=5")
-    refused(out, "have no stages", "--stage", "read")
+    assert_not_resumed(out, "as one process, without mpiexec or srun", ranks=2)
+    assert_not_resumed(out, "it takes no other", "--set", "repetitions=5")
+    assert_not_resumed(out, "have no stages", "--stage", "read")
     text = (out / "run.json").read_text()
     record = json.loads(text)
     record["experiment"]["repetitions"] = 4
     (out / "run.json").write_text(json.dumps(record))
-    refused(out, "the experiment in run.json was changed")
+    assert_not_resumed(out, "the experiment in run.json was changed")
     record = json.loads(text)
     libraries = record["environments"]["two"]["provenance"]["software"]["libraries"]
     libraries["h5py"]["version"] = "0.1"
     (out / "run.json").write_text(json.dumps(record))
-    refused(out, "not the same run: two: h5py version was 0.1, now it is", "--trust")
+    assert_not_resumed(out, "not the same run: two: h5py version was 0.1, now it is", "--trust")
 
 
 def test_a_run_whose_input_file_was_replaced_is_refused(tmp_path):
@@ -128,7 +128,9 @@ def test_a_run_whose_input_file_was_replaced_is_refused(tmp_path):
             "file": str(file)}  # fmt: skip
     killed = killed_run(tmp_path, case)
     np.save(file, np.arange(1.0, 17.0))
-    refused(killed.out, f"the file {file} has other contents than when the run began", "--trust")
+    assert_not_resumed(
+        killed.out, f"the file {file} has other contents than when the run began", "--trust"
+    )
 
 
 def test_ranks_of_the_killed_run_that_still_run_are_not_disturbed(killed, tmp_path):
@@ -139,6 +141,6 @@ def test_ranks_of_the_killed_run_that_still_run_are_not_disturbed(killed, tmp_pa
         path.unlink()
     lock = RunLock()
     lock.take(step, "the test")
-    refused(out, "a step of environment one: another run writes there", "--trust")
+    assert_not_resumed(out, "a step of environment one: another run writes there", "--trust")
     assert step.is_dir()
     lock.release()

@@ -106,7 +106,7 @@ TEXTS = {
 }  # fmt: skip
 
 
-def refused(directory, *arguments, ranks=None, env=None):
+def assert_refused(directory, *arguments, ranks=None, env=None):
     """Run, and see that it is refused as every bad input is; return the sentence."""
     before = entries_below(directory)
     done = pffbench_cli("run", *arguments, cwd=directory, ranks=ranks, env=env)
@@ -153,7 +153,7 @@ STARTED = ("too much data", "too much memory", "impossible transfer", "several l
 def test_a_bad_experiment_is_refused(tmp_path, what):
     content, expected = EXPERIMENTS[what]
     write_experiment(tmp_path, impossible="refuse", **content)
-    message = refused(tmp_path, "experiment.yaml")
+    message = assert_refused(tmp_path, "experiment.yaml")
     assert re.search(expected, message), message
     if not what.startswith("too much"):  # these name the case and the directory
         assert message.startswith("pffbench: experiment.yaml: "), message
@@ -176,7 +176,7 @@ def test_a_file_that_is_no_experiment_cannot_be_read(tmp_path, monkeypatch, what
 def test_a_file_that_is_no_experiment_is_refused(tmp_path, what):
     content, expected = TEXTS[what]
     write_text(tmp_path, content)
-    message = refused(tmp_path, "experiment.yaml")
+    message = assert_refused(tmp_path, "experiment.yaml")
     assert message.startswith("pffbench: experiment.yaml:")
     assert re.search(expected, message), message
 
@@ -187,7 +187,7 @@ def test_a_variable_that_is_not_in_the_file_is_refused(tmp_path):
     with h5py.File(tmp_path / "mine.h5", "w") as file:
         file["here"] = [[1.0, 2.0]]
     write_experiment(tmp_path, **case(source="file", file="mine.h5", variable="there"))
-    message = refused(tmp_path, "experiment.yaml")
+    message = assert_refused(tmp_path, "experiment.yaml")
     assert "'there'" in message
     assert "here" in message.replace("there", "")
 
@@ -208,7 +208,7 @@ def test_a_variable_that_is_not_in_the_file_is_refused(tmp_path):
     ],
 )  # fmt: skip
 def test_a_bad_command_line_is_refused(good, arguments, expected):
-    assert re.search(expected, refused(good, *arguments))
+    assert re.search(expected, assert_refused(good, *arguments))
 
 
 def test_a_scratch_directory_that_cannot_be_written_is_refused(good):
@@ -217,14 +217,14 @@ def test_a_scratch_directory_that_cannot_be_written_is_refused(good):
     # To root every directory is writable; but nobody makes one in /proc.
     null = ["--set", 'backend="null"']
     place = "/proc" if os.geteuid() == 0 else str(locked)
-    assert place in refused(good, "experiment.yaml", *null, "--scratch", place)
+    assert place in assert_refused(good, "experiment.yaml", *null, "--scratch", place)
 
 
 def test_a_results_directory_that_cannot_be_made_leaves_no_scratch(good):
     locked = good / "locked"
     locked.mkdir(mode=0o500)
     place = "/proc/results" if os.geteuid() == 0 else str(locked / "results")
-    assert place in refused(good, "experiment.yaml", "--out", place)
+    assert place in assert_refused(good, "experiment.yaml", "--out", place)
 
 
 def test_extra_cold_reads_are_left_out_on_a_file_system_in_memory(tmp_path):
@@ -243,7 +243,9 @@ def test_the_cache_of_a_file_system_in_memory_cannot_be_dropped(good):
     if not os.path.isdir("/dev/shm"):
         pytest.skip("/dev/shm is missing")
     before = set(os.listdir("/dev/shm"))
-    told = refused(good, "experiment.yaml", "--set", "cache=dropped", "--scratch", "/dev/shm")
+    told = assert_refused(
+        good, "experiment.yaml", "--set", "cache=dropped", "--scratch", "/dev/shm"
+    )
     assert "dropped is impossible on tmpfs" in told
     assert not {n for n in set(os.listdir("/dev/shm")) - before if n.startswith("pffbench")}
 
@@ -258,7 +260,7 @@ def test_the_cache_of_a_file_system_in_memory_cannot_be_dropped(good):
 )  # fmt: skip
 def test_singletons_are_refused(good, claim):
     """Each of 4 processes is a world of its own: launcher and MPI do not fit together."""
-    told = refused(good, "experiment.yaml", env=claim)
+    told = assert_refused(good, "experiment.yaml", env=claim)
     assert re.search(
         r"started 4 processes \(\w+=4\), but (MPI knows of 1|Open MPI was not told)", told
     )
@@ -279,7 +281,7 @@ def test_only_one_of_the_singletons_speaks_and_its_status_is_the_jobs(good):
 
 def test_bad_input_is_told_once_on_several_ranks(tmp_path):
     write_experiment(tmp_path, impossible="refuse", **case(layuot="own"))
-    assert "did you mean 'layout'" in refused(tmp_path, "experiment.yaml", ranks=2)
+    assert "did you mean 'layout'" in assert_refused(tmp_path, "experiment.yaml", ranks=2)
 
 
 ZARR = SHARED | {"backend": "zarr", "shape_per_rank": [6, 4]}
@@ -292,7 +294,7 @@ def test_chunks_that_ranks_would_share_are_refused_with_legal_ones(tmp_path, sha
     settings = "defaults" if chunks == "auto" else "matched"
     entry = ZARR | {"shape_per_rank": shape, "chunks": chunks, "settings": settings}
     write_experiment(tmp_path, impossible="refuse", cases=[entry])
-    told = refused(tmp_path, "experiment.yaml", ranks=2)
+    told = assert_refused(tmp_path, "experiment.yaml", ranks=2)
     assert "would be shared by ranks" in told
     legal = yaml.safe_load(re.search(r"(\[[\d, ]+\])$", told)[1])
     write_experiment(tmp_path, impossible="refuse", cases=[entry | {key: legal}])
@@ -303,7 +305,7 @@ def test_chunks_that_ranks_would_share_are_refused_with_legal_ones(tmp_path, sha
 def test_shards_that_ranks_would_share_are_refused_with_legal_ones(tmp_path):
     entry = ZARR | {"chunks": [1, 4], "zarr": {"shards": [4, 4]}}
     write_experiment(tmp_path, impossible="refuse", cases=[entry])
-    told = refused(tmp_path, "experiment.yaml", ranks=2)
+    told = assert_refused(tmp_path, "experiment.yaml", ranks=2)
     assert "the nearest legal shard shape is [3, 4]" in told
     write_experiment(tmp_path, impossible="refuse", cases=[entry | {"zarr": {"shards": [3, 4]}}])
     done = pffbench_cli("experiment.yaml", "--out", "out", cwd=tmp_path, ranks=2)
@@ -336,7 +338,7 @@ def test_a_scratch_path_that_is_too_long_for_open_mpi_is_refused(tmp_path, backe
     only_with_open_mpi()
     scratch = long_path(tmp_path, 180)
     write_experiment(tmp_path, cases=[MPI_IO | {"backend": backend}])
-    told = refused(tmp_path, "experiment.yaml", "--scratch", scratch, ranks=2)
+    told = assert_refused(tmp_path, "experiment.yaml", "--scratch", scratch, ranks=2)
     assert re.search(r"too long by \d+ bytes for .* Open MPI crashes at paths of more than", told)
     assert "set OMPI_MCA_sharedfp=individual" in told
     individual = {"OMPI_MCA_sharedfp": "individual"}
@@ -357,7 +359,7 @@ def test_a_long_scratch_path_is_no_matter_without_mpi_io(tmp_path):
 def test_a_scratch_path_that_is_too_long_for_the_system_is_refused(tmp_path):
     scratch = long_path(tmp_path, 3900)
     write_experiment(tmp_path, **case())
-    assert "4095 bytes that the system takes" in refused(
+    assert "4095 bytes that the system takes" in assert_refused(
         tmp_path, "experiment.yaml", "--scratch", scratch
     )
 
@@ -375,7 +377,7 @@ def test_a_scratch_path_that_is_no_text_is_refused(tmp_path, name):
     scratch = os.path.join(os.fsencode(tmp_path), name)
     os.mkdir(scratch)
     write_experiment(tmp_path, **case())
-    told = refused(tmp_path, "experiment.yaml", "--scratch", os.fsdecode(scratch))
+    told = assert_refused(tmp_path, "experiment.yaml", "--scratch", os.fsdecode(scratch))
     assert "control characters, or bytes that are not UTF-8" in told
     assert told.isprintable()
 
@@ -384,4 +386,4 @@ def test_a_scratch_path_that_is_no_text_is_refused(tmp_path, name):
 def test_links_that_lead_to_each_other_are_refused(good, option):
     (good / "loop").symlink_to("loop")
     given = [option, "loop"] if option == "--resume" else ["experiment.yaml", option, "loop"]
-    assert "Too many levels of symbolic links" in refused(good, *given)
+    assert "Too many levels of symbolic links" in assert_refused(good, *given)

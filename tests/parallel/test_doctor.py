@@ -25,7 +25,7 @@ def hidden(tmp_path, name, when="True"):
     return os.pathsep.join([str(stubs), environment()["PYTHONPATH"]])
 
 
-def said(finished):
+def text_of(finished):
     """Return what was printed, without the line breaks that fit it into 80 columns."""
     return " ".join(finished.stdout.split())
 
@@ -41,14 +41,14 @@ def test_parallel_io_is_proved_and_nothing_stays_behind(tmp_path, ranks):
     who = f"{ranks} ranks" if ranks == 3 else "1 rank"
     for summary in ("HDF5 through h5py", "netCDF-4 through netCDF4-python"):
         works = f"{summary}: parallel writes and reads work (independent, collective"
-        told = said(done).partition(works)[2]
+        told = text_of(done).partition(works)[2]
         assert f"{who}, all verified" in told.partition("✓")[0]
     for kind in ("flock", "fcntl"):
-        assert f"locks by {kind} on a file: seen by other processes of this node" in said(done)
+        assert f"locks by {kind} on a file: seen by other processes of this node" in text_of(done)
     assert max(map(len, done.stdout.splitlines())) <= 80
     row = next(line for line in done.stdout.splitlines() if line.startswith("  hdf5 "))
     assert row.split() == ["hdf5", "yes", "yes", "yes"]
-    assert "shared files were tried just now" in said(done)
+    assert "shared files were tried just now" in text_of(done)
     assert done.stdout.splitlines()[-1].startswith("0 problems, ")
     assert done.stdout.count("h5py and netCDF4 share") == 1  # one rank speaks for all
     assert "\x1b" not in done.stdout
@@ -61,7 +61,7 @@ def test_a_scratch_directory_of_the_user_is_left_as_it_was(tmp_path):
     scratch.mkdir()
     done = doctor(tmp_path, "--scratch", scratch, ranks=2)
     assert done.status == 0, done.said
-    assert str(scratch) in said(done).replace(" ", "")
+    assert str(scratch) in text_of(done).replace(" ", "")
     assert entries_below(tmp_path) == [str(scratch)]
 
 
@@ -70,8 +70,8 @@ def test_a_scratch_directory_that_is_not_there_is_a_problem(tmp_path, how):
     arguments = [] if how else ["--no-mpi"]
     done = doctor(tmp_path, "--scratch", tmp_path / "missing", *arguments, **how)
     assert done.status == 1, done.said
-    assert "missingdoesnotexist" in said(done).replace(" ", "")
-    assert "writable with --scratch" in said(done)
+    assert "missingdoesnotexist" in text_of(done).replace(" ", "")
+    assert "writable with --scratch" in text_of(done)
     assert_no_traceback(done)
     assert entries_below(tmp_path) == []
 
@@ -85,8 +85,8 @@ def test_no_mpi_loads_neither_mpi_nor_the_libraries_bound_to_it(tmp_path):
     done = run(["-c", program], cwd=tmp_path)
     assert done.status == 0, done.said
     assert done.stdout.splitlines()[-1] == "loaded:"
-    assert "built for MPI by the look of its binaries" in said(done)
-    assert "not looked at with --no-mpi" in said(done)
+    assert "built for MPI by the look of its binaries" in text_of(done)
+    assert "not looked at with --no-mpi" in text_of(done)
     assert entries_below(tmp_path) == []
 
 
@@ -96,7 +96,7 @@ def test_no_mpi_loads_neither_mpi_nor_the_libraries_bound_to_it(tmp_path):
 def test_a_library_that_does_not_load_is_a_problem_with_a_remedy(tmp_path, when):
     done = doctor(tmp_path, ranks=3, PYTHONPATH=hidden(tmp_path, "netCDF4", when))
     assert done.status == 1, done.said
-    cause = said(done).partition("✗ problem netCDF4")[2].partition("✓")[0]
+    cause = text_of(done).partition("✗ problem netCDF4")[2].partition("✓")[0]
     assert "netCDF4 is hidden" in cause
     assert "so: netcdf4: cannot run without netCDF4 →" in cause
     assert "make env" in cause.partition("→")[2]
@@ -104,7 +104,7 @@ def test_a_library_that_does_not_load_is_a_problem_with_a_remedy(tmp_path, when)
     assert done.stdout.splitlines()[-1].startswith("1 problem, ")
     row = next(line for line in done.stdout.splitlines() if line.startswith("  netcdf4 "))
     assert row.split() == ["netcdf4", "no", "no", "no"]
-    assert "HDF5 through h5py: parallel writes and reads work" in said(done)
+    assert "HDF5 through h5py: parallel writes and reads work" in text_of(done)
     assert_no_traceback(done)
 
 
@@ -117,24 +117,24 @@ def test_even_what_the_doctor_needs_itself_may_be_missing(tmp_path, name):
     assert "problem" in done.stdout.splitlines()[-1]
     assert done.status == (name in ("psutil", "msgspec")), done.said
     if name != "rich":  # only a terminal needs it
-        assert f"{name} is hidden" in said(done)
-        assert "pip install" in said(done)
+        assert f"{name} is hidden" in text_of(done)
+        assert "pip install" in text_of(done)
     if name == "mpi4py":
-        assert "so: mpiio: cannot run without mpi4py" in said(done)
+        assert "so: mpiio: cannot run without mpi4py" in text_of(done)
 
 
 def test_processes_that_cannot_load_mpi_and_are_several_are_a_problem(tmp_path):
     env = {"PYTHONPATH": hidden(tmp_path, "mpi4py"), "PMI_SIZE": "3", "PMI_RANK": "0"}
     done = doctor(tmp_path, **env)
     assert done.status == 1, done.said
-    assert "the processes cannot find each other" in said(done)
+    assert "the processes cannot find each other" in text_of(done)
 
 
 def test_processes_that_do_not_know_of_each_other_are_a_problem(tmp_path):
     first = doctor(tmp_path, MV2_COMM_WORLD_SIZE="3", MV2_COMM_WORLD_RANK="0")
     assert first.status == 1, first.said
-    assert "the launcher started 3 processes" in said(first)
-    assert "start with" in said(first)
+    assert "the launcher started 3 processes" in text_of(first)
+    assert "start with" in text_of(first)
     other = doctor(tmp_path, MV2_COMM_WORLD_SIZE="3", MV2_COMM_WORLD_RANK="1")
     assert other.status == 0, other.said  # the first failure would end all of them under srun
     assert other.stdout == ""
@@ -144,8 +144,8 @@ def test_tasks_of_srun_without_contact_are_a_problem_found_before_mpi_starts(tmp
     step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "3"}
     first = doctor(tmp_path, **step, SLURM_PROCID="0")
     assert first.status == 1, first.said
-    assert "the launcher started 3 processes" in said(first)
-    assert re.search("start with srun --mpi=(pmix|pmi2)", said(first))
+    assert "the launcher started 3 processes" in text_of(first)
+    assert re.search("start with srun --mpi=(pmix|pmi2)", text_of(first))
     other = doctor(tmp_path, **step, SLURM_PROCID="1")
     assert (other.status, other.stdout, other.stderr) == (0, "", "")
 
@@ -193,7 +193,7 @@ def test_bytes_that_come_back_wrong_are_noticed(tmp_path):
 
 
 def test_a_call_that_never_returns_is_told_and_ended(tmp_path):
-    program = TRIAL.format(options="delays={'write': 300}, delay_rank=1", seconds=5)
+    program = TRIAL.format(options="delays={'write': 300}, delay_rank=1", seconds=2)
     done = run(["-c", program], ranks=2, cwd=tmp_path)
     assert done.status != 0, done.said
     told, _, launcher = done.stdout.partition("\n")  # that of MPICH says how it ended
@@ -219,7 +219,7 @@ main(["doctor"])
 def test_when_a_library_never_returns_the_findings_are_printed_and_the_files_removed(tmp_path):
     done = run(["-c", STUCK], ranks=2, cwd=tmp_path)
     assert done.status != 0, done.said
-    assert "h5py and netCDF4 share" in said(done)
-    assert "HDF5 through h5py: independent transfer by 2 ranks did not end" in said(done)
+    assert "h5py and netCDF4 share" in text_of(done)
+    assert "HDF5 through h5py: independent transfer by 2 ranks did not end" in text_of(done)
     assert done.stdout.count("1 problem, ") == 1
     assert entries_below(tmp_path / "pffbench-scratch") == []

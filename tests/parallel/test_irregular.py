@@ -46,7 +46,7 @@ def write_map(path, who):
     return str(path)
 
 
-def stored(path):
+def read_array(path):
     """Read the first array of a file as a program does that knows nothing of pffbench."""
     if path.suffix == ".h5":
         with h5py.File(path) as file:
@@ -91,7 +91,7 @@ def test_every_backend_stores_and_reads_each_element_where_it_belongs(tmp_path, 
         of_map = entry["parameters"]["decomposition"]["file"]
         mine = (whole if "whole" in of_map else partly) >= 0
         (path,) = (tmp_path / "scratch").glob(f"*/*{case}/shared.*")
-        assert (stored(path).reshape(-1)[mine] == data[mine]).all(), case
+        assert (read_array(path).reshape(-1)[mine] == data[mine]).all(), case
     record = done.record | {"wrote_on": ["another-host"]}  # where the data are not in memory
     (done.out / "run.json").write_text(json.dumps(record))
     read = pffbench_cli("run", "--resume", done.out, "--stage", "read",

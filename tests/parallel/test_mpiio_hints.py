@@ -107,7 +107,7 @@ def test_with_romio_as_many_ranks_write_as_cb_nodes_says(romio):
             assert set(told) == {*OF_ROMIO, *(["cb_nodes"] if hints["cb_nodes"] != 1 else [])}
 
 
-def printed(text):
+def printed_hints(text):
     """Return the lists of hints that ROMIO printed itself, one for each file that it opened."""
     found = []
     for key, value in re.findall(r"key = (\S+) +value = (.*)", text):
@@ -119,7 +119,7 @@ def printed(text):
 
 @pytest.mark.full
 def test_the_hints_in_force_are_those_that_romio_prints(romio):
-    own = printed(romio.stdout)
+    own = printed_hints(romio.stdout)
     for backend, hints, facts in hints_of(romio).values():
         assert facts["mpi_io_component"].startswith("romio")
         told = dict(pair.split("=", 1) for pair in facts["hints"].split("; "))

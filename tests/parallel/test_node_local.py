@@ -20,7 +20,7 @@ def run_on_nodes(directory, *nodes, scratch="local-$NODE", cases=(OWN,), **conte
     )  # fmt: skip
 
 
-def left(directory):
+def names_left(directory):
     return sorted(p.name for node in directory.glob("local-*") for p in node.iterdir())
 
 
@@ -28,7 +28,7 @@ def test_each_node_writes_reads_and_cleans_its_own_directory(tmp_path):
     shared = CASE | {"backend": "hdf5", "layout": "shared"}
     done = run_on_nodes(tmp_path, 0, 1, cases=[OWN, shared])
     assert done.status == 0, done.said
-    assert left(tmp_path) == []
+    assert names_left(tmp_path) == []
     paths = [host["scratch"]["path"] for host in done.record["provenance"]["hosts"]]
     assert {path.rpartition("/")[0] for path in paths} == {
         str(tmp_path / "local-0"), str(tmp_path / "local-1"),
@@ -56,7 +56,7 @@ def test_what_cannot_lie_on_each_node_is_refused_and_nothing_stays(tmp_path, nod
     assert done.status == 2, done.said
     assert why in done.stderr
     assert "Traceback" not in done.said
-    assert left(tmp_path) == []
+    assert names_left(tmp_path) == []
     assert not done.out.exists()
 
 
@@ -65,7 +65,7 @@ def test_a_node_without_space_for_the_files_of_its_ranks_is_named_before_anythin
     done = run_on_nodes(tmp_path, 0, 1, cases=[large])
     assert done.status == 2, done.said
     assert f"in {tmp_path}/local-0, where" in done.stderr
-    assert left(tmp_path) == []
+    assert names_left(tmp_path) == []
 
 
 def test_a_run_that_was_stopped_goes_on_on_its_nodes(tmp_path):
@@ -77,9 +77,9 @@ def test_a_run_that_was_stopped_goes_on_on_its_nodes(tmp_path):
         repetitions=20, cases=[OWN],
     )  # fmt: skip
     assert stopped.status == 3, stopped.said
-    assert left(tmp_path) == []
+    assert names_left(tmp_path) == []
     command = [*TWO_NODES, "run", "--resume", stopped.out, *scratch, "--max-time", "none"]
     done = run(command, ranks=4, cwd=tmp_path, out=stopped.out)
     assert done.status == 0, done.said
     assert done.record["valid"] is True
-    assert left(tmp_path) == []
+    assert names_left(tmp_path) == []

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from launch import environment, mpiexec, write_experiment
+from launch import environment, mpiexec, reader_gone, write_experiment
 from pffbench.record.run_json import RunRecord
 
 pytestmark = pytest.mark.parallel
@@ -21,17 +21,6 @@ CASE = {"workload": "hyperslab", "backend": ["null", "posix"], "layout": "file_p
 def full_disk():
     with open("/dev/full", "w") as file:
         yield file.fileno()
-
-
-@contextmanager
-def reader_gone():
-    """A pipe such as that to `head`, which has ended."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        yield writing
-    finally:
-        os.close(writing)
 
 
 def run(directory, *before, env=None, more=(), **streams):

@@ -39,7 +39,7 @@ def faulty(directory, name, *arguments, **content):
                    program=(PROGRAMS / "faulty.py",))  # fmt: skip
 
 
-def kept(directory, number, *names):
+def kept_path(directory, number, *names):
     return Path(directory, "kept", str(number), *names)
 
 
@@ -73,7 +73,7 @@ def test_a_full_scratch_fails_the_cases_that_write(tmp_path):
             assert "No space left on device" in entry["failure"]["error"], entry["failure"]
     assert (done.record["status"], done.record["valid"]) == ("finished", False)
     assert Counter(r["backend"] for r in done.rows if r["phase"] == "remove") == {"null": 4}
-    assert not list(kept(tmp_path, 0, "scratch").iterdir())
+    assert not list(kept_path(tmp_path, 0, "scratch").iterdir())
     assert "Segmentation fault" not in done.stderr
     no_process_is_left(scratch)
 
@@ -91,12 +91,12 @@ def test_a_full_results_directory_ends_the_run_which_goes_on_when_there_is_room(
     assert "No space left on device" in ended.stderr
     assert f"go on with: pffbench run --resume {results / 'a'}" in ended.stderr
     assert "Traceback" not in ended.stderr
-    before = recorded(kept(tmp_path, 0, "results", "a"))
+    before = recorded(kept_path(tmp_path, 0, "results", "a"))
     assert before == Counter(range(3))
-    assert not kept(tmp_path, 0, "results", "a", "run.lock").exists()
+    assert not kept_path(tmp_path, 0, "results", "a", "run.lock").exists()
     assert rest.status == 0, rest.said
-    assert recorded(kept(tmp_path, 1, "results", "a")) == Counter(range(6))
-    record = json.loads(kept(tmp_path, 1, "results", "a", "run.json").read_text())
+    assert recorded(kept_path(tmp_path, 1, "results", "a")) == Counter(range(6))
+    record = json.loads(kept_path(tmp_path, 1, "results", "a", "run.json").read_text())
     assert (record["status"], record["valid"]) == ("finished", True)
     assert not list((tmp_path / "scratch").iterdir())
     no_process_is_left(results)
@@ -114,7 +114,7 @@ def test_results_that_cannot_begin_leave_nothing(tmp_path):
     assert done.status == 2, done.said
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
-    assert not list(kept(tmp_path, 0, "results").iterdir())
+    assert not list(kept_path(tmp_path, 0, "results").iterdir())
     assert not list((tmp_path / "scratch").iterdir())
 
 
@@ -191,7 +191,7 @@ def test_shared_files_fail_their_cases_when_scratch_has_been_filled(tmp_path):
         "null": 3, "netcdf4": 2, "hdf5": 1,
     }  # fmt: skip
     assert done.record["status"] == "finished"
-    assert not list(kept(tmp_path, 0, "scratch").iterdir())
+    assert not list(kept_path(tmp_path, 0, "scratch").iterdir())
     no_process_is_left(scratch)
 
 

@@ -110,4 +110,4 @@ def test_a_rank_that_failed_and_waits_for_the_others_is_told(tmp_path):
     told = " rank 1: OSError: [Errno 5] told to fail, and waits for the others. What is recorded"
     assert told in done.stderr, done.said
     no_process_is_left(tmp_path)
-    completes(done, 2)
+    assert len(finished(done)) == 1

@@ -185,7 +185,7 @@ def status_of(out):
     return json.loads((out / "run.json").read_text())["status"]
 
 
-def begun(out):
+def wait_for_repetition(out):
     """Wait until the first repetition is recorded."""
     wait_until(lambda: ",remove," in (out / "samples.csv").read_text())
 
@@ -194,7 +194,7 @@ def test_a_run_that_is_to_end_is_recorded_as_such_at_once(tmp_path):
     """And not when the repetition in hand is finished, which a launcher may not wait for."""
     content = {"cases": [SLAB | SLOW], "repetitions": 30}
     run = start_experiment(tmp_path, None, **content)
-    begun(run.out)
+    wait_for_repetition(run.out)
     run.process.send_signal(signal.SIGTERM)
     seen = set()
     while run.process.poll() is None:
@@ -257,7 +257,7 @@ def at_a_terminal(directory, keys):
         stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
     )  # fmt: skip
     os.close(slave)
-    begun(out)
+    wait_for_repetition(out)
     # Between two repetitions the first key ends the run.
     wait_until(lambda: list((directory / "scratch").glob("*/0000-*.own.*")))
     process.send_signal(signal.SIGINT)
@@ -296,7 +296,7 @@ def test_ctrl_c_twice_ends_at_once_and_leaves_no_bar(tmp_path):
 def test_a_signal_leaves_no_process(tmp_path):
     env = {"PFFBENCH_TEST_TAG": str(tmp_path)}
     run = start_experiment(tmp_path, 2, cases=[SLAB | SLOW], repetitions=30, env=env)
-    begun(run.out)
+    wait_for_repetition(run.out)
     os.kill(run.process.pid, signal.SIGINT)
     run.finish()
     no_process_is_left(tmp_path)

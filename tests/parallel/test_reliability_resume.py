@@ -15,7 +15,7 @@ pytestmark = pytest.mark.parallel
 CASES = [SLAB | {"backend": ["null", "hdf5"], "null": {"delays": {"write": 1.5}}}]
 
 
-def stopped(directory, *arguments, **content):
+def stop_run(directory, *arguments, **content):
     """Return a run that was stopped after its first repetition, by its own rule."""
     told = {"repetitions": 2, "warmup": 0, "cases": CASES, **content}
     # The first one begins within this time, and takes longer.
@@ -27,7 +27,7 @@ def stopped(directory, *arguments, **content):
 
 @pytest.fixture(scope="module")
 def once_stopped(tmp_path_factory):
-    done = stopped(tmp_path_factory.mktemp("stopped"))
+    done = stop_run(tmp_path_factory.mktemp("stopped"))
     return done, (done.out / "run.json").read_bytes()
 
 
@@ -79,7 +79,7 @@ def test_another_run_is_refused_and_nothing_changes(once_stopped, changes, told)
 
 
 def test_other_hosts_make_a_run_not_valid(tmp_path):
-    done = stopped(tmp_path)
+    done = stop_run(tmp_path)
     change(done, topology__hosts=["elsewhere"])
     again = resume(done)
     assert again.status == 1, again.said
@@ -89,7 +89,7 @@ def test_other_hosts_make_a_run_not_valid(tmp_path):
 
 
 def test_other_hosts_are_a_remark_when_asked_for_and_so_is_another_commit(tmp_path):
-    done = stopped(tmp_path)
+    done = stop_run(tmp_path)
     change(done, topology__hosts=["elsewhere"], provenance__software__pffbench__commit="abc")
     again = resume(done, "--other-hosts")
     assert again.status == 0, again.said

@@ -23,7 +23,7 @@ READERS = {
 }  # fmt: skip
 
 
-def counted(done):
+def counters_of(done):
     """Return the counters by case, phase and name, summed over the ranks."""
     with (done.out / "counters.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -61,7 +61,7 @@ def test_opens_reads_and_requests_are_those_of_the_strategy(tmp_path):
     assert done.status == 0, done.said
     assert done.record["valid"] is True
     assert not done.record["left_out"]
-    counts, who = counted(done), readers_of(log)
+    counts, who = counters_of(done), readers_of(log)
     for case, entry in done.record["cases"].items():
         p, phases = entry["parameters"], done.phases(case)
         readers = READERS[p["strategy"]]

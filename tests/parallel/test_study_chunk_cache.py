@@ -66,7 +66,7 @@ def ran(request, tmp_path_factory):
     return request.param, run
 
 
-def counted(run):
+def counters_of(run):
     """Return what was counted of each case, with the case's parameters and options."""
     found = defaultdict(dict)
     for row in read_counts(run.out):
@@ -101,7 +101,7 @@ def test_every_way_is_valid_and_decodes_as_expected_and_as_counted(ran):
     assert run.record["valid"] is True
     assert not [remark for remark in run.record["remarks"] if "decoded" in remark]
     seen = 0
-    for case, counts in counted(run):
+    for case, counts in counters_of(run):
         if case["codec"] != "gzip":
             assert ("read", "decodes_counted") not in counts
             continue

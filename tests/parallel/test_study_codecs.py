@@ -89,13 +89,13 @@ def test_filtered_writes_were_collective(run):
     assert modes == {"chunk collective"}
 
 
-def totals(run):
+def write_counters(run):
     """Return what was counted in writing, by case and counter."""
     return {(c.case, c.counter): c for c in read_counts(run.out) if c.phase == "write"}
 
 
 def test_every_chunk_is_counted_once(run):
-    counted = totals(run)
+    counted = write_counters(run)
     for name, entry in run.record["cases"].items():
         p = entry["parameters"]
         if p["layout"] != "shared":
@@ -118,7 +118,7 @@ def test_every_chunk_is_counted_once(run):
 
 def test_the_same_codec_takes_the_same_bytes_in_all_formats(run):
     """Nearly: libraries bring their own builds of the codecs."""
-    counted, found = totals(run), {}
+    counted, found = write_counters(run), {}
     for name, entry in run.record["cases"].items():
         p = entry["parameters"]
         if (p["compressor"], p["layout"], p["settings"]) == ("zstd", "shared", "matched"):
@@ -129,7 +129,7 @@ def test_the_same_codec_takes_the_same_bytes_in_all_formats(run):
 
 def test_rounded_numbers_are_smaller_and_checked(run):
     """The run is VALID: what was read is what was written, rounded as netCDF-C says it does."""
-    counted = totals(run)
+    counted = write_counters(run)
     for name, entry in run.record["cases"].items():
         if entry["options"].get("quantize"):
             assert entry["stored_as"]["more"]["rounded"] == "BitRound to 10 bits"

@@ -95,7 +95,7 @@ def _data(source, number, shape):
 # The files
 
 
-def written(directory, **case):
+def write_files(directory, **case):
     """Let a job write without reading, and return the directory of each case's files."""
     directory.mkdir()
     common = BASE | {"cache": "separate", "settings": "defaults"}
@@ -107,7 +107,7 @@ def written(directory, **case):
 
 @pytest.mark.parametrize("dimensions", ["fixed", "unlimited_shared", "unlimited_private"])
 def test_dimensions_are_in_the_file_as_asked(tmp_path, dimensions):
-    places, done = written(
+    places, done = write_files(
         tmp_path / "files", backend="netcdf4", transfer="collective",
         netcdf4={"dimensions": dimensions},
     )  # fmt: skip
@@ -123,7 +123,7 @@ def test_dimensions_are_in_the_file_as_asked(tmp_path, dimensions):
 
 
 def test_both_orders_leave_the_same_files(tmp_path):
-    places, done = written(
+    places, done = write_files(
         tmp_path / "files", backend=FORMATS, layout="file_per_process",
         order=["create_first", "interleaved"],
     )  # fmt: skip

@@ -115,7 +115,7 @@ def left(tmp_path_factory):
     return files
 
 
-def expected(change):
+def expected_data(change):
     rows = SHAPE[0] + (4 if change == "append" else 0)
     shape = (rows, *SHAPE[1:])
     before, after = np.empty(shape, "f4"), np.empty(shape, "f4")
@@ -144,7 +144,7 @@ def contents(backend, file: Path, shape):
 @pytest.mark.parametrize("backend", ["hdf5", "netcdf4", "zarr", "posix"])
 @pytest.mark.parametrize("change", ["every_second_element", "append"])
 def test_other_programs_find_old_and_new_data(left, backend, change):
-    right = expected(change)
+    right = expected_data(change)
     assert np.array_equal(contents(backend, left[backend, change], right.shape), right)
 
 

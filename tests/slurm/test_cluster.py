@@ -102,16 +102,16 @@ def test_sbatch_waits_and_returns_the_status_of_the_job(slurm, shared, status):
 def test_a_cancelled_job_gets_sigterm(slurm, shared):
     script = "trap 'echo told; exit 0' TERM; echo ready; sleep 300 & wait"
     job = slurm.submit("-o", shared / "out", "--wrap", script)
-    said(shared / "out", "ready\n")
+    wait_for_text(shared / "out", "ready\n")
     slurm.run("scancel", "--full", job)
     assert slurm.wait(job, {"CANCELLED"})
-    said(shared / "out", "told\n")
+    wait_for_text(shared / "out", "told\n")
 
 
 def test_the_signal_before_the_time_limit_reaches_the_batch_script(slurm, shared):
     script = "trap 'echo told; exit 0' USR1; echo ready; sleep 300 & wait"
     job = slurm.submit("--signal=B:USR1@30", "-o", shared / "out", "--wrap", script)
-    said(shared / "out", "ready\n")
+    wait_for_text(shared / "out", "ready\n")
     # At once, and what the clock would do: limits are looked at every half minute only.
     slurm.run("scancel", "--signal=USR1", "--batch", job)
     slurm.wait(job, {"COMPLETED"})
@@ -121,7 +121,7 @@ def test_the_signal_before_the_time_limit_reaches_the_batch_script(slurm, shared
 def test_a_requeued_job_starts_again_and_knows_it(slurm, shared):
     script = 'echo run ${SLURM_RESTART_COUNT:-0}; [ -n "$SLURM_RESTART_COUNT" ] || sleep 300'
     job = slurm.submit("--requeue", "--open-mode=append", "-o", shared / "out", "--wrap", script)
-    said(shared / "out", "run 0\n")
+    wait_for_text(shared / "out", "run 0\n")
     slurm.run("scontrol", "requeue", job)
     assert slurm.wait(job, {"COMPLETED"})["Restarts"] == "1"
     runs = [line for line in (shared / "out").read_text().splitlines() if line.startswith("run")]
@@ -132,7 +132,7 @@ def test_the_loss_of_a_node_ends_its_job_and_it_comes_back(slurm, shared):
     script = "srun sh -c 'touch $(hostname); sleep 300'"
     job = slurm.submit("--no-requeue", "-N4", "-D", shared, "--wrap", script)
     for node in slurm.settings.names:  # a node lost while a step starts only fails that step
-        there(shared / node)
+        wait_for_file(shared / node)
     slurm.kill("node4")
     with pytest.raises(ClusterError, match=r"node4 of .* is not running"):
         slurm.run("hostname", on="node4")
@@ -191,7 +191,7 @@ def killed_test_process_leaves_nothing(tmp_path_factory, number, kind):
         assert len(footprint(place)[0]) > 10
         holder.send_signal(number)
         holder.wait(60)  # by itself it would end after five minutes
-    left = before_long(lambda: footprint(place), before)
+    left = wait_for_value(lambda: footprint(place), before)
     assert left == before
     assert not place.exists()
 
@@ -205,7 +205,7 @@ def test_one_command_starts_a_cluster_and_one_stops_it(slurm, tmp_path_factory):
     assert "idle" in cluster_command("status", place).stdout
     assert "not empty" in cluster_command("start", place).stderr
     assert cluster_command("stop", place).returncode == 0
-    assert before_long(lambda: footprint(place), before) == before
+    assert wait_for_value(lambda: footprint(place), before) == before
     assert not place.exists()
     assert "no cluster" in cluster_command("stop", place).stderr
 
@@ -225,18 +225,18 @@ def cluster_command(*arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
 
 
-def said(file, text):
+def wait_for_text(file, text):
     """Wait until a job has written this."""
-    there(file)
-    assert before_long(lambda: text in file.read_text(), True), file.read_text()
+    wait_for_file(file)
+    assert wait_for_value(lambda: text in file.read_text(), True), file.read_text()
 
 
-def there(file):
+def wait_for_file(file):
     """Wait until a file exists."""
-    assert before_long(file.exists, True), file
+    assert wait_for_value(file.exists, True), file
 
 
-def before_long(look, wanted, seconds=180):
+def wait_for_value(look, wanted, seconds=180):
     """Return what one sees, at the latest when the time is over."""
     end = time.monotonic() + seconds
     while (seen := look()) != wanted and time.monotonic() < end:

@@ -131,7 +131,7 @@ def stories(slurm_cluster, request):
     (place / "sitecustomize.py").write_text(HOLD)
     found = {name: begin(slurm_cluster, place, name) for name in STORIES if name in selected}
     for story in found.values():
-        held(story)
+        wait_until_held(story)
     end_all(slurm_cluster, found)
     for name, story in found.items():
         story.wait(ENDS[name])
@@ -159,7 +159,7 @@ def begin(cluster, place, name):
     return Story(desk, job, nodes=2 if "-N2" in how else 1)
 
 
-def held(story):
+def wait_until_held(story):
     """Wait until both ranks are held, and look at what is finished."""
     end = time.monotonic() + 300
     while len(list(story.gate.parent.glob("gate.held-*"))) < 2:

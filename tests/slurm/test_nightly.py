@@ -52,7 +52,7 @@ def night(desk, *options, repetitions=10, tasks=1, text=EXPERIMENT, **variables)
     )
 
 
-def ended(desk, job):
+def end_of(desk, job):
     """How a job ended, and the last line of its log."""
     facts = desk.slurm.wait(job, timeout=300)
     return facts["JobState"], facts["ExitCode"], desk.log(job).splitlines()[-1]
@@ -81,11 +81,11 @@ def test_nights_alike_become_the_baseline_and_a_slower_one_fails(desk):
     first = night(desk)
     desk.complete(first)
     assert kept_names(desk) == [f"nightly-sleeping-1n-{first}"]
-    assert ended(desk, first)[2].endswith("the first night of a baseline, so nothing was compared")
+    assert end_of(desk, first)[2].endswith("the first night of a baseline, so nothing was compared")
     assert not list(results.glob("*-compare"))
 
     same = night(desk)
-    state, _, last = ended(desk, same)
+    state, _, last = end_of(desk, same)
     assert state == "COMPLETED", desk.log(same)
     assert re.search(
         "exit status 0: all well: nothing is shown to be slower than the baseline; a slowdown of "
@@ -98,7 +98,7 @@ def test_nights_alike_become_the_baseline_and_a_slower_one_fails(desk):
     for name in both:
         make_faster(results / name, 3)
     slow = night(desk)
-    state, status, last = ended(desk, slow)
+    state, status, last = end_of(desk, slow)
     assert (state, status) == ("FAILED", "1:0"), desk.log(slow)
     compared = results / f"nightly-sleeping-1n-{slow}-compare" / "compare.md"
     said = "exit status 1: shown to be slower than the baseline by more than 20%"
@@ -123,7 +123,7 @@ def test_a_baseline_of_seven_nights_shows_that_a_night_is_not_slower_and_grows_n
     kept = results / "nightly-sleeping-1n.baseline"
     kept.write_text("\n".join(seven))
     eighth = night(desk)
-    state, _, last = ended(desk, eighth)
+    state, _, last = end_of(desk, eighth)
     assert state == "COMPLETED", desk.log(eighth)
     assert last.endswith(
         "all well: it is shown that nothing is slower than the baseline by more than 20%"
@@ -133,7 +133,7 @@ def test_a_baseline_of_seven_nights_shows_that_a_night_is_not_slower_and_grows_n
     two = ":".join(str(results / name) for name in seven[:2])
     strict = night(desk, PFFBENCH_BASELINE=two, PFFBENCH_COMPARE="--strict",
                    PFFBENCH_FAIL_IF_SLOWER="1%")  # fmt: skip
-    state, status, last = ended(desk, strict)
+    state, status, last = end_of(desk, strict)
     assert (state, status) == ("FAILED", "4:0"), desk.log(strict)
     assert "exit status 4: not shown to be as fast as the baseline; a slowdown of " in last
 
@@ -145,7 +145,7 @@ def test_a_machine_that_changed_is_no_failure_of_a_format(desk):
     desk.complete(night(desk, text=mixed))
     (one,) = kept_names(desk)
     make_faster(desk.directory / "pffbench-results" / one, 4)
-    state, status, last = ended(desk, night(desk, text=mixed))
+    state, status, last = end_of(desk, night(desk, text=mixed))
     assert (state, status) == ("FAILED", "5:0"), last
     assert "exit status 5: the machine has changed since the baseline: raw transfers" in last
     assert kept_names(desk) == [one]
@@ -154,7 +154,7 @@ def test_a_machine_that_changed_is_no_failure_of_a_format(desk):
 def test_a_night_of_too_few_repetitions_is_no_success(desk):
     desk.complete(night(desk, repetitions=3))
     few = night(desk, repetitions=3)
-    state, status, last = ended(desk, few)
+    state, status, last = end_of(desk, few)
     assert (state, status) == ("FAILED", "2:0")
     assert "exit status 2: not comparable with the baseline, see " in last
     assert "too few repetitions: 3 and 3, 7 of each are needed" in desk.log(few)
@@ -165,7 +165,7 @@ def test_a_baseline_that_is_not_comparable_is_no_success(desk):
     desk.complete(first)
     baseline = desk.directory / "pffbench-results" / f"nightly-sleeping-1n-{first}"
     more = night(desk, tasks=2, PFFBENCH_BASELINE=str(baseline))
-    state, status, last = ended(desk, more)
+    state, status, last = end_of(desk, more)
     assert (state, status) == ("FAILED", "2:0"), desk.log(more)
     assert "exit status 2: not comparable with the baseline, see " in last
     assert "nothing is comparable: 1 and 2 ranks" in desk.log(more)
@@ -180,7 +180,7 @@ def test_a_baseline_that_is_not_comparable_is_no_success(desk):
 )
 def test_what_is_wrong_is_said_before_anything_runs(desk, variables, message):
     job = night(desk, **variables)
-    state, status, _ = ended(desk, job)
+    state, status, _ = end_of(desk, job)
     assert (state, status) == ("FAILED", "2:0")
     assert message in desk.log(job)
     assert not list(desk.directory.rglob("run.json"))
@@ -191,13 +191,13 @@ def test_a_baseline_that_is_gone_is_not_replaced_by_the_run_of_a_slow_night(desk
     results.mkdir()
     (results / "nightly-sleeping-1n.baseline").write_text("nightly-sleeping-1n-gone\n")
     job = night(desk)
-    assert ended(desk, job)[:2] == ("FAILED", "2:0")
+    assert end_of(desk, job)[:2] == ("FAILED", "2:0")
     assert "nightly-sleeping-1n-gone: there is no run in it" in desk.log(job)
 
 
 def test_a_run_that_is_not_valid_is_no_baseline(desk):
     job = night(desk, "--set", "null.fail=read")
-    assert ended(desk, job)[:2] == ("FAILED", "1:0")
+    assert end_of(desk, job)[:2] == ("FAILED", "1:0")
     assert desk.log(job).splitlines()[-1].endswith("exit status 1: a run is not valid")
     assert not list((desk.directory / "pffbench-results").glob("*.baseline"))
 
@@ -243,7 +243,7 @@ def test_without_an_experiment_it_runs_the_one_made_for_nights_in_the_time_of_th
 def test_ten_real_nights_are_green_and_each_with_slower_writes_is_red(desk):
     for _ in range(10):
         job = night(desk, repetitions=20, tasks=2, text=REAL)
-        state, _, last = ended(desk, job)
+        state, _, last = end_of(desk, job)
         assert state == "COMPLETED", desk.log(job)
         assert "exit status 0: all well: " in last
     assert len(kept_names(desk)) == 7
@@ -252,7 +252,7 @@ def test_ten_real_nights_are_green_and_each_with_slower_writes_is_red(desk):
     statuses = []
     for _ in range(10):
         late = night(desk, repetitions=20, tasks=2, text=REAL, **slow)
-        state, status, _ = ended(desk, late)
+        state, status, _ = end_of(desk, late)
         assert state == "FAILED", desk.log(late)
         assert "slower: hdf5: write_total takes" in desk.log(late)
         statuses.append(status)

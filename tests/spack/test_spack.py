@@ -59,7 +59,7 @@ def run(command, cwd, minutes):
     return done.stdout
 
 
-def printed(title):
+def printed_commands(title):
     """Return the blocks of commands under a heading, each as its lines without comments."""
     section = (ROOT / "docs" / "install.md").read_text().split(f"{SECTION}\n", 1)[1]
     section = re.split(r"^## ", section, maxsplit=1, flags=re.MULTILINE)[0]
@@ -121,7 +121,7 @@ def specs(checkout):
 @pytest.mark.timeout(900)
 def test_the_printed_update_brings_the_named_recipes(spack, checkout, tmp_path, monkeypatch):
     monkeypatch.setenv("SPACK_USER_CACHE_PATH", str(tmp_path / "cache"))
-    (_, update), *_ = printed("")
+    (_, update), *_ = printed_commands("")
     follow([update], spack, checkout, 14)
     (branch,) = re.findall(r"--branch (\S+)", update)
     (head,) = (tmp_path / "cache" / "package_repos").glob("*/.git/HEAD")
@@ -143,7 +143,7 @@ def test_the_printed_commands_concretize_on_one_parallel_hdf5(spack, checkout, t
     if title == "Debian and Ubuntu":
         need_debian()
     manifest = (checkout / "spack.yaml").read_text()
-    (lines,) = printed(title)
+    (lines,) = printed_commands(title)
     follow(to_concretize(lines), spack, checkout, 28)
     if title != "HDF5 2":  # what is found on the machine goes into the site
         assert (checkout / "spack.yaml").read_text() == manifest
@@ -187,9 +187,9 @@ def test_the_debian_environment_installs_without_network_and_its_four_ranks_agre
     config.write_text(json.dumps({"config": {"install_tree": {"root": str(tmp_path / "tree")}}}))
     with_network, without = (
         [line.replace("/path/", f"{tmp_path}/") for line in lines if "CACHE_PATH" not in line]
-        for lines in printed("Without the internet")
+        for lines in printed_commands("Without the internet")
     )
-    (debian,) = printed("Debian and Ubuntu")
+    (debian,) = printed_commands("Debian and Ubuntu")
     site = debian[: debian.index("spack env activate .")]
     made = [line for line in with_network if "spack repo" not in line]  # tested above
     follow([*site, *made], spack, checkout, 30)

@@ -42,7 +42,7 @@ def case_of(seconds, cache=MIB, backend="hdf5", **changes):
     return name, entry, seconds / place / 1.25  # drawn repetitions take 1.1 to 1.4 times as long
 
 
-def beside(directory, *cases, counts=()):
+def compare_with_study(directory, *cases, counts=()):
     entries = [(name, entry) for name, entry, _ in cases]
     speed = {name: each for name, _, each in cases}
     run = a_run(directory, entries, speed=speed, repetitions=20, experiment={"study": STUDY})
@@ -55,17 +55,17 @@ def beside(directory, *cases, counts=()):
     return found
 
 
-def by_published(found):
+def matches_by_number(found):
     return {(m.operation, m.published.value): m for m in found.matches}
 
 
 def test_the_published_cases_are_matched(tmp_path):
-    found = beside(
+    found = compare_with_study(
         tmp_path, case_of(300), case_of(0.5, cache=3 * MIB), case_of(0.4, read="chunks"),
         case_of(0.2, codec="none", level=None),
         case_of(0.05, codec="none", level=None, read="chunks"), case_of(0.45, **SMALL),
     )  # fmt: skip
-    matches = by_published(found)
+    matches = matches_by_number(found)
     assert set(matches) == {
         ("read compressed", 345), ("read compressed", 0.37), ("read compressed", 0.36),
         ("read plain", 0.1), ("read plain", 0.04), ("repack", 12),
@@ -79,7 +79,7 @@ def test_the_published_cases_are_matched(tmp_path):
 
 
 def test_three_datasets_in_one_call_stand_beside_their_own_number(tmp_path):
-    found = beside(
+    found = compare_with_study(
         tmp_path, case_of(0.1, **THREE), case_of(0.1, **THREE, repack_datasets=1),
         case_of(0.1, **SMALL, repack_codec="none"),
     )  # fmt: skip
@@ -92,8 +92,10 @@ def test_three_datasets_in_one_call_stand_beside_their_own_number(tmp_path):
 
 
 def test_fewer_granules_stand_for_the_published_ones(tmp_path):
-    found = beside(tmp_path, case_of(20, granules=1), case_of(0.03, cache=3 * MIB, granules=1))
-    slow = by_published(found)["read compressed", 345]
+    found = compare_with_study(
+        tmp_path, case_of(20, granules=1), case_of(0.03, cache=3 * MIB, granules=1)
+    )
+    slow = matches_by_number(found)["read compressed", 345]
     assert slow.here == pytest.approx(288)  # the median of 20 repetitions
     assert slow.subject == "1 granule for 15"
     about = {reason.about: reason.here for reason in found.reasons}
@@ -101,8 +103,8 @@ def test_fewer_granules_stand_for_the_published_ones(tmp_path):
 
 
 def test_the_order_is_held_or_broken(tmp_path):
-    held = beside(tmp_path / "a", case_of(300), case_of(0.5, cache=3 * MIB))
-    broken = beside(tmp_path / "b", case_of(0.3), case_of(0.5, cache=3 * MIB))
+    held = compare_with_study(tmp_path / "a", case_of(300), case_of(0.5, cache=3 * MIB))
+    broken = compare_with_study(tmp_path / "b", case_of(0.3), case_of(0.5, cache=3 * MIB))
     assert [order.verdict for order in held.orders] == [OrderVerdict.SAME]
     assert [order.verdict for order in broken.orders] == [OrderVerdict.OTHER]
 
@@ -114,11 +116,11 @@ def test_the_order_is_held_or_broken(tmp_path):
      {"codec": "zstd"}, {"chunks": "auto"}],
 )  # fmt: skip
 def test_what_the_study_did_not_do_stands_beside_nothing(tmp_path, changes):
-    assert beside(tmp_path, case_of(1, **changes)).matches == ()
+    assert compare_with_study(tmp_path, case_of(1, **changes)).matches == ()
 
 
 def test_other_ways_of_the_same_are_told_apart(tmp_path):
-    found = beside(
+    found = compare_with_study(
         tmp_path, case_of(1, layout="shared", transfer="collective", settings="matched",
                           byte_order="native", chunks="auto", sharing="interleaved"),
         case_of(1, cache=3 * MIB, cache_state="dropped"),
@@ -132,7 +134,7 @@ def test_other_ways_of_the_same_are_told_apart(tmp_path):
 
 def test_decodes_that_were_counted_are_told(tmp_path):
     slow, fast = case_of(300), case_of(0.5, cache=3 * MIB)
-    found = beside(tmp_path, slow, fast, counts=[(slow[0], 16_200), (fast[0], 15)])
+    found = compare_with_study(tmp_path, slow, fast, counts=[(slow[0], 16_200), (fast[0], 15)])
     (told,) = [r.here for r in found.reasons if r.about == "chunks that were decoded"]
     assert told.count("16200") == 1
     assert "3 MiB cache, by row (file_per_process, defaults, big-endian, warm): 15" in told

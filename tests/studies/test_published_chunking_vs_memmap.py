@@ -36,13 +36,13 @@ FAITHFUL = [
 ]  # fmt: skip
 
 
-def beside(directory, cases):
+def compare_with_study(directory, cases):
     run = a_run(directory, cases, 20, experiment={"study": STUDY})  # each case slower than the last
     return side_by_side(summarise(run))
 
 
 def test_four_numbers_make_one_order_of_formats_and_axes(tmp_path):
-    found = beside(tmp_path, FAITHFUL)
+    found = compare_with_study(tmp_path, FAITHFUL)
     assert {(m.alternative, m.published.value, m.nearest) for m in found.matches} == {
         ("memmap z", 0.385, True), ("HDF5 x", 21.856, True), ("HDF5 z", 23.8, True),
         ("memmap x", 12926.85, True),
@@ -54,7 +54,7 @@ def test_four_numbers_make_one_order_of_formats_and_axes(tmp_path):
 
 
 def test_the_time_is_from_open_to_close(tmp_path):
-    found = beside(tmp_path, FAITHFUL)
+    found = compare_with_study(tmp_path, FAITHFUL)
     (first,) = [m for m in found.matches if m.alternative == "memmap z"]
     assert first.phase.phase == "read_total"
     assert first.here == pytest.approx(first.phase.seconds.median)
@@ -71,18 +71,18 @@ def test_the_time_is_from_open_to_close(tmp_path):
 def test_other_work_is_not_put_beside(tmp_path, changes):
     axis = changes.get("axis", 0)
     more = {k: v for k, v in changes.items() if k != "axis"}
-    assert not beside(tmp_path, [slices("hdf5", axis, GUESS, **more)]).matches
+    assert not compare_with_study(tmp_path, [slices("hdf5", axis, GUESS, **more)]).matches
 
 
 def test_a_map_of_a_file_in_c_order_is_not_the_study_s(tmp_path):
-    assert not beside(tmp_path, [slices("memmap", 0, MEMMAP | {"order": "C"})]).matches
+    assert not compare_with_study(tmp_path, [slices("memmap", 0, MEMMAP | {"order": "C"})]).matches
 
 
 def test_named_chunks_that_prefer_no_axis_stand_beside_as_another_variant(tmp_path):
     told = {"settings": "matched", "layout": "shared", "chunks": [69, 64, 65]}
     apart = slices("hdf5", 0, {}, **told)
     together = slices("hdf5", 0, {}, **told, transfer="collective")
-    found = beside(tmp_path, [apart, together])
+    found = compare_with_study(tmp_path, [apart, together])
     assert [(m.variant, m.nearest) for m in found.matches] == [
         ("shared, matched, dropped", False),
         ("shared, matched, dropped, collective reads", False),

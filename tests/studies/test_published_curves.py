@@ -24,7 +24,7 @@ def codecs(chunk, shuffle="byte", **options):
     return f"{name}.{options}".replace(" ", ""), entry
 
 
-def drawn(directory, cases):
+def draw_study(directory, cases):
     a_run(directory, cases, experiment={"study": STUDY})
     for name, _ in cases:
         for repetition in range(1, 5):
@@ -36,7 +36,7 @@ def drawn(directory, cases):
 
 def test_each_parameter_that_was_varied_has_a_figure(tmp_path):
     cases = [codecs(64), codecs(90), codecs(128), codecs(128, "none"), codecs(128, "bit")]
-    summary = drawn(tmp_path, cases)
+    summary = draw_study(tmp_path, cases)
     by_size, by_shuffle = side_by_side(summary).curves
     assert (by_size.axis.name, by_shuffle.axis.name) == (
         "published-chunk-size",
@@ -69,21 +69,21 @@ def test_each_parameter_that_was_varied_has_a_figure(tmp_path):
 
 
 def test_files_and_page_have_them_and_lose_them_with_what_they_show(tmp_path):
-    summary = drawn(tmp_path, [codecs(64), codecs(128)])
+    summary = draw_study(tmp_path, [codecs(64), codecs(128)])
     names = {path.name for path in write_published(summary, tmp_path)}
     assert "published-chunk-size.png" in names
     assert "published-shuffle.png" not in names
     assert "(published-chunk-size.png)" in (tmp_path / "published.md").read_text()
     assert section(summary, tmp_path).count("data:image/svg+xml") == 2
 
-    other = drawn(tmp_path / "other", [codecs(128)])
+    other = draw_study(tmp_path / "other", [codecs(128)])
     list(write_published(other, tmp_path))
     assert not list(tmp_path.glob("published-*"))
     assert section(other, tmp_path).count("data:image/svg+xml") == 1
 
 
 def test_ways_that_the_study_did_not_have_are_in_no_curve(tmp_path):
-    summary = drawn(tmp_path, [codecs(64, file_io_sync=False), codecs(128), codecs(90)])
+    summary = draw_study(tmp_path, [codecs(64, file_io_sync=False), codecs(128), codecs(90)])
     (by_size,) = side_by_side(summary).curves
     curves = [c for p in by_size.panels if p.quantity == "write, s" for c in p.curves]
     assert [(c.alternative, len(c.here)) for c in curves] == [("TensorStore", 2)]

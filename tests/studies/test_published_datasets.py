@@ -56,13 +56,13 @@ def cases_of(ways, datasets=2048, shape=(128,), options=OPTIONS):
     return found
 
 
-def beside(directory, cases, ranks=1, **how):
+def compare_with_study(directory, cases, ranks=1, **how):
     told = {"experiment": {"study": STUDY}, "ranks": ranks}
     return side_by_side(summarise(a_run(directory, cases, **told, **how)))
 
 
 def test_the_faithful_variant_is_nearest(tmp_path):
-    found = beside(tmp_path, cases_of([CORRECTED, FAITHFUL]))
+    found = compare_with_study(tmp_path, cases_of([CORRECTED, FAITHFUL]))
     assert {m.variant for m in found.matches if m.nearest} == {NEAREST}
     assert {m.variant for m in found.matches if not m.nearest} == {
         "file_per_process, matched, durability sync"
@@ -75,7 +75,7 @@ def test_a_reason_is_told_only_of_cases_that_have_it(tmp_path):
            "page cache", "until when", "what Zarr compresses with", "what a call is"}  # fmt: skip
 
     def told(name, ways, **how):
-        found = beside(tmp_path / name, cases_of(ways, **how))
+        found = compare_with_study(tmp_path / name, cases_of(ways, **how))
         return {reason.about: reason.here for reason in found.reasons}
 
     assert not own & set(told("a", [FAITHFUL]))
@@ -90,7 +90,7 @@ def test_a_reason_is_told_only_of_cases_that_have_it(tmp_path):
 def test_a_run_with_fewer_datasets_stands_beside_the_published_ones(tmp_path):
     cases = [c for n in (64, 128, 256) for c in cases_of([FAITHFUL], n, (256,))]
     cases += cases_of([FAITHFUL], 100, (128,))  # no part of 2048
-    found = beside(tmp_path, cases)
+    found = compare_with_study(tmp_path, cases)
     assert {m.subject: m.published.parameters["datasets"] for m in found.matches} == {
         "64 datasets for 2048 of 256": "2048",
         "128 datasets for 4096 of 256": "4096",
@@ -104,7 +104,7 @@ def test_a_run_with_fewer_datasets_stands_beside_the_published_ones(tmp_path):
 
 def test_numbers_without_a_common_factor_are_not_matched(tmp_path):
     cases = [c for n in (64, 96) for c in cases_of([FAITHFUL], n, (256,))]
-    assert not beside(tmp_path, cases).matches
+    assert not compare_with_study(tmp_path, cases).matches
 
 
 def test_the_terminal_says_of_each_row_whether_its_order_holds(tmp_path):
@@ -218,7 +218,7 @@ def test_with_several_ranks_a_time_is_that_of_a_rank_over_its_datasets(
 ):
     """All ranks create the datasets of a shared file, and open them by collective metadata."""
     way = CORRECTED | {"layout": layout, "transfer": transfer}
-    found = beside(tmp_path, cases_of([way], 2048, (256,)), ranks=4)
+    found = compare_with_study(tmp_path, cases_of([way], 2048, (256,)), ranks=4)
     of_hdf5 = [match for match in found.matches if match.alternative == "HDF5"]
     assert {m.operation for m in of_hdf5 if m.factor == 1e3 / 512} == own
     assert {m.operation for m in of_hdf5 if m.factor == 1e3 / 2048} == {
@@ -228,7 +228,7 @@ def test_with_several_ranks_a_time_is_that_of_a_rank_over_its_datasets(
 
 
 def test_processes_are_no_reason_with_one_of_them(tmp_path):
-    found = beside(tmp_path, cases_of([FAITHFUL]))
+    found = compare_with_study(tmp_path, cases_of([FAITHFUL]))
     assert "processes" not in {reason.about for reason in found.reasons}
 
 
@@ -242,7 +242,7 @@ def zarr_of_version_2(way):
 
 def test_zarr_python_2_is_the_zarr_of_the_study(tmp_path):
     cases = [case for case in cases_of([FAITHFUL]) if not case[0].startswith("zarr")]
-    found = beside(tmp_path / "alone", [*cases, zarr_of_version_2(FAITHFUL)])
+    found = compare_with_study(tmp_path / "alone", [*cases, zarr_of_version_2(FAITHFUL)])
     assert {m.alternative for m in found.matches} == {"HDF5", "netCDF4", "Zarr"}
     assert all(m.nearest and not m.beyond for m in found.matches)
     told = {reason.about: reason.bears_on for reason in found.reasons}
@@ -251,7 +251,7 @@ def test_zarr_python_2_is_the_zarr_of_the_study(tmp_path):
 
 
 def test_beside_zarr_python_2_version_3_is_no_alternative_of_the_study(tmp_path):
-    found = beside(tmp_path, [*cases_of([FAITHFUL]), zarr_of_version_2(FAITHFUL)])
+    found = compare_with_study(tmp_path, [*cases_of([FAITHFUL]), zarr_of_version_2(FAITHFUL)])
     assert {m.alternative: m.beyond for m in found.matches} == {
         "HDF5": False, "netCDF4": False, "Zarr (zarr-python 2)": False,
         "Zarr (zarr-python 3)": True,

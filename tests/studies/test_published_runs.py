@@ -58,7 +58,7 @@ def a_paper_run(
     return a_run(directory, cases, repetitions, speed, ranks=1, experiment={"study": STUDY})
 
 
-def beside(directory):
+def compare_with_study(directory):
     found = side_by_side(summarise(directory))
     assert found is not None
     return found
@@ -84,7 +84,7 @@ def order(found, operation):
 
 def test_numbers_are_matched_and_in_the_published_unit(tmp_path):
     run = a_paper_run(tmp_path, dict.fromkeys(FORMATS, 1.0), repetitions=4)
-    found = beside(run)
+    found = compare_with_study(run)
     assert len(found.matches) == 12
     assert {m.nearest for m in found.matches} == {True}
     by = {(m.operation, m.alternative): m for m in found.matches}
@@ -101,7 +101,9 @@ def test_numbers_are_matched_and_in_the_published_unit(tmp_path):
 
 def test_an_order_is_the_same_other_or_undecided(tmp_path):
     # Published: create N < H < Z, open N < Z < H, write H < Z < N, read H < Z < N.
-    found = beside(a_paper_run(tmp_path / "a", {"hdf5": 1.0, "zarr": 2.0, "netcdf4": 4.0}))
+    found = compare_with_study(
+        a_paper_run(tmp_path / "a", {"hdf5": 1.0, "zarr": 2.0, "netcdf4": 4.0})
+    )
     assert order(found, "write").verdict is OrderVerdict.SAME
     assert order(found, "open").verdict is OrderVerdict.OTHER
     create = order(found, "create")
@@ -128,7 +130,7 @@ def noisy(directory):
 
 
 def test_what_the_intervals_do_not_support_is_undecided(tmp_path):
-    write = order(beside(noisy(tmp_path)), "write")
+    write = order(compare_with_study(noisy(tmp_path)), "write")
     assert (write.agreeing, write.disagreeing, write.undecided) == (2, 0, 1)
     assert write.verdict is OrderVerdict.PARTLY
 
@@ -139,7 +141,7 @@ def test_fewer_than_seven_repetitions_decide_no_pair(tmp_path):
         run = a_paper_run(
             tmp_path / str(few), {"hdf5": 1.0, "zarr": 2.0, "netcdf4": 4.0}, repetitions=few
         )
-        assert order(beside(run), "write").verdict is verdict
+        assert order(compare_with_study(run), "write").verdict is verdict
 
 
 def test_one_repetition_decides_nothing(tmp_path):
@@ -147,7 +149,7 @@ def test_one_repetition_decides_nothing(tmp_path):
         a_case(b, workload="datasets", layout="own", datasets=2048, shape=[128]) for b in FORMATS
     ]
     a_run(tmp_path, cases, repetitions=1, experiment={"study": STUDY})
-    found = beside(tmp_path)
+    found = compare_with_study(tmp_path)
     assert {o.verdict for o in found.orders} == {OrderVerdict.UNDECIDED}
 
 
@@ -156,7 +158,7 @@ def test_what_is_below_resolution_decides_nothing(tmp_path):
     record = json.loads((run / "run.json").read_text())
     record["floor"]["own"] = 1.0
     (run / "run.json").write_text(json.dumps(record))
-    found = beside(run)
+    found = compare_with_study(run)
     assert {o.verdict for o in found.orders} == {OrderVerdict.UNDECIDED}
     (correlation,) = found.correlations
     assert correlation.n == 12
@@ -178,7 +180,7 @@ def test_the_correlation_is_one_when_all_is_in_the_published_order(tmp_path):
         writer = csv.DictWriter(file, rows[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    found = beside(run)
+    found = compare_with_study(run)
     assert [c.tau for c in found.correlations] == [pytest.approx(1.0)]
     assert {o.verdict for o in found.orders} == {OrderVerdict.SAME}
     assert all(m.ratio == pytest.approx(1.105) for m in found.matches)
@@ -195,7 +197,7 @@ def test_other_work_is_not_matched(tmp_path, other):
     for entry in record["cases"].values():
         entry["parameters"].update(other)
     (run / "run.json").write_text(json.dumps(record))
-    found = beside(run)
+    found = compare_with_study(run)
     assert not found.matches
     assert "no comparison is made" in verdict_lines(found)[0]
     assert draw_published(found, summarise(run)) is None
@@ -208,7 +210,7 @@ def test_parallel_forms_and_other_settings_are_variants_of_their_own(tmp_path):
         for layout in ("own", "file_per_process")
     ]
     a_run(tmp_path, cases, experiment={"study": STUDY})
-    found = beside(tmp_path)
+    found = compare_with_study(tmp_path)
     assert {m.variant for m in found.matches} == {
         "own, matched, durability sync", "file_per_process, matched, durability sync",
     }  # fmt: skip
@@ -246,7 +248,7 @@ def test_the_report_writes_and_lists_it(tmp_path):
 
 def test_the_figure_shows_each_number_where_it_is(tmp_path):
     run = a_paper_run(tmp_path, {"hdf5": 1.0, "zarr": 2.0, "netcdf4": 4.0})
-    found = beside(run)
+    found = compare_with_study(run)
     figure = draw_published(found, summarise(run))
     assert [panel.heading for panel in figure.panels] == ["create", "open", "write", "read"]
     for panel in figure.panels:

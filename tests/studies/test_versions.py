@@ -20,7 +20,7 @@ WAYS = [
 ]
 
 
-def counted(run, case):
+def counters_of(run, case):
     """Return the counters of a case, over all ranks, by phase and name."""
     with (run.out / "counters.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["case"] == case]
@@ -28,10 +28,10 @@ def counted(run, case):
 
 
 def total(run, case, phase, counter):
-    return float(counted(run, case)[phase, counter]["total"])
+    return float(counters_of(run, case)[phase, counter]["total"])
 
 
-@pytest.fixture(scope="module", params=sampled([1, 4], 4))
+@pytest.fixture(scope="module", params=sampled([1, 2, 4], 2))
 def everything(request, tmp_path_factory):
     run = run_experiment(
         tmp_path_factory.mktemp("versions"), request.param, common=COMMON, cases=WAYS

@@ -46,7 +46,7 @@ def whole_chunks():
         yield
 
 
-def made(path, backend, keep, history, codec="none"):
+def keep_history(path, backend, keep, history, codec="none"):
     """Keep a history; return the keeper, to read it with, and the versions' tables."""
     if library := interface.WAYS[backend, keep].package:
         pytest.importorskip(library, exc_type=ImportError)
@@ -79,7 +79,7 @@ def padded(values, chunks):
 )
 def test_every_version_comes_back_exactly(tmp_path, backend, keep, kind, codec):
     history = History(kind, 12, "as_described", "element" if kind == DENSE else "batch", seed=5)
-    keeper, tables = made(tmp_path / "store", backend, keep, history, codec)
+    keeper, tables = keep_history(tmp_path / "store", backend, keep, history, codec)
     recalled = keeper.open(str(tmp_path / "store"))
     wanted = [12] if keep == "last" else range(13)
     for number in reversed(wanted):  # in another order than they were made
@@ -108,7 +108,7 @@ def distinct(tables):
 )
 def test_each_different_chunk_is_kept_once(tmp_path, backend, keep, kind):
     history = History(kind, 12, "as_described", seed=8)
-    keeper, tables = made(tmp_path / "store", backend, keep, history)
+    keeper, tables = keep_history(tmp_path / "store", backend, keep, history)
     kept, stored = keeper.look_at(str(tmp_path / "store"))
     whole = sum(len(list(padded(v, (CHUNK,) * v.ndim))) for t in tables for v in t.values())
     # versioned-hdf5 looks at the part of an edge chunk that holds data, so it may find one more.
@@ -124,7 +124,7 @@ def test_each_different_chunk_is_kept_once(tmp_path, backend, keep, kind):
 def test_another_reader_puts_versions_together(tmp_path, backend):
     """By the description at the head of chunks.py, with the bare library."""
     history = History(DENSE, 8, "as_described", seed=3)
-    _, tables = made(tmp_path / "store", backend, "chunks", history)
+    _, tables = keep_history(tmp_path / "store", backend, "chunks", history)
     root = h5py.File(tmp_path / "store") if backend == "hdf5" else zarr.open(tmp_path / "store")
     for number, table in enumerate(tables):
         for name, values in table.items():

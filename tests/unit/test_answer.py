@@ -38,7 +38,7 @@ def contest(tmp_path_factory):
     return a_contest(tmp_path_factory.mktemp("contest"))
 
 
-def drawn_answer(run):
+def draw_answer(run):
     return next(figure for name, figure in figures(readable(run)) if name == "answer")
 
 
@@ -70,7 +70,7 @@ def texts(figure):
 def test_each_contender_has_one_point_and_its_interval(contest):
     summary = readable(contest)
     names = list(comparison_names(summary).values())
-    for ax, total in zip((axes := drawn_answer(contest).panels), TOTALS, strict=True):
+    for ax, total in zip((axes := draw_answer(contest).panels), TOTALS, strict=True):
         found = [answer for answer in summary.answers if answer.total == total]
         points = points_of(ax)
         assert len(points) == sum(1 + len(answer.others) for answer in found) == 6
@@ -91,7 +91,7 @@ def test_each_contender_has_one_point_and_its_interval(contest):
 
 
 def test_standings_are_seen(contest):
-    for ax in drawn_answer(contest).panels:
+    for ax in draw_answer(contest).panels:
         standings = {standing: face for standing, _, _, face in points_of(ax)}
         assert standings == {
             "fastest": colour("hdf5"), "equal": colour("netcdf4"), "slower": colour("zarr"),
@@ -99,7 +99,7 @@ def test_standings_are_seen(contest):
 
 
 def test_what_is_not_decided_is_hollow(tmp_path):
-    figure = drawn_answer(a_contest(tmp_path, repetitions=5))
+    figure = draw_answer(a_contest(tmp_path, repetitions=5))
     for ax in figure.panels:
         assert {(standing, face) for standing, _, _, face in points_of(ax)} == {
             ("ahead", PAPER), ("undecided", PAPER),
@@ -109,7 +109,7 @@ def test_what_is_not_decided_is_hollow(tmp_path):
 
 @pytest.mark.parametrize("margin", [None, 0.25])
 def test_the_band_is_as_wide_as_the_margin(tmp_path, margin):
-    figure = drawn_answer(a_contest(tmp_path, margin=margin))
+    figure = draw_answer(a_contest(tmp_path, margin=margin))
     for ax in figure.panels:
         (band,) = ax.values("band")
         width = margin or 0.1
@@ -118,7 +118,7 @@ def test_the_band_is_as_wide_as_the_margin(tmp_path, margin):
 
 
 def test_axes_are_logarithmic_and_shared(contest):
-    axes = [axis_of(panel) for panel in drawn_answer(contest).panels]
+    axes = [axis_of(panel) for panel in draw_answer(contest).panels]
     assert axes[0]["scale"]["type"] == "log"
     assert all(axis["scale"] == axes[0]["scale"] for axis in axes)
     assert all("logarithmic" in axis["title"] for axis in axes)
@@ -127,7 +127,7 @@ def test_axes_are_logarithmic_and_shared(contest):
 def test_comparisons_are_named_where_there_are_several(contest, tmp_path):
     def headings(run):
         return [
-            row["text"] for panel in drawn_answer(run).panels for row in panel.values("headings")
+            row["text"] for panel in draw_answer(run).panels for row in panel.values("headings")
         ]
 
     assert headings(contest) == 2 * ["layout shared", "layout own"]
@@ -146,7 +146,7 @@ def test_an_interval_without_bounds_ends_with_arrows(tmp_path):
     summary = readable(run)
     others = [other for answer in summary.answers for other in answer.others]
     assert {(other.ratio.low, other.ratio.high) for other in others} == {(0.0, math.inf)}
-    for ax in drawn_answer(run).panels:
+    for ax in draw_answer(run).panels:
         assert set(intervals_of(ax).values()) == {tuple(axis_of(ax)["scale"]["domain"])}
         goes_on = [row["row"] for row in ax.values("arrows_high") if row["high_open"]]
         assert len(set(goes_on) & intervals_of(ax).keys()) == 2
@@ -170,7 +170,7 @@ def test_a_format_without_a_valid_case_is_named_beneath(tmp_path):
     cases = [a_case(b) for b in ("hdf5", "netcdf4", "zarr")]
     cases[2][1]["invalid"] = "wrong bytes"
     run = a_run(tmp_path / "two", cases, repetitions=12)
-    assert "zarr takes no part (wrong bytes)." in texts(drawn_answer(run))
+    assert "zarr takes no part (wrong bytes)." in texts(draw_answer(run))
     cases[1][1]["failure"] = {"phase": "open", "error": "no such file"}
     cases.append(a_case("hdf5", "collective"))
     left = readable(a_run(tmp_path / "one", cases, repetitions=12))
@@ -190,7 +190,7 @@ def test_too_short_comparisons_are_counted_and_not_drawn(tmp_path):
     cases = [a_case(b, layout=layout) for layout in ("shared", "own") for b in ("hdf5", "zarr")]
     floor = {"own": 1e-3, "synced": 1e-3, "tick": 1e-8}
     run = a_run(tmp_path, cases, speed=speed, floor=floor)
-    figure = drawn_answer(run)
+    figure = draw_answer(run)
     assert [len(points_of(ax)) for ax in figure.panels] == [2, 2]
     assert "2 of 4 comparisons are too short" in texts(figure)
 
@@ -204,7 +204,7 @@ def test_without_a_comparison_there_is_no_picture(tmp_path):
 
 def test_it_is_stamped_and_says_where_it_comes_from(tmp_path):
     run = a_contest(tmp_path, valid=False, reasons=["rank 3 read 7"], question="Which?")
-    figure = drawn_answer(run)
+    figure = draw_answer(run)
     for part in ("Which?", "INVALID: rank 3 read 7", "some-20260101-120000-1", "2 ranks"):
         assert part in texts(figure)
     assert figure.words.stamp == "INVALID"

@@ -45,18 +45,18 @@ def rows_of(directory):
     return {row[0]: row[1:] for row in answer_of(summarise(directory)).rows}
 
 
-def printed(directory, width=80):
+def print_run(directory, width=80):
     file = io.StringIO()
     print_summary(summarise(directory), Console(file=file, width=width))
     return file.getvalue()
 
 
-def everywhere(directory):
+def texts_of(directory):
     """Return what the terminal, `summary.md`, `results.json` and the page say, on one line each."""
     summary = summarise(directory)
     write_summary(summary, directory)
     page = unescape(re.sub("<[^>]+>", " ", page_of(directory).read_text()))
-    texts = (printed(directory), (directory / "summary.md").read_text(), page)
+    texts = (print_run(directory), (directory / "summary.md").read_text(), page)
     return [" ".join(re.sub(r"[\\*]", "", text).split()) for text in texts] + [as_data(summary)]
 
 
@@ -83,7 +83,7 @@ def test_equal_open_and_slower_have_words_of_their_own(tmp_path):
     answer = answer_of(summarise(run))
     assert answer.sentence == "HDF5 and netCDF-4 are never shown slower."
     assert any(text.startswith("Not decided: 1 of 4 comparisons; about ") for text in answer.notes)
-    assert "is fastest" not in printed(run)
+    assert "is fastest" not in print_run(run)
 
 
 def test_different_winners_are_named_with_what_they_win(tmp_path):
@@ -103,7 +103,7 @@ def test_several_comparisons_share_a_column_and_are_counted(tmp_path):
     assert rows_of(run)["Zarr"][0] == f"{low:.2f}–{high:.2f} slower"
 
 
-def busy(directory):
+def make_busy(directory):
     """Let others use most of the processors in each block of a run."""
     path = directory / "samples.csv"
     rows = [replace(row, busy_others=0.85, steal=0.0) for row in read_samples(path)]
@@ -126,8 +126,8 @@ def test_no_answer_says_why_in_the_same_words_everywhere(tmp_path, change, words
     more = {key: value for key, value in change.items() if key != "busy"}
     run = a_contest(tmp_path / "run", more.pop("factors", {"hdf5": (1, 1), "zarr": (3, 3)}), **more)
     if "busy" in change:
-        busy(run)
-    *texts, data = everywhere(run)
+        make_busy(run)
+    *texts, data = texts_of(run)
     sentence = data["answer"]["sentence"]
     assert words in sentence
     assert data["answer"]["word"] == "NO ANSWER"
@@ -140,13 +140,13 @@ def test_no_answer_says_why_in_the_same_words_everywhere(tmp_path, change, words
 def test_the_answer_is_the_last_of_a_narrow_terminal_and_short(tmp_path):
     factors = {"hdf5": (1, 1), "netcdf4": (1.05, 1.3), "zarr": (2, 2)}
     run = a_contest(tmp_path / "run", factors, layouts=("shared", "own", "file_per_process"))
-    lines = printed(run).splitlines()
+    lines = print_run(run).splitlines()
     assert max(map(len, lines)) <= 80
     assert len(lines) < 25
     (start,) = [i for i, line in enumerate(lines) if line.startswith("ANSWER  ")]
     assert len(lines) - start <= 12
-    assert "×best" not in printed(run)
-    assert "×best" in printed(run, 120)
+    assert "×best" not in print_run(run)
+    assert "×best" in print_run(run, 120)
 
 
 def test_a_run_that_is_not_valid_or_compares_nothing_has_no_answer(tmp_path):
@@ -154,10 +154,10 @@ def test_a_run_that_is_not_valid_or_compares_nothing_has_no_answer(tmp_path):
     data = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(data | {"valid": False, "reasons": ["rank 3 read 7"]}))
     assert answer_of(summarise(run)) is None
-    assert "INVALID: rank 3 read 7" in printed(run).splitlines()[-1]
+    assert "INVALID: rank 3 read 7" in print_run(run).splitlines()[-1]
     alone = a_contest(tmp_path / "alone", {"hdf5": (1, 1)})
     assert answer_of(summarise(alone)) is None
-    assert "ANSWER" not in printed(alone)
+    assert "ANSWER" not in print_run(alone)
 
 
 def test_a_format_that_takes_no_part_somewhere_is_not_called_never_slower(tmp_path):

@@ -13,18 +13,14 @@ from pffbench.record.run_json import RunRecord
 from pffbench.storage.ownership import MARKER, OwnerProcess
 from pffbench.storage.scratch import Scratch
 
-
-@pytest.fixture(autouse=True)
-def _outside(monkeypatch):
-    for name in ("SLURM_JOB_ID", "SLURM_RESTART_COUNT"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("outside_of_jobs")
 
 
 def clean(directory, *options):
     return main(make_parser().parse_args(["clean", "--scratch", str(directory), *options]))
 
 
-def left(directory, run_id, kept_for="", **holder):
+def leave_scratch(directory, run_id, kept_for="", **holder):
     """Leave what a killed run leaves: marker, a store, and a link to precious data."""
     scratch = Scratch.create(str(directory), run_id, kept_for=str(kept_for))
     place = Path(scratch.directory)
@@ -40,7 +36,7 @@ def change(place, **facts):
 
 
 def test_a_dry_run_lists_and_removes_nothing(tmp_path, capsys):
-    place = left(tmp_path, "run-1")
+    place = leave_scratch(tmp_path, "run-1")
     before = sorted(tmp_path.rglob("*"))
     assert clean(tmp_path) == 0
     told = capsys.readouterr().out
@@ -54,7 +50,7 @@ def test_a_dry_run_lists_and_removes_nothing(tmp_path, capsys):
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path, capsys):
-    left(tmp_path, "run-1")
+    leave_scratch(tmp_path, "run-1")
     assert clean(tmp_path, "--remove") == 0
     assert "removed: its process is gone" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
@@ -72,7 +68,7 @@ def test_what_a_killed_run_left_is_removed(tmp_path, capsys):
     ],
 )
 def test_what_may_be_in_use_stays(tmp_path, capsys, facts, why):
-    place = left(tmp_path, "run-1", **facts)
+    place = leave_scratch(tmp_path, "run-1", **facts)
     assert clean(tmp_path, "--remove", "--kept") == 0
     assert f"stays: {why}" in capsys.readouterr().out
     assert (place / "0000-case" / "shared.h5").exists()
@@ -84,10 +80,10 @@ def test_links_are_not_followed(tmp_path):
     (precious / "data").write_text("keep")
     parent = tmp_path / "scratch"
     parent.mkdir()
-    place = left(parent, "run-1")
+    place = leave_scratch(parent, "run-1")
     (place / "0000-case" / "link").symlink_to(precious)
     (place / "link").symlink_to(precious)
-    elsewhere = left(tmp_path, "run-2")
+    elsewhere = leave_scratch(tmp_path, "run-2")
     (parent / "pffbench-run-2").symlink_to(elsewhere)
     clean(parent, "--remove")
     assert (precious / "data").read_text() == "keep"
@@ -97,7 +93,7 @@ def test_links_are_not_followed(tmp_path):
 
 
 def test_a_marker_that_is_a_link_is_none(tmp_path, capsys):
-    place = left(tmp_path, "run-1")
+    place = leave_scratch(tmp_path, "run-1")
     (place / MARKER).rename(tmp_path / "marker")
     (place / MARKER).symlink_to(tmp_path / "marker")
     clean(tmp_path, "--remove")
@@ -107,14 +103,14 @@ def test_a_marker_that_is_a_link_is_none(tmp_path, capsys):
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"run_id": "x"}', "[" * 10_000, "x" * 10**6])
 def test_a_directory_without_a_good_marker_stays(tmp_path, text, capsys):
-    place = left(tmp_path, "run-1")
+    place = leave_scratch(tmp_path, "run-1")
     (place / MARKER).write_text(text)
     assert clean(tmp_path, "--remove") == 0
     assert place.exists()
 
 
 def test_a_directory_under_another_name_stays(tmp_path):
-    place = left(tmp_path, "run-1").rename(tmp_path / "mine")
+    place = leave_scratch(tmp_path, "run-1").rename(tmp_path / "mine")
     clean(tmp_path, "--remove")
     assert place.exists()
 
@@ -122,12 +118,12 @@ def test_a_directory_under_another_name_stays(tmp_path):
 def test_the_directory_of_a_job_goes_with_its_last_run(tmp_path):
     job = tmp_path / "pffbench-job-17"
     job.mkdir()
-    left(job, "run-1")
-    left(job, "run-2")
+    leave_scratch(job, "run-1")
+    leave_scratch(job, "run-2")
     clean(tmp_path, "--remove")
     assert not job.exists()
     job.mkdir()
-    left(job, "run-3")
+    leave_scratch(job, "run-3")
     (job / "mine").touch()
     clean(tmp_path, "--remove")
     assert [p.name for p in job.iterdir()] == ["mine"]
@@ -146,7 +142,7 @@ def record(directory, status):
 def test_files_that_another_job_is_to_read_stay(tmp_path, capsys):
     results = tmp_path / "results"
     record(results, "written")
-    place = left(tmp_path, "run-1", kept_for=results)
+    place = leave_scratch(tmp_path, "run-1", kept_for=results)
     clean(tmp_path, "--remove")
     told = capsys.readouterr().out
     assert f"waits to be read: pffbench run --resume {results} --stage read; --kept" in told
@@ -157,7 +153,7 @@ def test_files_that_another_job_is_to_read_stay(tmp_path, capsys):
 
 
 def test_files_whose_results_are_gone_go_only_when_that_is_asked_for(tmp_path):
-    place = left(tmp_path, "run-1", kept_for=tmp_path / "absent")
+    place = leave_scratch(tmp_path, "run-1", kept_for=tmp_path / "absent")
     clean(tmp_path, "--remove")
     assert place.exists()
     clean(tmp_path, "--remove", "--kept")
@@ -165,7 +161,7 @@ def test_files_whose_results_are_gone_go_only_when_that_is_asked_for(tmp_path):
 
 
 def test_a_run_that_went_on_meanwhile_keeps_its_directory(tmp_path):
-    place = left(tmp_path, "run-1")
+    place = leave_scratch(tmp_path, "run-1")
     (one,) = find_stale_scratch(str(tmp_path), kept=False)
     Scratch.take_over(str(tmp_path), "run-1")
     assert remove(one) == "its marker has changed meanwhile"
@@ -175,13 +171,13 @@ def test_a_run_that_went_on_meanwhile_keeps_its_directory(tmp_path):
 
 
 def test_a_marker_without_a_date_is_of_unknown_age(tmp_path, capsys):
-    change(left(tmp_path, "run-1"), date="yesterday")
+    change(leave_scratch(tmp_path, "run-1"), date="yesterday")
     clean(tmp_path)
     assert "of unknown age" in capsys.readouterr().out
 
 
 def test_what_cannot_be_removed_is_told(tmp_path, capsys, monkeypatch):
-    left(tmp_path, "run-1")
+    leave_scratch(tmp_path, "run-1")
 
     def fail(*_, **__):
         raise OSError(30, "Read-only file system")

@@ -269,7 +269,7 @@ def schema():
     return json.loads(pffbench_cli("schema").stdout)
 
 
-def resolved(schema, node):
+def resolve(schema, node):
     while "$ref" in node:
         name = node["$ref"].removeprefix("#/$defs/")
         node = schema["$defs"][name]
@@ -296,8 +296,8 @@ def test_every_reference_in_the_schema_leads_somewhere(schema):
 
 
 def test_the_schema_knows_every_key_of_the_shipped_experiments(schema):
-    top = resolved(schema, schema)
-    entries = [resolved(schema, e) for e in top["properties"]["cases"]["items"]["anyOf"]]
+    top = resolve(schema, schema)
+    entries = [resolve(schema, e) for e in top["properties"]["cases"]["items"]["anyOf"]]
     common = top["properties"]["common"]["properties"]
     for config in SHIPPED:
         content = yaml.safe_load(config.read_text())
@@ -316,8 +316,8 @@ def test_the_shipped_experiments_fit_the_schema(schema):
 
 
 def test_the_schema_allows_a_scalar_and_a_list_of_it(schema):
-    top = resolved(schema, schema)
-    entry = resolved(schema, top["properties"]["cases"]["items"]["anyOf"][0])
+    top = resolve(schema, schema)
+    entry = resolve(schema, top["properties"]["cases"]["items"]["anyOf"][0])
     assert entry["additionalProperties"] is False
     one, several = entry["properties"]["durability"]["anyOf"]
     assert set(one["enum"]) == {"close", "flush", "sync"}

@@ -28,7 +28,7 @@ def parameters(backend, **more):
     return CodecsParameters(backend=backend, **{**told, **more})
 
 
-def refused(p, ranks=2, **options):
+def refusal_of(p, ranks=2, **options):
     kind = backend_class(p.backend)
     with pytest.raises(ImpossibleCaseError) as error:
         check_case(Case(p, kind.options_type(**options)), ranks, "here")
@@ -61,7 +61,7 @@ def refused(p, ranks=2, **options):
      (parameters("mpiio", codec="gzip"), "cannot do codec gzip (it can: none)")],
 )  # fmt: skip
 def test_what_cannot_be_had_is_refused_in_a_sentence(p, words):
-    assert words in refused(p)
+    assert words in refusal_of(p)
 
 
 @pytest.mark.parametrize(
@@ -69,21 +69,21 @@ def test_what_cannot_be_had_is_refused_in_a_sentence(p, words):
 )
 def test_a_missing_package_is_named(backend, codec, monkeypatch):
     monkeypatch.setattr(check, "find_spec", lambda _name: None)
-    assert f"codec {codec} in backend {backend} needs the Python package hdf5plugin" in refused(
+    assert f"codec {codec} in backend {backend} needs the Python package hdf5plugin" in refusal_of(
         parameters(backend, codec=codec)
     )
 
 
 def test_tensorstore_is_not_needed_to_plan(monkeypatch):
     monkeypatch.setattr("pffbench.backends.registry.find_spec", lambda _name: None)
-    assert "needs the Python package tensorstore" in refused(parameters("tensorstore"))
+    assert "needs the Python package tensorstore" in refusal_of(parameters("tensorstore"))
 
 
 def test_zarrs_is_refused_where_it_is_not_and_for_empty_chunks(monkeypatch):
     p = parameters("zarr")
-    assert "does not write empty chunks" in refused(p, pipeline="zarrs", write_empty_chunks=True)
+    assert "does not write empty chunks" in refusal_of(p, pipeline="zarrs", write_empty_chunks=True)
     monkeypatch.setattr("pffbench.backends.zarr.settings.find_spec", lambda _name: None)
-    assert "needs the Python package zarrs" in refused(p, pipeline="zarrs")
+    assert "needs the Python package zarrs" in refusal_of(p, pipeline="zarrs")
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5, 7, 40])
@@ -110,7 +110,7 @@ def test_a_unit_of_cuts_is_that_of_shards():
     p = parameters("zarr", chunks=(8, 10, 16), cut_unit=(16, 20, 32))
     options = backend_class("zarr").options_type(shards=(16, 20, 32))
     check_case(Case(p, options), 3, "here")
-    assert "would be shared by ranks" in refused(
+    assert "would be shared by ranks" in refusal_of(
         replace(p, cut_unit=(8, 10, 16)), 3, shards=(16, 20, 32)
     )
     wrong = replace(p, cut_unit=(16, 20))
@@ -163,9 +163,9 @@ def test_tensorstore_is_told_all_that_is_asked_for():
 
 def test_only_numbers_with_a_mantissa_are_rounded():
     p = parameters("netcdf4")
-    assert "rounds floating-point numbers, not uint16" in refused(p, quantize=3)
+    assert "rounds floating-point numbers, not uint16" in refusal_of(p, quantize=3)
     p = replace(p, dtype="float32", source="cris")
-    assert "a float32 has 23 bits to keep" in refused(p, quantize=24)
+    assert "a float32 has 23 bits to keep" in refusal_of(p, quantize=24)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -39,7 +39,7 @@ def compared(base, new, **how):
     return compare_runs([Run.load(base)], [Run.load(new)], **how)
 
 
-def printed(base, *new, **how):
+def print_comparison(base, *new, **how):
     """Run the whole command in this process; return what it printed."""
     console = Console(record=True, width=200, file=open(os.devnull, "w"))  # noqa: SIM115
     compare([[base], *([run] for run in new)], console=console, **how)
@@ -69,7 +69,7 @@ def test_a_speedup_is_told_as_one(make):
     assert all(pair.low <= 0.2 <= pair.high for pair in found.gated)
 
 
-def started(noise, count, repetitions, generator, between, factor=1.0, cv=0.1):
+def start_runs(noise, count, repetitions, generator, between, factor=1.0, cv=0.1):
     """Return runs of one program: each start has a speed of its own in each case and total."""
     runs = []
     for _ in range(count):
@@ -78,7 +78,7 @@ def started(noise, count, repetitions, generator, between, factor=1.0, cv=0.1):
     return runs
 
 
-def told_of(found):
+def differences_in(found):
     """Return whether a difference is told of totals, of rows of several cases, of the control."""
     formats = [p for p in found.comparable if p.is_total and not p.case.control]
     rows = [p for p in found.overall if not p.case.control]
@@ -93,8 +93,8 @@ def test_of_two_starts_of_one_program_nothing_is_told_in_95_of_100(between, repe
     """However many repetitions each of them has: they say nothing of another start."""
     generator, wrong, runs = np.random.default_rng(7), np.zeros(3), 200
     for _ in range(runs):
-        one, other = (started("normal", 1, repetitions, generator, between) for _ in range(2))
-        wrong += told_of(compare_runs(one, other))
+        one, other = (start_runs("normal", 1, repetitions, generator, between) for _ in range(2))
+        wrong += differences_in(compare_runs(one, other))
     # Of 200, 10 expected at most: 18 or more come about once in a hundred times.
     assert wrong.max() <= 0.085 * runs, wrong
 
@@ -103,8 +103,8 @@ def test_of_two_starts_of_one_program_nothing_is_told_in_95_of_100(between, repe
 def test_of_three_starts_of_each_nothing_is_told_in_95_of_100(noise):
     generator, wrong, runs = np.random.default_rng(8), np.zeros(3), 150
     for _ in range(runs):
-        one, other = (started(noise, 3, 14, generator, 0.05, cv=0.2) for _ in range(2))
-        wrong += told_of(compare_runs(one, other))
+        one, other = (start_runs(noise, 3, 14, generator, 0.05, cv=0.2) for _ in range(2))
+        wrong += differences_in(compare_runs(one, other))
     assert wrong.max() <= 0.085 * runs, wrong
 
 
@@ -112,9 +112,9 @@ def test_three_starts_of_each_show_what_two_starts_cannot():
     generator, runs, found = np.random.default_rng(9), 40, {1: 0, 3: 0}
     for _ in range(runs):
         for count in found:
-            one = started("normal", count, 14, generator, 0.05)
-            other = started("normal", count, 14, generator, 0.05, factor=1.25)
-            found[count] += told_of(compare_runs(one, other))[0]
+            one = start_runs("normal", count, 14, generator, 0.05)
+            other = start_runs("normal", count, 14, generator, 0.05, factor=1.25)
+            found[count] += differences_in(compare_runs(one, other))[0]
     assert found[3] >= 0.8 * runs
     assert found[1] <= 0.5 * runs
 
@@ -123,8 +123,8 @@ def test_three_starts_of_each_show_what_two_starts_cannot():
 def test_the_interval_holds_the_truth_in_95_of_100(noise):
     generator, held = np.random.default_rng(8), []
     for _ in range(60):
-        base = started(noise, 2, 14, generator, 0.06)
-        found = compare_runs(base, started(noise, 2, 14, generator, 0.06, factor=1.1))
+        base = start_runs(noise, 2, 14, generator, 0.06)
+        found = compare_runs(base, start_runs(noise, 2, 14, generator, 0.06, factor=1.1))
         alone = [pair.decision.alone for pair in found.comparable]
         held += [ratio.low <= 1.1 <= ratio.high for ratio in alone]
     assert np.mean(held) >= 0.94
@@ -133,12 +133,12 @@ def test_the_interval_holds_the_truth_in_95_of_100(noise):
 def test_a_slowdown_of_which_it_is_said_that_it_would_be_shown_is_shown():
     generator, shown, told = np.random.default_rng(9), [], []
     for _ in range(40):
-        base, new = (started("normal", 3, 14, generator, 0.06) for _ in range(2))
+        base, new = (start_runs("normal", 3, 14, generator, 0.06) for _ in range(2))
         totals = [p for p in compare_runs(base, new).comparable if p.is_total]
         shown += [p.decision.shown for p in totals if not p.case.control]
     slower = float(np.median(shown))
     for _ in range(40):
-        base, new = (started("normal", 3, 14, generator, 0.06, factor=f) for f in (1, slower))
+        base, new = (start_runs("normal", 3, 14, generator, 0.06, factor=f) for f in (1, slower))
         totals = [p for p in compare_runs(base, new).comparable if p.is_total]
         told += [p.different for p in totals if not p.case.control]
     assert 1.1 < slower < 1.5
@@ -149,7 +149,7 @@ def test_two_runs_that_are_measured_precisely_are_still_two_starts(make):
     """A difference of a tenth is in the range of two starts, however little repetitions vary."""
     base, new = make(seed=1, noise=1e-4), make(seed=2, noise=1e-4, factor=1.1)
     assert {p.verdict for p in compared(base, new).pairs} == {Verdict.OPEN}
-    assert "for these two starts of the program" in printed(base, new)
+    assert "for these two starts of the program" in print_comparison(base, new)
 
 
 def test_times_that_never_vary_leave_no_doubt(make):
@@ -202,10 +202,14 @@ def test_backends_are_compared_over_their_cases(make):
 
 def test_raw_bytes_tell_whether_the_machine_changed(make):
     base = make(seed=1)
-    assert "whether the machine itself changed is not decided" in printed(base, make(seed=2))
-    text = printed(base, make(seed=3, factor=1.7))
+    assert "whether the machine itself changed is not decided" in print_comparison(
+        base, make(seed=2)
+    )
+    text = print_comparison(base, make(seed=3, factor=1.7))
     assert "the machine itself changed: raw bytes take 1.7" in text
-    assert "the machine itself: not known, since no raw bytes" in printed(base, make(cases=FORMATS))
+    assert "the machine itself: not known, since no raw bytes" in print_comparison(
+        base, make(cases=FORMATS)
+    )
 
 
 def test_raw_bytes_without_formats_tell_nothing_of_the_machine(make):
@@ -215,7 +219,7 @@ def test_raw_bytes_without_formats_tell_nothing_of_the_machine(make):
     assert {pair.case.label for pair in found.overall} == {"mpiio, 2 cases"}
     assert {pair.verdict for pair in found.gated} == {Verdict.SLOWER}
     assert len(found.gated) == 8
-    text = printed(found.base.runs[0].directory, found.new.runs[0].directory)
+    text = print_comparison(found.base.runs[0].directory, found.new.runs[0].directory)
     assert "the machine itself: not known, since raw transfers are all that is compared" in text
 
 
@@ -230,7 +234,7 @@ def test_what_moves_no_bytes_tells_nothing_of_the_speed_of_raw_bytes(make):
 # --- what it refuses
 
 
-def refused(found):
+def assert_not_compared(found):
     assert not found.comparable
     (reason,) = {pair.reason for pair in found.pairs}
     return reason
@@ -252,7 +256,7 @@ def refused(found):
     ],
 )
 def test_what_is_not_comparable_says_why(make, how, reason):
-    assert refused(compared(make(seed=1), make(seed=2, **how))) == reason
+    assert assert_not_compared(compared(make(seed=1), make(seed=2, **how))) == reason
 
 
 def test_a_run_made_before_a_parameter_existed_ran_with_its_default(make):
@@ -331,7 +335,7 @@ def test_differing_provenance_is_listed(make):
     newer = {"libraries": {"h5py": {"imported": True, "version": "3.13"}}}
     base = make(seed=1, provenance={"software": software})
     new = make(seed=2, provenance={"software": newer})
-    assert "versions that differ: h5py 3.12 → 3.13" in printed(base, new)
+    assert "versions that differ: h5py 3.12 → 3.13" in print_comparison(base, new)
 
 
 def test_only_rows_with_a_difference_are_shown_unless_asked(make):
@@ -339,7 +343,7 @@ def test_only_rows_with_a_difference_are_shown_unless_asked(make):
     base = make(seed=1, noise=0.005)
 
     def rows(**how):
-        text = printed(base, gzip, rows=RowChoice(**how))
+        text = print_comparison(base, gzip, rows=RowChoice(**how))
         lines = (line for line in text.splitlines() if re.match(r" ?\w.* write_total ", line))
         return [line.split() for line in lines]
 
@@ -355,7 +359,7 @@ def test_only_rows_with_a_difference_are_shown_unless_asked(make):
 def test_the_control_is_no_case_among_others(make):
     """Raw rows say that the machine changed, first of all; they are in no count of cases."""
     slow = make(seed=2, noise=0.005, factor=lambda case, _: 1.7 if "posix" in case else 1.0)
-    lines = printed(make(seed=1, noise=0.005), slow).splitlines()
+    lines = print_comparison(make(seed=1, noise=0.005), slow).splitlines()
     assert lines[1].startswith("• the machine itself changed: raw bytes take 1.7")
     assert lines[2] == "• cases × phases: 24 not decided"
 
@@ -366,7 +370,7 @@ def test_json_has_the_content_of_the_text(make, capsys):
     told = json.loads(capsys.readouterr().out)
     assert (told["format"], told["version"], told["status"]) == ("pffbench compare", 2, status)
     (one,) = told["comparisons"]
-    text = " ".join(printed(base, new, gate=Gate(0.05)).split())
+    text = " ".join(print_comparison(base, new, gate=Gate(0.05)).split())
     assert all(sentence in text for sentence in (*one["sentences"], *told["gate"]))
     assert one["machine_changed"]
     found = compared(base, new)
@@ -388,7 +392,7 @@ def test_more_repetitions_are_not_asked_for_where_they_do_not_help(make):
     """What is below resolution stays so, however often it is repeated."""
     coarse = {"own": 0.1, "synced": 0.1, "tick": 1e-8}
     few = make(seed=1, repetitions=3), make(seed=2, repetitions=3, floor=coarse)
-    assert refused(compared(*few)) == "below resolution in the new run"
+    assert assert_not_compared(compared(*few)) == "below resolution in the new run"
 
 
 # --- what it writes
@@ -397,7 +401,7 @@ def test_more_repetitions_are_not_asked_for_where_they_do_not_help(make):
 def test_files(make, tmp_path):
     base, new = make(seed=1), make(seed=2, factor=1.7, cases=dict(list(CASES.items())[1:]))
     out = tmp_path / "out"
-    printed(base, new, out=out, gate=Gate(0.05))
+    print_comparison(base, new, out=out, gate=Gate(0.05))
     assert {path.name for path in out.iterdir()} == {
         "compare.md", "compare.csv", "compare.png", "compare.svg", "compare.pdf"
     }  # fmt: skip
@@ -434,7 +438,7 @@ def test_the_figure_shows_each_ratio_with_its_interval(make):
 
 
 def test_nothing_comparable_has_no_figure(make, tmp_path):
-    printed(make(), make(ranks=8), out=tmp_path / "out")
+    print_comparison(make(), make(ranks=8), out=tmp_path / "out")
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"compare.md", "compare.csv"}
     assert "4 and 8 ranks" in (tmp_path / "out/compare.md").read_text()
 
@@ -442,4 +446,4 @@ def test_nothing_comparable_has_no_figure(make, tmp_path):
 def test_out_that_is_a_file(make, tmp_path):
     (tmp_path / "out").write_text("")
     with pytest.raises(UserError, match="cannot be written"):
-        printed(make(seed=1), make(seed=2), out=tmp_path / "out")
+        print_comparison(make(seed=1), make(seed=2), out=tmp_path / "out")

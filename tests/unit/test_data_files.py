@@ -151,7 +151,7 @@ def test_special_values_keep_their_bytes(tmp_path):
     assert filled(source, 0, (0,), (4,), (4,)).tobytes() == values.tobytes()
 
 
-def refused(file, variable=None, dtype=None):
+def refusal_of(file, variable=None, dtype=None):
     with pytest.raises(UserError) as caught:
         make_source("file", dtype, 0, str(file), variable)
     message = str(caught.value)
@@ -161,23 +161,23 @@ def refused(file, variable=None, dtype=None):
 
 
 def test_missing_file_and_unknown_formats(tmp_path):
-    assert "no such file" in refused(tmp_path / "none.h5")
+    assert "no such file" in refusal_of(tmp_path / "none.h5")
     (tmp_path / "text.h5").write_text("hello")
-    assert "neither HDF5, netCDF" in refused(tmp_path / "text.h5")
+    assert "neither HDF5, netCDF" in refusal_of(tmp_path / "text.h5")
     (tmp_path / "empty.nc").touch()
-    assert "neither HDF5, netCDF" in refused(tmp_path / "empty.nc")
-    assert "no Zarr group or array" in refused(tmp_path)
+    assert "neither HDF5, netCDF" in refusal_of(tmp_path / "empty.nc")
+    assert "no Zarr group or array" in refusal_of(tmp_path)
 
 
 @pytest.mark.parametrize("head", [b"\x89HDF\r\n\x1a\n", b"CDF\x01", b"CDF\x05", b"\x93NUMPY"])
 def test_broken_files(tmp_path, head):
     (tmp_path / "broken").write_bytes(head + b"\xff" * 100)
-    assert "cannot be read" in refused(tmp_path / "broken")
+    assert "cannot be read" in refusal_of(tmp_path / "broken")
 
 
 def test_broken_zarr(tmp_path):
     (tmp_path / "zarr.json").write_text("{")
-    assert "cannot be read" in refused(tmp_path)
+    assert "cannot be read" in refusal_of(tmp_path)
 
 
 def test_damaged_chunk(tmp_path):
@@ -217,31 +217,31 @@ def many_zarr(path):
 @pytest.mark.parametrize("write", [many_hdf5, many_netcdf, many_zarr])
 def test_missing_and_ambiguous_variables(tmp_path, write):
     write(tmp_path / "many")
-    message = refused(tmp_path / "many", "wimd")
+    message = refusal_of(tmp_path / "many", "wimd")
     assert "no variable 'wimd', did you mean 'wind'?" in message
     assert "rain" in message
-    message = refused(tmp_path / "many")
+    message = refusal_of(tmp_path / "many")
     assert "'variable'" in message
     assert "wind" in message
 
 
 def test_group_is_no_variable(tmp_path):
     many_hdf5(tmp_path / "a.h5")
-    assert "no variable 'group'" in refused(tmp_path / "a.h5", "group")
+    assert "no variable 'group'" in refusal_of(tmp_path / "a.h5", "group")
 
 
 def test_netcdf_dimension_without_values_is_no_variable(tmp_path):
     write_netcdf("NETCDF4")(tmp_path / "a.nc", "<f4")
-    assert "(there are: wind)" in refused(tmp_path / "a.nc", "zzz")
+    assert "(there are: wind)" in refusal_of(tmp_path / "a.nc", "zzz")
 
 
 def test_single_arrays_have_no_name(tmp_path):
     import zarr
 
     np.save(tmp_path / "a.npy", VALUES)
-    assert "must not be given" in refused(tmp_path / "a.npy", "wind")
+    assert "must not be given" in refusal_of(tmp_path / "a.npy", "wind")
     zarr.create_array(tmp_path / "a.zarr", shape=(3,), dtype="f4")
-    assert "must not be given" in refused(tmp_path / "a.zarr", "wind")
+    assert "must not be given" in refusal_of(tmp_path / "a.zarr", "wind")
     assert make_source("file", file=str(tmp_path / "a.zarr")).shape == (3,)
 
 
@@ -253,7 +253,7 @@ def test_single_arrays_have_no_name(tmp_path):
 )  # fmt: skip
 def test_refused_types_and_shapes_in_npy(tmp_path, value):
     np.save(tmp_path / "a.npy", value, allow_pickle=True)
-    refused(tmp_path / "a.npy")
+    refusal_of(tmp_path / "a.npy")
 
 
 def test_refused_types_in_hdf5(tmp_path):
@@ -265,8 +265,8 @@ def test_refused_types_in_hdf5(tmp_path):
         file["pair"] = np.zeros(3, "i4,f4")
         file["null"] = h5py.Empty("f4")
     for name in ("text", "texts", "pair"):
-        assert "has the type" in refused(tmp_path / "a.h5", name)
-    assert "holds no array" in refused(tmp_path / "a.h5", "null")
+        assert "has the type" in refusal_of(tmp_path / "a.h5", name)
+    assert "holds no array" in refusal_of(tmp_path / "a.h5", "null")
 
 
 def test_enumerations_are_plain_integers(tmp_path):
@@ -283,7 +283,9 @@ def test_enumerations_are_plain_integers(tmp_path):
 
 def test_expected_type_must_be_the_files(tmp_path):
     np.save(tmp_path / "a.npy", VALUES)
-    assert "has the type float32, not the dtype int16" in refused(tmp_path / "a.npy", None, "int16")
+    assert "has the type float32, not the dtype int16" in refusal_of(
+        tmp_path / "a.npy", None, "int16"
+    )
 
 
 def test_number_of_axes_must_be_the_files(chunked):

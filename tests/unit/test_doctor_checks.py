@@ -197,22 +197,22 @@ NETCDF4 = Library(
 SERIAL = [replace(H5PY, parallel=False), replace(NETCDF4, parallel=False)]
 
 
-def judged(*found, failing=None, where=HERE):
+def judge(*found, failing=None, where=HERE):
     return list(libraries.judge_libraries(found, failing or {}, where))
 
 
 def test_parallel_builds_are_well():
-    first, second = judged(H5PY, NETCDF4)
+    first, second = judge(H5PY, NETCDF4)
     assert (first.status, second.status) == ("ok", "ok")
     assert "parallel4" in second.text
 
 
 def test_serial_builds_are_one_finding_and_limit_what_runs():
-    (found,) = judged(*SERIAL)
+    (found,) = judge(*SERIAL)
     assert found.status == "warning"
     assert "h5py 3.16.0 and netCDF4 1.7.2: built without MPI" in found.text
     assert "docs/install.md" in found.remedy
-    (alone,) = judged(SERIAL[1])
+    (alone,) = judge(SERIAL[1])
     assert "h5py" not in alone.text + alone.remedy
 
 
@@ -230,9 +230,9 @@ REMEDIES = (REPOSITORY / "docs/install.md").read_text().partition("### Remedies\
 @pytest.mark.parametrize("kind", TOOLS)
 def test_remedies_are_those_of_the_installation(kind):
     where = Installation(kind, "/x", "MPICH")
-    (serial,) = judged(*SERIAL, where=where)
+    (serial,) = judge(*SERIAL, where=where)
     gone = Library("zarr", None, "No module named 'zarr'")
-    (missing,) = judged(gone, failing={"zarr": {gone.error: ["a"]}}, where=where)
+    (missing,) = judge(gone, failing={"zarr": {gone.error: ["a"]}}, where=where)
     assert serial.remedy.endswith(f"Remedies in docs/install.md, row {kind}")
     assert TOOLS[kind] in missing.remedy
     assert "zarr" in missing.remedy
@@ -283,7 +283,7 @@ def test_each_check_is_in_the_documents(check):
 
 
 def test_an_import_that_fails_on_one_node_names_it():
-    (found,) = judged(H5PY, failing={"h5py": {"ImportError: libhdf5.so.310": ["node7", "node7"]}})
+    (found,) = judge(H5PY, failing={"h5py": {"ImportError: libhdf5.so.310": ["node7", "node7"]}})
     assert found.status == "problem"
     assert found.text.count("node7") == 1
     assert "libhdf5.so.310" in found.text
@@ -291,14 +291,14 @@ def test_an_import_that_fails_on_one_node_names_it():
 
 def test_a_library_that_is_not_there_is_called_not_installed():
     gone = Library("zarr", None, "ModuleNotFoundError: No module named 'zarr'")
-    (found,) = judged(gone, failing={"zarr": {gone.error: ["a", "b"]}})
+    (found,) = judge(gone, failing={"zarr": {gone.error: ["a", "b"]}})
     assert found.status == "problem"
     assert "not installed" in found.text
 
 
 def test_a_run_can_do_without_mpi4py():
     gone = Library("mpi4py", None, "ModuleNotFoundError: No module named 'mpi4py'")
-    assert statuses(judged(gone, failing={"mpi4py": {gone.error: ["a"]}})) == ["warning"]
+    assert statuses(judge(gone, failing={"mpi4py": {gone.error: ["a"]}})) == ["warning"]
 
 
 def test_what_is_absent_is_not_ok_and_says_what_it_is_for():

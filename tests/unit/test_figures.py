@@ -17,7 +17,7 @@ from pffbench_analysis.specs import INK, PAPER, log_scale
 from pffbench_analysis.style import colour, plain
 
 
-def drawn(run):
+def draw_figures(run):
     """Return the figures of comparisons; that of the answer has tests of its own."""
     return {name: figure for name, figure in figures(readable(run)) if name != "answer"}
 
@@ -34,11 +34,6 @@ def name_of(row):
 def axis_of(panel):
     """Return the channel of values."""
     return panel.spec["layer"][0]["encoding"]["x"]
-
-
-@pytest.fixture
-def run(tmp_path):
-    return a_run(tmp_path / "run", USUAL)
 
 
 def marks_of(panel):
@@ -66,7 +61,7 @@ def test_points_are_medians_and_lines_their_intervals(tmp_path, repetitions, kin
         " ".join((c.sample.backend, "raw" if c.raw else "matched", c.sample.transfer)): c
         for c in readable(run).cases
     }
-    found = drawn(run)
+    found = draw_figures(run)
 
     def ends(seconds):
         if kind == "intervals":
@@ -90,7 +85,7 @@ def test_points_are_medians_and_lines_their_intervals(tmp_path, repetitions, kin
 
 
 def test_nothing_is_drawn_as_a_bar(run):
-    for figure in drawn(run).values():
+    for figure in draw_figures(run).values():
         marks = {layer["mark"]["type"] for ax in figure.panels for layer in ax.spec["layer"]}
         assert marks == {"circle", "rule", "text", "tick", "point"}
         scales = [axis_of(ax)["scale"] for ax in figure.panels]
@@ -100,7 +95,7 @@ def test_nothing_is_drawn_as_a_bar(run):
 
 def test_totals_are_sums_and_dots_are_repetitions(run):
     summary = readable(run)
-    ax = drawn(run)["hyperslab-shared-totals"].panels[0]
+    ax = draw_figures(run)["hyperslab-shared-totals"].panels[0]
     assert ax.heading == "write total"
     first = next(c for c in summary.cases if c.sample.transfer == "collective")
     across = [dot["value"] for dot in ax.values("repetitions") if dot["row"].startswith("0 ")]
@@ -114,7 +109,7 @@ def test_the_dashed_line_is_what_roof_compares_with(tmp_path, copy_rate):
     cases = (*USUAL, a_case("mpiio", "collective"), a_case("null"))
     floor = {"own": 1e-7, "synced": 1e-7, "tick": 1e-8, "memory_copy_bytes_per_second": copy_rate}
     run = a_run(tmp_path, cases, speed={cases[-1][0]: 1e-6}, floor=floor)
-    found = drawn(run)
+    found = draw_figures(run)
     ax = found["hyperslab-shared-data"].panels[0]
     (line,) = ax.values("roofline")
     summary = readable(run)
@@ -134,7 +129,7 @@ def test_the_dashed_line_is_what_roof_compares_with(tmp_path, copy_rate):
     assert not any(ax.values("roofline") for ax in found["hyperslab-shared-metadata"].panels)
 
 
-def made_invalid(run, name, reason):
+def make_invalid(run, name, reason):
     """Say of a case that it read wrong data."""
     data = json.loads((run / "run.json").read_text())
     data["cases"][name]["invalid"] = reason
@@ -144,27 +139,27 @@ def made_invalid(run, name, reason):
 @pytest.mark.parametrize("name", [USUAL[2][0], USUAL[3][0]])
 def test_invalid_cases_are_named_and_not_drawn(run, name):
     backend = name.partition(".")[0]
-    assert drawn(run)["hyperslab-shared-data"].panels[0].values("roofline")
-    made_invalid(run, name, "rank 1 read <7>")
-    for figure in drawn(run).values():
+    assert draw_figures(run)["hyperslab-shared-data"].panels[0].values("roofline")
+    make_invalid(run, name, "rank 1 read <7>")
+    for figure in draw_figures(run).values():
         for ax in figure.panels:
             assert not any(label.startswith(backend) for label in marks_of(ax))
         assert f"Not drawn, INVALID: {backend}" in texts(figure)
         assert "rank 1 read <7>" in texts(figure)
-    line = drawn(run)["hyperslab-shared-data"].panels[0].values("roofline")
+    line = draw_figures(run)["hyperslab-shared-data"].panels[0].values("roofline")
     assert bool(line) == (backend == "zarr")
 
 
 def test_a_comparison_of_invalid_cases_alone_has_no_figure(tmp_path):
     run = a_run(tmp_path, USUAL[:1])
-    made_invalid(run, USUAL[0][0], "wrong")
-    assert drawn(run) == {}
+    make_invalid(run, USUAL[0][0], "wrong")
+    assert draw_figures(run) == {}
     assert 'id="figures"' not in page_of(run).read_text()
 
 
 def test_axes_have_units_and_the_figure_says_what_it_shows(run):
     units = {"metadata": "ms", "data": "MiB/s", "totals": "ms"}
-    for name, figure in drawn(run).items():
+    for name, figure in draw_figures(run).items():
         titles = {axis_of(ax)["title"].split(",")[0] for ax in figure.panels}
         assert titles == {units[name.split("-")[-1]]}
         for part in ("hyperslab, layout shared: 8 MiB", "2 ranks on 2 nodes", "2026-01-01",
@@ -174,13 +169,13 @@ def test_axes_have_units_and_the_figure_says_what_it_shows(run):
 
 def test_times_over_a_second_are_in_seconds(tmp_path):
     run = a_run(tmp_path, USUAL, speed={name: 1.0 for name, _ in USUAL})
-    label = drawn(run)["hyperslab-shared-totals"].panels[0]
+    label = draw_figures(run)["hyperslab-shared-totals"].panels[0]
     assert axis_of(label)["title"] == "seconds, logarithmic"
 
 
 def test_datasets_are_timed_for_each(tmp_path):
     run = a_run(tmp_path, [a_case("hdf5", workload="datasets", layout="own")])
-    figure = drawn(run)["datasets-own-metadata"]
+    figure = draw_figures(run)["datasets-own-metadata"]
     create = figure.panels[0]
     assert {axis_of(ax)["title"] for ax in figure.panels} == {"µs per dataset, logarithmic"}
     median = readable(run).cases[0].phases["create"].seconds.median
@@ -192,7 +187,7 @@ def test_a_backend_has_one_colour_in_all_figures(tmp_path):
     one = a_run(tmp_path / "one", USUAL)
     other = a_run(tmp_path / "other", [a_case("zarr", layout="own"), a_case("posix", layout="own")])
     seen: dict[str, set[str]] = {}
-    for figure in [*drawn(one).values(), *drawn(other).values()]:
+    for figure in [*draw_figures(one).values(), *draw_figures(other).values()]:
         for ax in figure.panels:
             for label, (_, face) in marks_of(ax).items():
                 seen.setdefault(label.split()[0], set()).add(face)
@@ -206,7 +201,7 @@ def test_unknown_backends_have_a_stable_colour():
 
 def test_collective_is_a_square_and_defaults_are_pale(tmp_path):
     run = a_run(tmp_path, [*USUAL, a_case("zarr", settings="defaults")])
-    rows = drawn(run)["hyperslab-shared-totals"].panels[0].values("medians")
+    rows = draw_figures(run)["hyperslab-shared-totals"].panels[0].values("medians")
     squares = [name_of(row) for row in rows if row["shape"] == "square"]
     assert squares == ["hdf5 matched collective"]
     assert {name_of(row) for row in rows if row["opacity"] < 1} == {"zarr defaults independent"}
@@ -220,7 +215,7 @@ def test_scales_hold_what_is_drawn():
 
 
 def test_one_repetition_has_no_interval_and_says_so(tmp_path):
-    for figure in drawn(a_run(tmp_path, USUAL, repetitions=1)).values():
+    for figure in draw_figures(a_run(tmp_path, USUAL, repetitions=1)).values():
         for ax in figure.panels:
             assert {face for _, face in marks_of(ax).values()} == {PAPER}  # hollow
             assert {row["stroke"] for row in ax.values("medians")}.isdisjoint({INK})
@@ -232,17 +227,17 @@ def test_one_repetition_has_no_interval_and_says_so(tmp_path):
 
 
 def test_few_repetitions_are_named(run, tmp_path):
-    few = texts(drawn(run)["hyperslab-shared-data"])
+    few = texts(draw_figures(run)["hyperslab-shared-data"])
     assert "range of fewer than five repetitions" in few
     assert "95 %" not in few
     many = a_run(tmp_path / "many", USUAL[:2], repetitions=5)
-    enough = texts(drawn(many)["hyperslab-shared-data"])
+    enough = texts(draw_figures(many)["hyperslab-shared-data"])
     assert "95 % interval of the median" in enough
     assert "fewer than five" not in enough
 
 
 def test_of_many_repetitions_some_are_dots(tmp_path):
-    figure = drawn(a_run(tmp_path, USUAL[:1], repetitions=300))["hyperslab-shared-data"]
+    figure = draw_figures(a_run(tmp_path, USUAL[:1], repetitions=300))["hyperslab-shared-data"]
     assert MOST_DOTS / 2 < len(figure.panels[0].values("repetitions")) <= MOST_DOTS
     assert f"Dots: {MOST_DOTS} of 300 repetitions" in texts(figure)
     assert dots_each(400) < dots_each(100) < dots_each(1) == MOST_DOTS
@@ -250,7 +245,7 @@ def test_of_many_repetitions_some_are_dots(tmp_path):
 
 def test_invalid_runs_are_stamped(tmp_path):
     run = a_run(tmp_path, USUAL, valid=False, reasons=["read $3_1$, wrote <4> & more"])
-    for figure in drawn(run).values():
+    for figure in draw_figures(run).values():
         assert figure.words.stamp == "INVALID"
         assert "INVALID: read $3_1$, wrote <4> & more" in texts(figure)
     _, svg, _ = save(figure, tmp_path / "figure")
@@ -262,7 +257,7 @@ def test_invalid_runs_are_stamped(tmp_path):
 @pytest.mark.parametrize("status", ["running", "interrupted"])
 def test_unfinished_runs_are_reported_and_named(tmp_path, status):
     run = a_run(tmp_path, USUAL, status=status, valid=None)
-    text = texts(drawn(run)["hyperslab-shared-data"])
+    text = texts(draw_figures(run)["hyperslab-shared-data"])
     assert "repetitions are missing" in text
     assert "INVALID" not in text
 
@@ -273,7 +268,7 @@ def test_failed_cases_are_named(tmp_path):
     name, entry = a_case("netcdf4")
     data["cases"][name] = entry
     (run / "run.json").write_text(json.dumps(data))
-    assert f"No result: {name}" in texts(drawn(run)["hyperslab-shared-data"])
+    assert f"No result: {name}" in texts(draw_figures(run)["hyperslab-shared-data"])
 
 
 def test_equal_cases_are_told_apart(tmp_path):
@@ -297,7 +292,7 @@ def test_comparisons_of_one_workload_have_names_of_their_own(tmp_path):
 
 
 def test_phases_too_short_to_trust_are_marked(tmp_path):
-    figure = drawn(a_run(tmp_path, USUAL, floor={"own": 1e-3, "synced": 1e-3, "tick": 1e-8}))
+    figure = draw_figures(a_run(tmp_path, USUAL, floor={"own": 1e-3, "synced": 1e-3, "tick": 1e-8}))
     ax = figure["hyperslab-shared-data"].panels[0]
     assert all(row["text"].endswith("†") for row in ax.values("written"))
     assert "†: under 100 times" in texts(figure["hyperslab-shared-data"])
@@ -320,7 +315,7 @@ def test_an_empty_chart_is_left_out(tmp_path):
     run = a_run(tmp_path, USUAL[:1])
     text = (run / "samples.csv").read_text().replace(str(BYTES), "0")
     (run / "samples.csv").write_text(text)
-    assert set(drawn(run)) == {"hyperslab-shared-metadata", "hyperslab-shared-totals"}
+    assert set(draw_figures(run)) == {"hyperslab-shared-metadata", "hyperslab-shared-totals"}
 
 
 def test_a_case_without_a_phase_keeps_its_place(tmp_path):

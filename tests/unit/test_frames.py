@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from drawn_runs import PHASES, RANKS, USUAL, a_run, append_ranks
+from drawn_runs import PHASES, RANKS, USUAL, append_ranks
 from pffbench.record.ranks import RanksFile
 from pffbench.summary.summary import summarise
 from pffbench_analysis import Run
 
 pytest.importorskip("pandas")
-
-
-@pytest.fixture
-def run(tmp_path):
-    return a_run(tmp_path / "run", USUAL)
 
 
 def test_samples(run):

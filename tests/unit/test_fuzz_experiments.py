@@ -71,7 +71,7 @@ def _elsewhere(tmp_path_factory):
         yield
 
 
-def attempt(text, overrides=()):
+def complaint_of(text, overrides=()):
     """Plan an experiment; return what was complained of, None when there was nothing."""
     Path(FILE).write_text(text, encoding="utf-8", errors="surrogatepass")
     before = {FILE}
@@ -145,13 +145,13 @@ def test_the_entries_are_good_and_of_all_workloads():
     assert set(ENTRIES) <= set(workload_names())
     for name, entry in ENTRIES.items():
         data = {"name": "fuzz", "roofline": False, "cases": [{"workload": name, **entry}]}
-        assert attempt(yaml.safe_dump(data)) is None
+        assert complaint_of(yaml.safe_dump(data)) is None
 
 
 @settings(max_examples=3 * EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(spoilt())
 def test_a_spoilt_experiment_is_refused_with_file_and_key(data):
-    told = attempt(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+    told = complaint_of(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
     assert told is None or names_the_place(told), told
 
 
@@ -164,7 +164,7 @@ def test_spoilt_text_is_refused_with_the_file(data, draw):
         at = draw.draw(st.integers(0, len(text)))
         put = draw.draw(st.sampled_from(BITS))
         text = text[:at] + put + text[at + draw.draw(st.integers(0, 5)) :]
-    told = attempt(text)
+    told = complaint_of(text)
     assert told is None or names_the_place(told), told
 
 
@@ -176,7 +176,7 @@ def test_spoilt_overrides_are_refused_with_the_option(key, value, form):
     text = yaml.safe_dump({"name": "x", "cases": [case]})
     put = yaml.safe_dump(value, default_flow_style=True, width=10**9)
     put = put.removesuffix("\n...\n").strip()
-    told = attempt(text, [form.format(key, put)])
+    told = complaint_of(text, [form.format(key, put)])
     assert told is None or names_the_place(told), told
 
 

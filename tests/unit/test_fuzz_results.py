@@ -267,7 +267,7 @@ def tiny(*_):
     return Picture("", Words(""), ())
 
 
-def seen(directory):
+def contents_of(directory):
     """Return all that is below a directory, with what it holds."""
     return {
         str(path): (stat.S_IFMT(status.st_mode), status.st_size, status.st_mtime_ns)
@@ -321,7 +321,7 @@ def try_one_way(yard, run, scratch, draw):
     return way, code, told.getvalue(), err.getvalue()
 
 
-def waited_too_long(*_):
+def raise_timeout(*_):
     raise TimeoutError("a command waits for something")
 
 
@@ -330,8 +330,8 @@ def waited_too_long(*_):
 def test_spoilt_directories_do_no_harm(yard, first):
     """No traceback, nothing written outside, no waiting, and nothing that acts on a terminal."""
     untouched = [yard / name for name in ("outside", "good", "here")]
-    before = [seen(directory) for directory in untouched]
-    alarm = signal.signal(signal.SIGALRM, waited_too_long)
+    before = [contents_of(directory) for directory in untouched]
+    alarm = signal.signal(signal.SIGALRM, raise_timeout)
     try:
         for number in range(first, min(first + _AT_ONCE, SPOILT)):
             draw = random.Random(number)
@@ -353,7 +353,7 @@ def test_spoilt_directories_do_no_harm(yard, first):
             assert "Traceback" not in told + err, case
             assert "\x1b" not in told + err, case
             assert code != 2 or err.startswith("pffbench: "), case
-            assert [seen(directory) for directory in untouched] == before, case
+            assert [contents_of(directory) for directory in untouched] == before, case
             assert {path.name for path in place.iterdir()} <= {"run", "scratch", "out"}, case
             shutil.rmtree(place)
     finally:

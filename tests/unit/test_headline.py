@@ -69,7 +69,7 @@ def asked(told, blocks=20, cv=0.03, seed=0, noise="normal", resolution=1e-6, **h
     return answers(cases, {"write_total": times}, DESIGN, resolution, **how)
 
 
-def standings(answer):
+def standings_of(answer):
     return {other.name: other.standing for other in answer.others}
 
 
@@ -109,7 +109,7 @@ def test_defaults_are_in_the_headline_only_where_nothing_matched_is_compared():
 def test_cases_of_a_single_format_are_compared_with_each_other():
     (answer,) = asked([("hdf5", 0.1), ("hdf5", 0.2, {"transfer": "collective"})])
     assert answer.name == answer.case == "0.hdf5"
-    assert standings(answer) == {"1.hdf5": "slower"}
+    assert standings_of(answer) == {"1.hdf5": "slower"}
 
 
 def test_where_formats_are_compared_a_group_with_one_of_them_says_nothing():
@@ -129,14 +129,14 @@ def test_cases_that_failed_or_read_wrong_data_take_part_in_nothing(spoilt):
     assert not takes_part(an_entry("hdf5", **spoilt))
     (answer,) = asked([("hdf5", 1e-3, spoilt), *FORMATS[1:]])
     assert answer.name == "netcdf4"
-    assert set(standings(answer)) == {"zarr"}
+    assert set(standings_of(answer)) == {"zarr"}
     assert asked([("hdf5", 1e-3, spoilt), FORMATS[1]]) == []
 
 
 def test_raw_bytes_are_no_competitor():
     (answer,) = asked([*FORMATS, ("mpiio", 0.01)])
     assert answer.name == "hdf5"
-    assert "mpiio" not in standings(answer)
+    assert "mpiio" not in standings_of(answer)
 
 
 # What is said of them
@@ -145,7 +145,7 @@ def test_raw_bytes_are_no_competitor():
 def test_a_format_that_is_shown_to_be_faster_than_all_is_the_fastest():
     (answer,) = asked(FORMATS)
     assert answer.fastest == ("hdf5",)
-    assert standings(answer) == {"netcdf4": "slower", "zarr": "slower"}
+    assert standings_of(answer) == {"netcdf4": "slower", "zarr": "slower"}
     assert [other.name for other in answer.others] == ["netcdf4", "zarr"]
     assert answer.others[0].ratio.low < 2 < answer.others[0].ratio.high
     assert answer.decided
@@ -155,7 +155,7 @@ def test_a_format_that_is_shown_to_be_faster_than_all_is_the_fastest():
 def test_formats_within_the_margin_are_equally_fast():
     (answer,) = asked([("hdf5", 0.1), ("netcdf4", 0.1), ("zarr", 0.3)], cv=0.01)
     assert set(answer.fastest) == {"hdf5", "netcdf4"}
-    assert standings(answer)["zarr"] == "slower"
+    assert standings_of(answer)["zarr"] == "slower"
     assert answer.decided
 
 
@@ -173,7 +173,7 @@ def test_a_case_goes_on_that_is_not_shown_to_be_slower_than_a_candidate():
         asked([("hdf5", 0.1), ("netcdf4", 0.115), ("zarr", 0.14)], cv=0.18, seed=seed)[0]
         for seed in range(20)
     ]
-    chosen = [a for a in found if standings(a).get("zarr") == "slower" and not a.decided]
+    chosen = [a for a in found if standings_of(a).get("zarr") == "slower" and not a.decided]
     running = [undecided_cases([answer]) for answer in chosen]
     assert {"0.hdf5", "1.netcdf4", "2.zarr"} in running
     assert all({"0.hdf5", "1.netcdf4"} <= names for names in running)
@@ -193,7 +193,7 @@ def test_a_format_with_more_cases_has_no_advantage():
     more = [("hdf5", 0.1, {"layout": "shared", "chunks": i, "group": "g"}) for i in range(6)]
     runs = 150
     false = sum(
-        standings(asked([*more, ("zarr", 0.1, {"group": "g"})], cv=0.2, seed=seed)[0])
+        standings_of(asked([*more, ("zarr", 0.1, {"group": "g"})], cv=0.2, seed=seed)[0])
         not in ({"zarr": "undecided"}, {"hdf5": "undecided"})
         for seed in range(runs)
     )
@@ -214,8 +214,8 @@ def test_a_total_that_some_cases_lack_is_compared_among_the_others():
              for i, (name, (_, s)) in enumerate(zip(names, FORMATS, strict=True))}  # fmt: skip
     reads = {names[0]: times[names[0]], names[1]: times[names[1]], names[2]: {}}
     written, read = answers(cases, {"write_total": times, "read_total": reads}, DESIGN, 1e-6)
-    assert set(standings(written)) == {"netcdf4", "zarr"}
-    assert set(standings(read)) == {"netcdf4"}
+    assert set(standings_of(written)) == {"netcdf4", "zarr"}
+    assert set(standings_of(read)) == {"netcdf4"}
 
 
 def test_an_answer_is_the_same_whatever_order_cases_are_in():
@@ -227,8 +227,8 @@ def test_an_answer_is_the_same_whatever_order_cases_are_in():
     for order in itertools.permutations(names):
         cases = {name: an_entry(name[2:]) for name in order}
         (after,) = answers(cases, {"write_total": {n: times[n] for n in order}}, DESIGN, 1e-6)
-        assert (after.name, standings(after), set(after.running)) == (
-            before.name, standings(before), set(before.running),
+        assert (after.name, standings_of(after), set(after.running)) == (
+            before.name, standings_of(before), set(before.running),
         )  # fmt: skip
 
 
@@ -466,7 +466,7 @@ def test_extra_cold_reads_go_on_until_they_are_decided():
 SIZED = {"dtype": "float32", "chunks": [4, 512, 512]}
 
 
-def sized(group, mib, factor=1.0, **more):
+def cases_of_size(group, mib, factor=1.0, **more):
     """Return cases of the formats that move so many MiB; Zarr takes so many times as long."""
     cost = {"cost": {"nbytes": mib * 2**20}}
     return [(b, s * (factor if b == "zarr" else 1.0), SIZED | more | cost | {"group": group})
@@ -474,7 +474,7 @@ def sized(group, mib, factor=1.0, **more):
 
 
 def test_sentences_begin_with_what_was_measured_and_say_how_far_they_carry(tmp_path):
-    writing, reading, reach = sentences(a_timed(tmp_path, sized("g", 48)))
+    writing, reading, reach = sentences(a_timed(tmp_path, cases_of_size("g", 48)))
     assert writing.startswith(
         "48 MiB in chunks of 4 MiB, 2 ranks, writing (to the device): hdf5 is fastest; netcdf4 "
     )
@@ -483,8 +483,12 @@ def test_sentences_begin_with_what_was_measured_and_say_how_far_they_carry(tmp_p
 
 
 def test_sentences_over_several_sizes_name_them(tmp_path):
-    told = [*sized("g", 48), *sized("h", 8, 2.0), *sized("i", 48, 0.1, layout="own")]
-    told += sized("j", 48, chunks=[2, 256, 256])
+    told = [
+        *cases_of_size("g", 48),
+        *cases_of_size("h", 8, 2.0),
+        *cases_of_size("i", 48, 0.1, layout="own"),
+    ]
+    told += cases_of_size("j", 48, chunks=[2, 256, 256])
     summary = a_timed(tmp_path, told, cv=0.001)
     writing, _, reach = sentences(summary)
     start = "8 MiB and 48 MiB in chunks of 512 KiB and 4 MiB, 2 ranks, writing (to the device): "

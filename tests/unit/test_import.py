@@ -33,7 +33,7 @@ def ior(tmp_path):
     return tmp_path / "ior"
 
 
-def told_by_ior(name, access, key):
+def ior_value(name, access, key):
     (test,) = json.loads((PEERS / f"ior-{name}.json").read_text())["tests"]
     return [row[key] for row in test["Results"] if row["access"] == access]
 
@@ -50,11 +50,11 @@ def test_the_numbers_are_those_of_ior(ior):
             ("read", "read", "wrRdTime"), ("close_read", "read", "closeTime"),
         ):  # fmt: skip
             seconds = list(case.phases[phase].by_block.values())
-            assert seconds == told_by_ior(files[backend], access, key)
+            assert seconds == ior_value(files[backend], access, key)
         # Where phases do not overlap (-g), sums are IOR's totals, to its rounding.
         sums = list(case.phases["write_total"].by_block.values())
-        assert sums == pytest.approx(told_by_ior(files[backend], "write", "totalTime"), abs=3e-4)
-        rate = np.median(told_by_ior(files[backend], "write", "bwMiB"))
+        assert sums == pytest.approx(ior_value(files[backend], "write", "totalTime"), abs=3e-4)
+        rate = np.median(ior_value(files[backend], "write", "bwMiB"))
         assert case.phases["write_total"].rate / 2**20 == pytest.approx(rate, rel=0.03)
 
 
@@ -151,7 +151,7 @@ def test_h5bench_that_wrote_and_read_becomes_one_case(tmp_path):
     assert "2 ranks, date unknown" in (out / "summary.md").read_text()
 
 
-def changed(tmp_path, change, name="posix"):
+def import_changed(tmp_path, change, name="posix"):
     data = json.loads((PEERS / f"ior-{name}.json").read_text())
     change(data)
     path = tmp_path / "changed.json"
@@ -198,7 +198,7 @@ def test_what_cannot_be_told_in_phases_is_refused(tmp_path):
         data["tests"][0]["Options"]["tasks"] = 4
 
     with pytest.raises(UserError, match="different size"):
-        import_results("ior", [IOR[0], changed(tmp_path, larger)], tmp_path / "out")
+        import_results("ior", [IOR[0], import_changed(tmp_path, larger)], tmp_path / "out")
     with pytest.raises(UserError, match="named twice"):
         import_results("ior", [IOR[0], IOR[0]], tmp_path / "out")
     assert entries_below(tmp_path) == [str(tmp_path / "changed.json")]
@@ -209,7 +209,7 @@ def test_phases_that_overlap_are_remarked_on(tmp_path):
         for row in data["tests"][0]["Results"]:
             row["openTime"] = row["totalTime"]
 
-    out = import_results("ior", [changed(tmp_path, overlap)], tmp_path / "out")
+    out = import_results("ior", [import_changed(tmp_path, overlap)], tmp_path / "out")
     assert any("run IOR with -g" in remark for remark in Run.load(out).record.remarks)
 
 

@@ -13,7 +13,7 @@ from pffbench.backends.inspection import places, touched_chunks
 from pffbench.parallel.decomposition import Box
 
 
-def drawn(rng):
+def draw_box(rng):
     """Return a box and the shape of a chunk."""
     axes = rng.randint(1, 3)
     start, shape, stride, chunks = (
@@ -35,7 +35,7 @@ def one_by_one(box, chunks):
 def test_each_chunk_that_holds_an_element_is_named_once_and_no_other():
     rng = random.Random(7)
     for _ in range(400):
-        box, chunks = drawn(rng)
+        box, chunks = draw_box(rng)
         expected = one_by_one(box, chunks)
         assert list(places(box, chunks)) == expected, (box, chunks)
         found = touched_chunks(box, chunks, 8)

@@ -31,7 +31,7 @@ def executed():
     return notebook
 
 
-def printed(notebook):
+def printed_text(notebook):
     return "".join(
         output.text
         for cell in code(notebook)
@@ -64,7 +64,7 @@ def test_every_question_is_answered_by_a_figure_or_a_table(executed):
 
 def test_its_verdict_and_ratios_are_those_of_the_judge(executed):
     summary = summarise(EXAMPLE)
-    told = printed(executed)
+    told = printed_text(executed)
     for line in verdict_lines(summary):
         assert line in told
     totals = {case.sample.backend: case.phases["write_total"] for case in summary.cases}

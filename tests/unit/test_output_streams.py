@@ -1,6 +1,5 @@
 """Standard output that is full, closed, without a reader or plain ASCII ends no command."""
 
-import os
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -8,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from drawn_runs import USUAL, a_run
-from launch import environment, sampled, write_experiment
+from launch import environment, reader_gone, sampled, write_experiment
 from pffbench.run.output import _REPLACING, best_effort_output
 
 SLAB = {"workload": "hyperslab", "backend": ["zarr", "posix"], "layout": "file_per_process",
@@ -53,17 +52,7 @@ def full():
         yield file
 
 
-@contextmanager
-def reader_gone():
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        yield writing
-    finally:
-        os.close(writing)
-
-
-def started(place, name, *before, env=None, **streams):
+def run_command(place, name, *before, env=None, **streams):
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     return subprocess.run(
         [*before, sys.executable, "-m", "pffbench", *COMMANDS[name]], cwd=place, timeout=120,
@@ -80,7 +69,7 @@ def no_traceback(done):
 @pytest.mark.parametrize("name", sampled(COMMANDS, *LIGHT, "compare"))
 def test_a_full_disk_behind_standard_output_is_told(place, name):
     with full() as outlet:
-        done = started(place, name, stdout=outlet)
+        done = run_command(place, name, stdout=outlet)
     no_traceback(done)
     assert done.returncode == 1
     told = b"pffbench: standard output cannot be written (No space left on device)\n"
@@ -90,7 +79,7 @@ def test_a_full_disk_behind_standard_output_is_told(place, name):
 @pytest.mark.parametrize("name", LIGHT)
 def test_a_reader_that_has_gone_is_no_error(place, name):
     with reader_gone() as outlet:
-        done = started(place, name, stdout=outlet)
+        done = run_command(place, name, stdout=outlet)
     no_traceback(done)
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -110,14 +99,14 @@ def test_head_ends_plan_without_an_error(place):
 @pytest.mark.parametrize("name", LIGHT)
 def test_a_closed_standard_output_is_no_error(place, name):
     close = ["sh", "-c", 'exec "$@" >&-', "sh"]
-    done = started(place, name, *close)
+    done = run_command(place, name, *close)
     no_traceback(done)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_ascii_terminal_is_written_to_in_ascii(place, name):
-    done = started(place, name, env=ASCII)
+    done = run_command(place, name, env=ASCII)
     no_traceback(done)
     assert done.returncode in ((0, 1) if name == "doctor" else (0,)), done.stderr
     assert done.stdout.isascii()

@@ -41,11 +41,6 @@ def data_of(page):
     )
 
 
-@pytest.fixture
-def run(tmp_path):
-    return a_run(tmp_path / "run", USUAL)
-
-
 def section(page, name):
     """Return a section of a page."""
     return re.search(rf'<section id="{name}".*?</section>', page, re.DOTALL)[0]
@@ -67,14 +62,14 @@ def verdict_on(page):
     return [f"{word}: {meaning}", *items(text, "conclusions")]
 
 
-def printed(summary):
+def print_run(summary):
     """Return the lines that end what a terminal shows, one of them to a line."""
     file = io.StringIO()
     print_summary(summary, Console(file=file, width=1000))
     return file.getvalue().splitlines()
 
 
-def made(run, **changes):
+def change_record(run, **changes):
     """Change what `run.json` says."""
     data = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(data | changes))
@@ -104,13 +99,13 @@ def test_the_verdict_comes_first(run, tmp_path):
 def test_the_verdict_is_that_of_the_terminal(tmp_path, changes, layouts):
     cases = [a_case(b, layout=layout) for b in ("hdf5", "zarr", "posix") for layout in layouts]
     run = a_run(tmp_path, cases)
-    made(run, **changes)
+    change_record(run, **changes)
     summary = readable(run)
     *lines, valid = verdict_lines(summary)
     first, *rest = verdict_on(page_of(run))
     assert 1 <= len(lines) <= 4
     assert rest == lines
-    shown = printed(summary)
+    shown = print_run(summary)
     assert shown[-1] == valid
     if answer := answer_of(summary):
         assert first == f"{answer.word}: {answer.sentence}"
@@ -129,7 +124,7 @@ def test_cautions_stand_below_the_verdict_and_details_are_folded_up(tmp_path):
     summary = readable(run)
     text = section(page_of(run), "verdict")
     assert items(text, "cautions") == cautions(summary) != []
-    shown = printed(summary)
+    shown = print_run(summary)
     assert shown.index(cautions(summary)[-1]) < shown.index(verdict_lines(summary)[0])
     shown, _, folded = text.rpartition("<details")
     assert "a remark" not in shown
@@ -259,7 +254,7 @@ def test_invalid_cases_stand_in_the_table_with_the_reason_and_nowhere_else(run):
     data = json.loads((run / "run.json").read_text())
     name = USUAL[2][0]
     data["cases"][name]["invalid"] = "rank 1 read <7>"
-    made(run, cases=data["cases"], valid=False, reasons=["rank 1 read <7>"])
+    change_record(run, cases=data["cases"], valid=False, reasons=["rank 1 read <7>"])
     page = page_of(run)
     (row,) = (row for row in rows_of(page) if row[0] == "zarr")
     assert row[:4] == ["zarr", "matched", "independent", "4"]

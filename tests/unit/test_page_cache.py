@@ -31,7 +31,7 @@ def disk(tmp_path):
     shutil.rmtree(directory)
 
 
-def written(directory, sizes):
+def write_files(directory, sizes):
     paths = [str(directory / f"file{index}") for index in range(len(sizes))]
     for path, size in zip(paths, sizes, strict=True):
         Path(path).write_bytes(os.urandom(size))
@@ -39,7 +39,7 @@ def written(directory, sizes):
 
 
 def test_what_was_written_is_resident_until_it_is_evicted_and_read_again(disk):
-    paths = written(disk, [8 * MIB, 3 * MIB + 17, 1, 4096])
+    paths = write_files(disk, [8 * MIB, 3 * MIB + 17, 1, 4096])
     assert residency(paths).fraction == 1
 
     evict(paths)
@@ -65,7 +65,7 @@ def test_a_file_larger_than_one_window_is_counted_whole(disk):
 
 
 def test_many_small_files(disk):
-    paths = written(disk, [20_000] * 500)
+    paths = write_files(disk, [20_000] * 500)
     evict(paths)
     found = residency(iter(paths))
     assert found.total == 500 * math.ceil(20_000 / os.sysconf("SC_PAGE_SIZE"))
@@ -81,7 +81,7 @@ def test_dirty_pages_are_written_out_before_they_are_dropped(disk):
 
 
 def test_empty_files_count_no_pages(tmp_path):
-    paths = written(tmp_path, [0])
+    paths = write_files(tmp_path, [0])
     evict(paths)
     warm(paths)
     assert residency(paths) == Residency(0, 0)
@@ -104,7 +104,7 @@ def test_a_missing_file_is_an_error(function, tmp_path):
 
 
 def test_no_descriptor_is_left_open(disk):
-    paths = written(disk, [4096] * 20)
+    paths = write_files(disk, [4096] * 20)
     before = len(os.listdir("/proc/self/fd"))
     evict(paths)
     warm(paths)
@@ -118,7 +118,7 @@ def test_no_descriptor_is_left_open(disk):
 def test_pages_that_the_kernel_held_for_a_moment_are_dropped_by_a_second_try(
     evictions, disk, monkeypatch
 ):
-    paths = written(disk, [4 * MIB])
+    paths = write_files(disk, [4 * MIB])
     alone = SingleProcess("a test")
     team = Team(alone, alone, Topology(("vm",), (0,)))
     advise, skipped = os.posix_fadvise, []

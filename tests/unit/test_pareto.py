@@ -103,7 +103,7 @@ def a_kind(points, design=DESIGN):
     return DataKind("", Work({}, tuple(points), design, ()), 2, tuple(points))
 
 
-def placed_of(points, directions, design=DESIGN):
+def place_points(points, directions, design=DESIGN):
     return standings(a_kind(points, design), directions)
 
 
@@ -119,7 +119,7 @@ POINTS = st.lists(
 )
 
 
-def drawn(told, blocks=BLOCKS):
+def draw_points(told, blocks=BLOCKS):
     points = []
     for ratio, write, read, seed in told:
         noise = np.exp(np.random.default_rng(seed).normal(0, 0.03, (2, blocks)))
@@ -130,8 +130,8 @@ def drawn(told, blocks=BLOCKS):
 @settings(max_examples=25, deadline=None)
 @given(POINTS, st.sampled_from([("write",), ("read",), ("write", "read")]))
 def test_standings_agree_with_the_front_of_the_medians(told, directions):
-    points = drawn(told)
-    placed = placed_of(points, directions)
+    points = draw_points(told)
+    placed = place_points(points, directions)
     rates = [
         [
             np.nan if (s := Speed.of(p, d)) is None else 1 / s.phase.seconds.median
@@ -154,11 +154,11 @@ def test_standings_agree_with_the_front_of_the_medians(told, directions):
 @settings(max_examples=25, deadline=None)
 @given(POINTS, st.randoms())
 def test_standings_do_not_depend_on_the_order(told, chance):
-    points = drawn(told)
+    points = draw_points(told)
     order = list(range(len(points)))
     chance.shuffle(order)
-    before = [one.standing for one in placed_of(points, ("write",))]
-    after = [one.standing for one in placed_of([points[i] for i in order], ("write",))]
+    before = [one.standing for one in place_points(points, ("write",))]
+    after = [one.standing for one in place_points([points[i] for i in order], ("write",))]
     assert after == [before[i] for i in order]
 
 
@@ -168,7 +168,7 @@ NOISE = np.array([1.0, 1.01, 0.99, 1.02, 0.98, 1.0, 1.015, 0.985, 1.005, 0.995, 
 def test_a_point_is_off_the_front_only_when_that_is_shown():
     fast, slow, hardly_slower = 0.1 * NOISE, 0.2 * NOISE[::-1], 0.1005 * NOISE[::-1]
     points = [a_point(2, fast), a_point(1.5, slow), a_point(1.5, hardly_slower)]
-    told = placed_of(points, ("write",))
+    told = place_points(points, ("write",))
     assert [one.standing for one in told] == [
         FrontStanding.ON, FrontStanding.OFF, FrontStanding.CLOSE
     ]  # fmt: skip
@@ -177,7 +177,7 @@ def test_a_point_is_off_the_front_only_when_that_is_shown():
 
 def test_a_point_is_on_the_front_for_sure_only_when_all_that_are_as_small_are_slower():
     points = [a_point(2, 0.2 * NOISE), a_point(1.5, 0.1 * NOISE[::-1]), a_point(1, 0.0995 * NOISE)]
-    told = placed_of(points, ("write",))
+    told = place_points(points, ("write",))
     assert [one.standing for one in told] == [
         FrontStanding.ON, FrontStanding.ON, FrontStanding.BY_MEDIAN
     ]  # fmt: skip
@@ -187,11 +187,11 @@ def test_a_point_is_on_the_front_for_sure_only_when_all_that_are_as_small_are_sl
 def test_too_few_blocks_and_too_short_phases_show_nothing():
     for blocks in (4, FEWEST - 1):
         few = [a_point(2, [0.1] * blocks), a_point(1, [0.3] * blocks)]
-        assert placed_of(few, ("write",), Design((blocks,)))[1].standing is FrontStanding.CLOSE
+        assert place_points(few, ("write",), Design((blocks,)))[1].standing is FrontStanding.CLOSE
     enough = [a_point(2, [0.1] * FEWEST), a_point(1, [0.3] * FEWEST)]
-    assert placed_of(enough, ("write",), Design((FEWEST,)))[1].standing is FrontStanding.OFF
+    assert place_points(enough, ("write",), Design((FEWEST,)))[1].standing is FrontStanding.OFF
     short = [a_point(2, 0.1 * NOISE, unsure=True), a_point(1, 0.3 * NOISE)]
-    assert placed_of(short, ("write",))[1].standing is FrontStanding.CLOSE
+    assert place_points(short, ("write",))[1].standing is FrontStanding.CLOSE
 
 
 def test_together_a_point_is_off_when_it_is_slower_in_both():
@@ -201,9 +201,9 @@ def test_together_a_point_is_off_when_it_is_slower_in_both():
         a_point(2, 0.3 * NOISE, 0.05 * NOISE),
         a_point(2, 0.3 * NOISE),
     ]
-    told = [one.standing for one in placed_of(points, ("write", "read"))]
+    told = [one.standing for one in place_points(points, ("write", "read"))]
     assert told == [FrontStanding.ON, FrontStanding.OFF, FrontStanding.ON, FrontStanding.NONE]
-    assert placed_of(points, ("write",))[3].standing is FrontStanding.OFF
+    assert place_points(points, ("write",))[3].standing is FrontStanding.OFF
 
 
 def test_fronts_and_choices_give_one_answer_for_a_pair():
@@ -212,7 +212,7 @@ def test_fronts_and_choices_give_one_answer_for_a_pair():
     pair = [np.arange(1.0, 9.0), np.arange(4.5, 12.5)]
     kind = a_kind([a_point(2, took, np.exp(rng.normal(0, 0.1, 8))) for took in pair], Design((8,)))
     times = [numbered(took) for took in pair]
-    (alone,) = shown(times, design=Design((8,)))
+    (alone,) = decide_questions(times, design=Design((8,)))
     assert alone[0, 1]
     for directions in (("write",), ("read",), ("write", "read")):
         assert standings(kind, directions)[1].standing is not FrontStanding.OFF
@@ -243,7 +243,7 @@ def test_the_only_way_that_was_read_is_not_the_fastest():
         assert sureness(kind, found[purpose]) == "only hdf5, codec r2 was measured"
 
 
-def shown(*questions, design=DESIGN):
+def decide_questions(*questions, design=DESIGN):
     """Return for each question whether i is shown to be faster than j."""
     fields = [
         WaysAtSize(place, "", 0, {str(n): own for n, own in enumerate(times) if own})
@@ -261,7 +261,7 @@ def test_chance_is_seldom_taken_for_a_difference():
     wrong = 0
     for _ in range(40):
         times = [numbered(0.1 * np.exp(rng.normal(0, 0.1, BLOCKS))) for _ in range(8)]
-        wrong += shown(times)[0].any()
+        wrong += decide_questions(times)[0].any()
     assert wrong <= 6  # 5 % of 40 runs are 2; 7 or more have a probability of 0.3 %
 
 
@@ -271,9 +271,9 @@ def test_all_directions_are_one_family():
     short = Design((8,))
     pair = [numbered(one) for one in (np.arange(1.0, 9.0), np.arange(4.5, 12.5))]
     others = [[numbered(np.exp(rng.normal(0, 0.1, 8))) for _ in range(7)] for _ in range(2)]
-    (alone,) = shown(pair, design=short)
+    (alone,) = decide_questions(pair, design=short)
     assert alone.tolist() == [[False, True], [False, False]]
-    first, *_ = shown(pair, *others, design=short)
+    first, *_ = decide_questions(pair, *others, design=short)
     assert not first.any()
 
 
@@ -281,12 +281,12 @@ def test_times_that_never_vary_leave_no_doubt_and_single_ones_show_nothing():
     ones, twos = (numbered(np.full(BLOCKS, seconds)) for seconds in (1.0, 2.0))
     later = numbered(np.full(BLOCKS, 2.0), 10**6)
     for other in (twos, later):
-        assert shown([ones, other])[0].tolist() == [[False, True], [False, False]]
-    assert not shown([ones, dict(ones)])[0].any()
+        assert decide_questions([ones, other])[0].tolist() == [[False, True], [False, False]]
+    assert not decide_questions([ones, dict(ones)])[0].any()
     for lone in ([{0: 1.0}, {7: 2.0}], [{0: 1.0}, {0: 2.0}], [ones, None], [ones, {}], [None]):
-        assert not shown(lone)[0].any()
+        assert not decide_questions(lone)[0].any()
     # A time of 0 is of a broken table, and has no ratio.
-    assert not shown([ones, numbered(np.zeros(BLOCKS))])[0].any()
+    assert not decide_questions([ones, numbered(np.zeros(BLOCKS))])[0].any()
 
 
 def numbered(seconds, first=0):

@@ -89,7 +89,7 @@ def hostile(path, change):
         change(content["case"], path.parent)
 
 
-def redone(name, **how):
+def replace_dataset(name, **how):
     def change(group, place):
         del group[name]
         group.create_dataset(name, **how)
@@ -110,7 +110,7 @@ def elsewhere(group, place):
     group.create_dataset("own", (1, 2, 3), "f8", external=[(str(place / "mine"), 0, 48)])
 
 
-def made_of_others(group, place):
+def make_virtual(group, place):
     layout = h5py.VirtualLayout((1, 2, 3), "f8")
     layout[:] = h5py.VirtualSource(str(place / "mine"), "x", shape=(1, 2, 3))
     del group["own"]
@@ -125,12 +125,16 @@ def linked(link):
 
 
 HOSTILE = {
-    "elements without end": redone("own", shape=(10**9, 1000, 1000), dtype="f8", chunks=(1, 2, 3)),
-    "repetitions without end": redone("repetition", shape=(10**15,), dtype="i8", chunks=(100,)),
+    "elements without end": replace_dataset(
+        "own", shape=(10**9, 1000, 1000), dtype="f8", chunks=(1, 2, 3)
+    ),
+    "repetitions without end": replace_dataset(
+        "repetition", shape=(10**15,), dtype="i8", chunks=(100,)
+    ),
     "values in another file": elsewhere,
-    "values of other files": made_of_others,
-    "text for seconds": redone("own", data=np.full((1, 2, 3), "x", dtype="S1")),
-    "too few axes": redone("own", data=np.zeros(3)),
+    "values of other files": make_virtual,
+    "text for seconds": replace_dataset("own", data=np.full((1, 2, 3), "x", dtype="S1")),
+    "too few axes": replace_dataset("own", data=np.zeros(3)),
     "a link to a file": linked(lambda place: h5py.ExternalLink(str(place / "mine"), "/")),
     "a link to itself": linked(lambda _: h5py.SoftLink("/other")),
     "phases without end": lambda group, _: group.attrs.create("phases", ["x"] * 1000),
@@ -139,7 +143,7 @@ HOSTILE = {
 SECONDS = {
     "negative": put("own", -1.0),
     "infinite": put("own", np.inf),
-    "of other phases": redone("own", data=np.zeros((1, 3, 3))),
+    "of other phases": replace_dataset("own", data=np.zeros((1, 3, 3))),
     "of no repetition": lambda group, _: group.pop("repetition"),
 }
 

@@ -64,7 +64,7 @@ def noisy(generator, factors, cases=CASES, repetitions=8, noise=0.03, load=0.2):
     }
 
 
-def answers(run, weights=None):
+def answers_of(run, weights=None):
     (one,) = advise(run, weights).works
     return one.answers
 
@@ -79,7 +79,7 @@ def test_a_difference_of_ten_percent_is_found_unless_the_load_varies_more(tmp_pa
     factors = {"hdf5": (1.0, 1.1), "netcdf4": (1.1, 1.0), "zarr": (1.3, 1.3), "mpiio": (0.1, 0.1)}
     seconds = noisy(generator, factors, repetitions=12, noise=0.01, load=load)
     run = timed_run(tmp_path, seconds, repetitions=12)
-    writing, reading, both = answers(run, Weights(1, 10))
+    writing, reading, both = answers_of(run, Weights(1, 10))
     assert of(writing.placed)[0] == "hdf5"
     assert of(reading.placed)[0] == of(both.placed)[0] == "netcdf4"
     assert (writing.taken is not None) == found
@@ -98,7 +98,7 @@ def test_where_there_is_no_difference_none_is_claimed(tmp_path):
     for seed in range(100):
         seconds = noisy(np.random.default_rng(seed), factors, repetitions=8)
         run = timed_run(tmp_path / str(seed), seconds, repetitions=8)
-        *_, both = answers(run)
+        *_, both = answers_of(run)
         false += bool(both.slower)
     assert false <= 5
 
@@ -145,14 +145,14 @@ def test_few_repetitions_and_short_phases_claim_nothing(tmp_path):
     for few in (4, FEWEST - 1):
         seconds = noisy(np.random.default_rng(5), factors, repetitions=few)
         run = timed_run(tmp_path / str(few), seconds, repetitions=few)
-        assert all(not answer.slower for answer in answers(run))
+        assert all(not answer.slower for answer in answers_of(run))
         text = "\n".join(recommend([run]).lines())
         assert "Writing: not decided." in text
         answer = answer_of(summarise(run))
         assert f"- **NO ANSWER** fewer than {FEWEST} repetitions show nothing" in text
         assert answer.word == "NO ANSWER"
         assert f"- **NO ANSWER** {answer.sentence}." in text
-        nothing_is_taken(run, "- **NO ANSWER** ")
+        assert_nothing_is_taken(run, "- **NO ANSWER** ")
     short = timed_run(
         tmp_path / "short",
         noisy(np.random.default_rng(5), factors),
@@ -162,7 +162,7 @@ def test_few_repetitions_and_short_phases_claim_nothing(tmp_path):
         recommend([short])
 
 
-def nothing_is_taken(run, first="- **Not decided,** for 1 × writing + 1 × reading: "):
+def assert_nothing_is_taken(run, first="- **Not decided,** for 1 × writing + 1 × reading: "):
     """Assert that text, JSON, program, page and results of a run name no format to take."""
     text = "\n".join(recommend([run]).lines())
     assert first in text
@@ -180,8 +180,8 @@ def nothing_is_taken(run, first="- **Not decided,** for 1 × writing + 1 × read
 def test_of_equal_formats_none_is_taken(tmp_path):
     factors = dict.fromkeys(("hdf5", "netcdf4", "zarr", "mpiio"), (1.0, 1.0))
     run = timed_run(tmp_path, noisy(np.random.default_rng(8), factors, noise=0.2))
-    nothing_is_taken(run)
-    assert re.search(r"What would decide it:\*\* (about|more than) \d+", told(run))
+    assert_nothing_is_taken(run)
+    assert re.search(r"What would decide it:\*\* (about|more than) \d+", recommendation_of(run))
 
 
 def test_a_decided_format_is_taken_everywhere(tmp_path):
@@ -189,8 +189,8 @@ def test_a_decided_format_is_taken_everywhere(tmp_path):
     factors = {"hdf5": (1.0, 1.0), "netcdf4": (2.0, 2.0), "zarr": (3.0, 3.0)}
     seconds = noisy(np.random.default_rng(9), factors, cases, repetitions=12, load=0.02)
     run = timed_run(tmp_path, seconds, cases, 12, experiment={"repetitions": 12})
-    assert "- **Take** hdf5, one shared array" in told(run)
-    assert "Writing: hdf5 is fastest, " in told(run)
+    assert "- **Take** hdf5, one shared array" in recommendation_of(run)
+    assert "Writing: hdf5 is fastest, " in recommendation_of(run)
     (work,) = json.loads(pffbench_cli("recommend", run, "--json").stdout)["runs"][0]["works"]
     assert work["take"].startswith("hdf5.")
     assert "import h5py" in work["program"]
@@ -214,12 +214,12 @@ def test_a_busy_machine_gives_no_answer(tmp_path):
 def test_the_only_way_is_not_called_the_best(tmp_path):
     (hdf5, *_) = CASES
     seconds = {hdf5[0]: [np.full(8, 1.0)] * 2}
-    text = told(timed_run(tmp_path, seconds, [hdf5]))
+    text = recommendation_of(timed_run(tmp_path, seconds, [hdf5]))
     assert "**Only measured:** hdf5, one shared array" in text
     assert not re.search(r"Take|fastest|as good|Avoid", text)
 
 
-def told(run):
+def recommendation_of(run):
     return "\n".join(recommend([run]).lines())
 
 

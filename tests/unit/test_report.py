@@ -36,11 +36,6 @@ AS_USUAL = {"fom": False, "published": False, "published_csv": False, "join": Fa
 EXAMPLES = REPOSITORY / "docs" / "results"
 
 
-@pytest.fixture
-def run(tmp_path):
-    return a_run(tmp_path / "run", USUAL)
-
-
 def test_files_are_made_and_valid(run, capsys):
     (run / "summary.md").write_text("old")
     assert command.main(argparse.Namespace(**AS_USUAL, runs=[str(run)])) == 0
@@ -100,7 +95,7 @@ def test_nothing_is_said_to_be_symmetric(run):
 # Errors
 
 
-def refused(path):
+def refusal_of(path):
     with pytest.raises(UserError) as caught:
         list(report([path]))
     message = str(caught.value)
@@ -110,19 +105,19 @@ def refused(path):
 
 
 def test_no_such_directory(tmp_path):
-    assert "no results directory" in refused(tmp_path / "none")
+    assert "no results directory" in refusal_of(tmp_path / "none")
 
 
 def test_not_a_run(tmp_path):
     (tmp_path / "run.json").write_text("{")
-    assert "not valid JSON" in refused(tmp_path)
+    assert "not valid JSON" in refusal_of(tmp_path)
 
 
 @pytest.mark.parametrize(("version", "age"), [(0, "an older"), (99, "a newer")])
 def test_other_schema(run, version, age):
     data = json.loads((run / "run.json").read_text()) | {"schema_version": version}
     (run / "run.json").write_text(json.dumps(data))
-    assert f"layout version {version}, of {age} pffbench" in refused(run)
+    assert f"layout version {version}, of {age} pffbench" in refusal_of(run)
 
 
 def test_a_run_of_the_first_layout_is_read(run):
@@ -180,33 +175,33 @@ def test_without_a_browser_the_page_is_named(run):
 
 def test_no_schema(run):
     (run / "run.json").write_text("[]")
-    assert "schema_version" in refused(run)
+    assert "schema_version" in refusal_of(run)
 
 
 def test_empty_directory(tmp_path):
-    assert "holds no run.json" in refused(tmp_path)
+    assert "holds no run.json" in refusal_of(tmp_path)
 
 
 def test_broken_record(run):
     data = json.loads((run / "run.json").read_text())
     del data["ranks"]
     (run / "run.json").write_text(json.dumps(data))
-    refused(run)
+    refusal_of(run)
 
 
 def test_broken_samples(run):
     path = run / "samples.csv"
     path.write_text(path.read_text().replace(",false,", ",perhaps,", 1))
-    refused(run)
+    refusal_of(run)
 
 
 def test_no_samples(run):
     (run / "samples.csv").unlink()
-    assert "samples.csv" in refused(run)
+    assert "samples.csv" in refusal_of(run)
 
 
 def test_no_counted_repetition(tmp_path):
-    assert "no repetition that counts" in refused(a_run(tmp_path, USUAL, repetitions=0))
+    assert "no repetition that counts" in refusal_of(a_run(tmp_path, USUAL, repetitions=0))
 
 
 def test_nothing_is_written_when_one_run_cannot_be_read(run, tmp_path):

@@ -36,7 +36,7 @@ def validator():
     return jsonschema.Draft202012Validator(schema)
 
 
-def written(directory):
+def write_document(directory):
     """Write the document of a run and return it as other programs read it."""
     path = write_results(summarise(directory), directory)
     return json.loads(path.read_text(encoding="ascii"), parse_constant=pytest.fail)
@@ -55,7 +55,7 @@ def test_the_results_of_every_shipped_experiment_fit_the_schema(config, tmp_path
     cases = dict(list(record.cases.items())[:_MOST_CASES])
     a_run(tmp_path / "run", cases.items(), repetitions=5, experiment=record.experiment,
           left_out=record.left_out)  # fmt: skip
-    data = written(tmp_path / "run")
+    data = write_document(tmp_path / "run")
     validator.validate(data)
     assert {case["case"] for case in data["cases"]} == set(cases)
     assert all(case["phases"] for case in data["cases"])
@@ -69,7 +69,7 @@ def test_the_document_says_what_the_summary_says(tmp_path, validator):
         for (name, _), (_, s) in zip(cases, formats, strict=True)
     }
     run = timed_run(tmp_path / "run", seconds, cases, experiment=AUTO)
-    data = written(run)
+    data = write_document(run)
     validator.validate(data)
     assert data["sentences"] == verdict_lines(summarise(run))
     assert data["recommendation"] == [
@@ -93,25 +93,25 @@ def test_what_is_not_decided_is_not_taken(tmp_path):
     open_ = next(name for name, entry in cases if name.startswith("zarr.hyperslab.own"))
     both = {"total": "read_total", "take": ["hdf5", "zarr"]}
     run = timed_run(tmp_path / "decided", seconds, cases, experiment=AUTO)
-    taken = written(run)["recommendation"]
+    taken = write_document(run)["recommendation"]
     assert taken == [{"total": "write_total", "take": ["hdf5"]}, both]
     seconds[open_] = (ten[::-1] * 1.08, np.full(10, 1.0))
     run = timed_run(tmp_path / "open", seconds, cases, experiment=AUTO)
-    assert written(run)["recommendation"] == [{"total": "write_total", "take": []}, both]
+    assert write_document(run)["recommendation"] == [{"total": "write_total", "take": []}, both]
 
 
 def test_a_run_without_a_verdict_or_with_a_failure_fits_the_schema(tmp_path, validator):
     cases = dict(USUAL)
     cases[USUAL[0][0]] = cases[USUAL[0][0]] | {"failure": {"phase": "write", "error": "no space"}}
     run = a_run(tmp_path / "run", cases.items(), status="interrupted", valid=None)
-    data = written(run)
+    data = write_document(run)
     validator.validate(data)
     assert data["valid"] is None
     assert "no space" in data["cases"][0]["invalid"]
 
 
 def test_a_document_that_lacks_a_key_or_has_a_text_for_a_number_does_not_fit(tmp_path, validator):
-    data = written(a_run(tmp_path / "run", USUAL))
+    data = write_document(a_run(tmp_path / "run", USUAL))
     assert not validator.is_valid({k: v for k, v in data.items() if k != "cases"})
     assert not validator.is_valid(data | {"ranks": "four"})
     assert not validator.is_valid(data | {"version": 1})

@@ -13,12 +13,7 @@ from pffbench.record.lock import RunLock
 from pffbench.storage import ownership
 from pffbench.storage.ownership import OwnerProcess
 
-
-@pytest.fixture(autouse=True)
-def _outside(monkeypatch):
-    """Not in a batch job."""
-    for name in ("SLURM_JOB_ID", "SLURM_RESTART_COUNT"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("outside_of_jobs")
 
 
 def lock_of(tmp_path, **changes):

@@ -106,7 +106,7 @@ def test_runs_without_results_are_refused(tmp_path):
         Run.load(a_run(tmp_path / "a", [(0, "remove"), (1, "write")]))
 
 
-def changed(**places):
+def provenance_with(**places):
     found = copy.deepcopy(PROVENANCE)
     for place, value in places.items():
         *above, last = place.split("__")
@@ -120,19 +120,19 @@ def changed(**places):
 @pytest.mark.parametrize(
     ("provenance", "told"),
     [
-        (changed(software__libraries__h5py__hdf5="1.10.8"),
+        (provenance_with(software__libraries__h5py__hdf5="1.10.8"),
          ["software.libraries.h5py.hdf5: 1.14.6 / 1.10.8"]),
-        (changed(software__loaded={"libhdf5": ["/b/libhdf5.so.200"]}),
+        (provenance_with(software__loaded={"libhdf5": ["/b/libhdf5.so.200"]}),
          ["software.loaded.libhdf5: libhdf5.so.310 / libhdf5.so.200"]),
-        (changed(mpi_io__hints={}), [f"mpi_io.hints.cb_nodes: 2 / {ABSENT}"]),
-        (changed(filesystem__striping="/s/1 count: 8"),
+        (provenance_with(mpi_io__hints={}), [f"mpi_io.hints.cb_nodes: 2 / {ABSENT}"]),
+        (provenance_with(filesystem__striping="/s/1 count: 8"),
          ["filesystem.striping: PATH count: 4 / PATH count: 8"]),
-        (changed(hosts__1__cpu_model="Y"), ["hosts.cpu_model: X / X | Y"]),
-        (changed(inputs__map={"bytes": 3, "sha256": "cd"}), ["inputs.map.sha256: ab / cd"]),
-        (changed(ranks__0__cpus=2), ["binding.cpus: 1 / 2"]),
-        (changed(environment__OMPI_MCA_io="romio341"),
+        (provenance_with(hosts__1__cpu_model="Y"), ["hosts.cpu_model: X / X | Y"]),
+        (provenance_with(inputs__map={"bytes": 3, "sha256": "cd"}), ["inputs.map.sha256: ab / cd"]),
+        (provenance_with(ranks__0__cpus=2), ["binding.cpus: 1 / 2"]),
+        (provenance_with(environment__OMPI_MCA_io="romio341"),
          ["environment.OMPI_MCA_io: ompio / romio341"]),
-        (changed(slurm__job_partition="q"), ["slurm.job_partition: p / q"]),
+        (provenance_with(slurm__job_partition="q"), ["slurm.job_partition: p / q"]),
     ],
 )  # fmt: skip
 def test_what_matters_is_told(tmp_path, provenance, told):
@@ -144,7 +144,7 @@ def test_what_matters_is_told(tmp_path, provenance, told):
 
 def test_what_only_numbers_a_job_is_not_told(tmp_path):
     a = Run.load(a_run(tmp_path / "a", WHOLE))
-    found = changed(
+    found = provenance_with(
         software__python={"version": "3.12", "executable": "/b/python"},
         software__libraries__h5py__path="/b/h5py",
         software__libraries__zarr={"version": "3.2", "imported": True},

@@ -100,7 +100,7 @@ def a_series(parent, sizes=(1, 2, 4, 8), rates=usl, **how):
     return [a_run(parent, ranks, rates, **how) for ranks in sizes]
 
 
-def totals(series, phase="write_total"):
+def curves_of(series, phase="write_total"):
     return [curve for curve in series.curves if curve.phase == phase]
 
 
@@ -121,7 +121,7 @@ def second_node(n):
     return 100 * MIB * n * (0.6 if n > 16 else 1)
 
 
-def drawn(law, seed, noise=0.08, between=0.05, sizes=(1, 2, 4, 8, 16)):
+def draw_series(law, seed, noise=0.08, between=0.05, sizes=(1, 2, 4, 8, 16)):
     """Draw ten repetitions at each size, a start of the program of its own."""
     rng = np.random.default_rng(seed)
     points = []
@@ -138,7 +138,7 @@ def drawn(law, seed, noise=0.08, between=0.05, sizes=(1, 2, 4, 8, 16)):
 def test_the_truth_is_inside_the_interval_or_it_is_called_a_guess(law, size, between):
     held = []
     for seed in range(100):
-        points = drawn(law, seed, between=between)
+        points = draw_series(law, seed, between=between)
         found = predict(points, size, new_node=law is second_node)
         held.append(found.rate.low <= law(size) <= found.rate.high)
         assert found.rate.low <= max(point.rate.value for point in points)
@@ -151,23 +151,23 @@ def test_a_rate_that_falls_already_is_inside_the_interval_at_twice_the_size():
     held = [
         found.rate.low <= usl(64) <= found.rate.high
         for seed in range(100)
-        if (found := predict(drawn(usl, seed, sizes=(1, 2, 4, 8, 16, 32)), 64))
+        if (found := predict(draw_series(usl, seed, sizes=(1, 2, 4, 8, 16, 32)), 64))
     ]
     assert len(held) == 100
     assert np.mean(held) >= 0.95
 
 
 def test_the_slope_of_the_three_largest_sizes_is_continued():
-    points = drawn(lambda n: 100 * MIB * n**0.5 if n > 2 else 1.0, 0, noise=0, between=0)
+    points = draw_series(lambda n: 100 * MIB * n**0.5 if n > 2 else 1.0, 0, noise=0, between=0)
     assert predict(points, 32).rate.value == pytest.approx(100 * MIB * 32**0.5)
-    faster = drawn(lambda n: 100 * MIB * n**1.5, 0, noise=0, between=0)
+    faster = draw_series(lambda n: 100 * MIB * n**1.5, 0, noise=0, between=0)
     assert predict(faster, 32).rate.value == pytest.approx(2 * faster[-1].rate.value)
     assert predict(points[:2], 32) is None
     assert predict(points, 16) is None
 
 
 def test_a_prediction_far_away_is_called_a_guess():
-    points = drawn(amdahl, 0)
+    points = draw_series(amdahl, 0)
     assert [predict(points, size).why_guess for size in (32, 33)] == [
         "", "2.06 times the largest size, over 2",
     ]  # fmt: skip
@@ -185,12 +185,12 @@ def test_a_prediction_far_away_is_called_a_guess():
 def test_the_first_rank_on_a_further_node_makes_it_a_guess(tmp_path, nodes, cores, over, sizes):
     hosts = [{"host": "n1", "cores": cores}]
     runs = [
-        a_run(tmp_path, n, amdahl, nodes=nodes(n), provenance=changed(hosts=hosts))
+        a_run(tmp_path, n, amdahl, nodes=nodes(n), provenance=provenance_with(hosts=hosts))
         for n in (1, 2, 4)
     ]
     for size, guess in sizes.items():
         series = load_series(runs, over, size)
-        (curve,) = totals(series)
+        (curve,) = curves_of(series)
         found = series.prediction(curve)
         assert (found.why_guess == "more nodes than were measured") == guess
         (told,) = [line for line in summary_lines(series) if "write total" in line]
@@ -205,14 +205,14 @@ def test_the_first_rank_on_a_further_node_makes_it_a_guess(tmp_path, nodes, core
 def test_kind_rates_and_efficiency_come_from_the_data(tmp_path, kind):
     series = load_series(reversed(a_series(tmp_path, kind=kind, noise=0.0)))
     assert (series.kinds, series.over, series.sizes) == ([kind], "nodes", [1, 2, 4, 8])
-    (curve,) = totals(series)
+    (curve,) = curves_of(series)
     for point in curve.points:
         assert point.rate.value == pytest.approx(usl(point.size))
         assert point.time.n == 5  # the warm-up is left out
         assert point.imbalance == pytest.approx(1.25)
         assert curve.speedup(point).value == pytest.approx(usl(point.size) / usl(1))
         assert curve.efficiency(point).value == pytest.approx(usl(point.size) / usl(1) / point.size)
-    (write,) = totals(series, "write")
+    (write,) = curves_of(series, "write")
     assert write.points[0].rate.value == pytest.approx(usl(1) / 0.8)
 
 
@@ -220,7 +220,7 @@ def test_intervals_of_efficiency_hold_the_truth(tmp_path):
     inside = 0
     for seed in range(10):
         series = load_series(a_series(tmp_path / str(seed), (1, 4), seed=seed, noise=0.05))
-        (one,) = totals(series)
+        (one,) = curves_of(series)
         found = one.efficiency(one.points[-1])
         inside += found.low <= usl(4) / usl(1) / 4 <= found.high
     assert inside >= 8
@@ -243,21 +243,21 @@ def test_ranks_or_nodes(tmp_path):
 def test_runs_of_one_size_are_taken_together(tmp_path):
     runs = [*a_series(tmp_path, (1, 2)), a_run(tmp_path, 2, usl, name="again", seed=1)]
     series = load_series(runs)
-    (one,) = totals(series)
+    (one,) = curves_of(series)
     assert [point.time.n for point in one.points] == [5, 10]
     assert len(starts_of(one.points[1].by_block)) == 2
     assert any("run-2" in note and "again" in note for note in series.notes)
 
 
-def changed(**areas):
+def provenance_with(**areas):
     return PROVENANCE | areas
 
 
 OTHERS = {
-    "hdf5: 1.14.6 / 1.10.8": changed(software={"libraries": {
+    "hdf5: 1.14.6 / 1.10.8": provenance_with(software={"libraries": {
         "h5py": {"version": "3.16.0", "imported": True, "hdf5": "1.10.8"}}}),
-    "filesystem.type: lustre / xfs": changed(filesystem={"type": "xfs"}),
-    "slurm.cluster_name: – / other": changed(slurm={"cluster_name": "other"}),
+    "filesystem.type: lustre / xfs": provenance_with(filesystem={"type": "xfs"}),
+    "slurm.cluster_name: – / other": provenance_with(slurm={"cluster_name": "other"}),
 }  # fmt: skip
 
 
@@ -284,7 +284,10 @@ def test_other_experiments_and_other_work_are_refused(tmp_path):
 
 def test_harmless_differences_are_told(tmp_path):
     hosts = [{"host": "n9", "cpu_model": "some", "kernel": "6.2"}]
-    runs = [*a_series(tmp_path, (1, 2)), a_run(tmp_path, 4, usl, provenance=changed(hosts=hosts))]
+    runs = [
+        *a_series(tmp_path, (1, 2)),
+        a_run(tmp_path, 4, usl, provenance=provenance_with(hosts=hosts)),
+    ]
     (note,) = load_series(runs).notes
     assert "hosts.kernel: 6.1 at first, then 6.2 (run-4)" in note
 
@@ -312,7 +315,7 @@ def test_a_run_without_results_does_not_hide_the_others(tmp_path):
 
 def test_verdict_in_plain_words(tmp_path):
     series = load_series(a_series(tmp_path, (1, 2, 4, 8, 16, 32, 64), noise=0.001))
-    text = verdict(*totals(series), series)
+    text = verdict(*curves_of(series), series)
     assert text.startswith("hdf5 shared independent, write total: 1→64 nodes, 5.")
     assert "(ideal 64), efficiency 8" in text
     assert "expected with 128 nodes if nothing saturates (a guess: more nodes" in text
@@ -331,7 +334,7 @@ def test_a_useless_prediction_is_not_made(tmp_path):
         return usl(n) * {1: 1.0, 2: 3.0, 4: 0.2}[n]
 
     series = load_series(a_series(tmp_path, (1, 2, 4), rates=wild))
-    assert "no prediction for 8 nodes" in verdict(*totals(series), series)
+    assert "no prediction for 8 nodes" in verdict(*curves_of(series), series)
 
 
 # ---- files and figures
@@ -458,7 +461,7 @@ def test_json_has_the_verdict_and_writes_nothing_unless_asked(tmp_path, capsys):
 
 def test_figures_show_the_points_with_their_intervals(tmp_path):
     series = load_series(a_series(tmp_path, cases=("hdf5", "hdf5 collective", "zarr", "mpiio")))
-    these = totals(series)
+    these = curves_of(series)
     figure = draw(series, these)
     rate, _, efficiency, _ = figure.panels
     assert [panel.heading for panel in figure.panels] == ["independent", "collective", "", ""]
@@ -492,7 +495,7 @@ def test_figures_show_the_points_with_their_intervals(tmp_path):
 
 def test_single_repetitions_are_hollow_and_say_so(tmp_path):
     series = load_series(a_series(tmp_path, repetitions=1))
-    figure = draw(series, totals(series))
+    figure = draw(series, curves_of(series))
     points = figure.panels[0].values("points")
     assert {point["fill"] for point in points} == {PAPER}
     assert {point["low"] for point in points} == {None}
@@ -554,7 +557,7 @@ def test_runs_of_one_size_are_compared_each_within_itself(tmp_path):
     names = [("a", 1), ("again", 1), ("b", 4), ("b-again", 4)]
     series = crossing_runs(tmp_path, names, seconds)
     assert [(c.at.below, c.at.above) for c in crossings(series)] == [(1, 4), (1, 4)]
-    curve = totals(series)[0]
+    curve = curves_of(series)[0]
     assert [len(starts_of(point.by_block)) for point in curve.points] == [2, 2]
 
 
@@ -576,4 +579,4 @@ def test_times_below_resolution_and_invalid_cases_do_not_cross(tmp_path):
     series = load_series([tmp_path / "short" / name for name, _ in names])
     assert any("of b: wrong data" in note for note in series.notes)
     assert crossings(series) == []
-    assert sorted(len(c.points) for c in totals(series)) == [1, 2]
+    assert sorted(len(c.points) for c in curves_of(series)) == [1, 2]

@@ -34,7 +34,7 @@ def cases():
 TIMES = ("own_max", "own_median", "own_min", "synced_max", "seconds")
 
 
-def made(tmp_path, *, write=1.0, read=1.0, noise=0.02, drift=0.0, **how):
+def make_run(tmp_path, *, write=1.0, read=1.0, noise=0.02, drift=0.0, **how):
     """Return a run in which shards take so many times as long.
 
     `drift` is how much longer everything takes in the slowest block than in the fastest one.
@@ -71,7 +71,7 @@ def sentence(directory):
 
 
 def test_a_cost_and_a_saving_are_stated_with_their_intervals(tmp_path):
-    told = sentence(made(tmp_path, write=1.25, read=0.6, repetitions=14))
+    told = sentence(make_run(tmp_path, write=1.25, read=0.6, repetitions=14))
     found = re.fullmatch(
         r"shards of 64×64 in zarr matched pipeline=fused: writing takes (\d+) % more time "
         r"\((\d+) to (\d+) %\), reading takes (\d+) % less time \((\d+) to (\d+) %\); "
@@ -87,26 +87,26 @@ def test_a_cost_and_a_saving_are_stated_with_their_intervals(tmp_path):
 
 
 def test_no_difference_is_no_cost(tmp_path):
-    told = sentence(made(tmp_path, repetitions=14))
+    told = sentence(make_run(tmp_path, repetitions=14))
     assert "writing takes equally long (" in told
     assert "reading takes equally long (" in told
 
 
 def test_a_wide_interval_is_no_cost(tmp_path):
-    told = sentence(made(tmp_path, repetitions=14, noise=0.5))
+    told = sentence(make_run(tmp_path, repetitions=14, noise=0.5))
     assert "no difference was shown in writing (" in told
     assert "% more time" not in told
     assert "% less time" not in told
 
 
 def test_few_repetitions_decide_nothing(tmp_path):
-    told = sentence(made(tmp_path, write=1.5, repetitions=3))
+    told = sentence(make_run(tmp_path, write=1.5, repetitions=3))
     assert "no difference was shown in writing (too few repetitions" in told
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_difference_within_the_scatter_is_not_claimed(tmp_path, seed):
-    told = sentence(made(tmp_path, write=1.02, read=0.98, noise=0.3, repetitions=10, seed=seed))
+    told = sentence(make_run(tmp_path, write=1.02, read=0.98, noise=0.3, repetitions=10, seed=seed))
     assert "% more time" not in told
     assert "% less time" not in told
 
@@ -114,17 +114,17 @@ def test_a_difference_within_the_scatter_is_not_claimed(tmp_path, seed):
 def test_in_a_run_of_environments_a_case_is_compared_with_the_other_one_of_its_block(tmp_path):
     """The machine becomes twice as slow from block to block, which meets both of them."""
     changes = {"write": 1.1, "drift": 1.0, "noise": 0.01, "repetitions": 14}
-    told = sentence(made(tmp_path, **changes))
+    told = sentence(make_run(tmp_path, **changes))
     assert "no difference was shown in writing" in told
     (other := tmp_path / "environments").mkdir()
     environments = {"environments": [{"name": "a", "python": "x"}], "repetitions": 14}
-    paired = sentence(made(other, experiment=environments, **changes))
+    paired = sentence(make_run(other, experiment=environments, **changes))
     (cost,) = re.findall(r"writing takes ([\d.]+) % more time", paired)
     assert 8 <= float(cost) <= 12
 
 
 def test_terminal_and_summary_have_the_sentence(tmp_path):
-    directory = made(tmp_path, write=1.25, repetitions=14)
+    directory = make_run(tmp_path, write=1.25, repetitions=14)
     summary = summarise(directory)
     console = Console(width=250, record=True, file=(tmp_path / "told").open("w"))
     print_summary(summary, console)
@@ -137,5 +137,5 @@ def test_terminal_and_summary_have_the_sentence(tmp_path):
 def test_the_page_has_the_sentence(tmp_path):
     from pffbench_analysis.page.build import render
 
-    summary = summarise(made(tmp_path, write=1.25, repetitions=14))
+    summary = summarise(make_run(tmp_path, write=1.25, repetitions=14))
     assert "they save 252 of 258 files" in render(summary, tmp_path, {})

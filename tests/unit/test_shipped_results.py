@@ -23,7 +23,7 @@ README = REPOSITORY / "README.md"
 PLACE = 1e-3
 
 
-def shown_in(svg):
+def contents_of_picture(svg):
     """Return what a picture shows: its words, and the marks of each panel with their places.
 
     Ratios and intervals stand beside the points, so that words alone hold all numbers. Places are
@@ -47,7 +47,7 @@ def assert_same(name, found, made):
     if not name.endswith(".svg"):
         assert found == made
         return
-    (words, marks), (words_made, marks_made) = shown_in(found), shown_in(made)
+    (words, marks), (words_made, marks_made) = contents_of_picture(found), contents_of_picture(made)
     assert words == words_made
     assert len(marks) == len(marks_made)
     for mark, again in zip(marks, marks_made, strict=True):
@@ -109,10 +109,10 @@ def test_a_page_shows_one_run_and_its_picture(name):
     named = re.findall(r"(?:\]\(|<!-- run )(?:docs/)?results/([\w-]+)", text)
     assert SHOWN in named
     assert set(named) - {"example-datasets"} == {SHOWN}
-    assert not re.search(r"\d times as long|VALID: every byte", outside(text))
+    assert not re.search(r"\d times as long|VALID: every byte", typed_text(text))
 
 
-def outside(text):
+def typed_text(text):
     """Return what of a page was typed."""
     return re.sub(r"<!-- run .*?<!-- end -->", "", text, flags=re.DOTALL)
 

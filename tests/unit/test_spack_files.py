@@ -282,7 +282,7 @@ def describe(directory, **env):
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **env)
 
 
-def answering(tmp_path, answer):
+def make_dpkg(tmp_path, answer):
     """Return a search path whose dpkg-query prints one answer for everything."""
     program = tmp_path / "bin" / "dpkg-query"
     program.parent.mkdir()
@@ -306,12 +306,12 @@ def answering(tmp_path, answer):
 def test_the_upstream_version_of_a_package_is_known(
     debian_site, tmp_path, monkeypatch, answer, version
 ):
-    monkeypatch.setenv("PATH", answering(tmp_path, answer) + ":/bin:/usr/bin")
+    monkeypatch.setenv("PATH", make_dpkg(tmp_path, answer) + ":/bin:/usr/bin")
     assert debian_site.package_version("any") == version
 
 
 def test_what_is_missing_is_named_and_nothing_is_made(tmp_path):
-    path = answering(tmp_path, "not-installed ") + ":/bin:/usr/bin"
+    path = make_dpkg(tmp_path, "not-installed ") + ":/bin:/usr/bin"
     done = describe(tmp_path / "site", env={"PATH": path})
     assert done.returncode == 1
     assert "apt-get install g++ gfortran libopenmpi-dev" in done.stderr

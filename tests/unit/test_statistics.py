@@ -179,7 +179,7 @@ def sample(backend, number, phase, value, **more):
 NOISE = [0.97, 1.03, 1.0, 0.99, 1.02, 1.01, 0.98]
 
 
-def told(place, **times):
+def sentences_of(place, **times):
     return sentences(summarise(results(place, times)))
 
 
@@ -187,16 +187,18 @@ def test_a_load_that_grows_in_all_alike_hides_no_large_difference(tmp_path):
     drift = np.geomspace(1, 1.3, 12).tolist()
     noise = [*NOISE, *NOISE][:12]
     slower = [3 * v * n for v, n in zip(drift, noise, strict=True)]
-    for line in told(tmp_path, hdf5=drift, zarr=slower):
+    for line in sentences_of(tmp_path, hdf5=drift, zarr=slower):
         assert "hdf5 is fastest; zarr takes 2.98 times (2." in line
 
 
 def test_under_seven_repetitions_nothing_is_told_apart(tmp_path):
     for n in (2, 6):
-        for line in told(tmp_path / str(n), hdf5=NOISE[:n], zarr=[9 * v for v in NOISE[:n]]):
+        for line in sentences_of(
+            tmp_path / str(n), hdf5=NOISE[:n], zarr=[9 * v for v in NOISE[:n]]
+        ):
             told_ = "9.00 times (too few repetitions for an interval)"
             assert f"hdf5 or zarr is fastest, not decided ({told_})" in line
-    for line in told(tmp_path / "7", hdf5=NOISE, zarr=[9 * v for v in NOISE]):
+    for line in sentences_of(tmp_path / "7", hdf5=NOISE, zarr=[9 * v for v in NOISE]):
         assert "hdf5 is fastest; zarr takes 9.00 times" in line
 
 
@@ -224,7 +226,7 @@ def test_raw_bytes_that_are_no_limit_get_no_number(tmp_path):
 
 
 def test_one_backend_alone_is_compared_with_nothing(tmp_path):
-    assert told(tmp_path, hdf5=NOISE) == []
+    assert sentences_of(tmp_path, hdf5=NOISE) == []
 
 
 def test_rates_and_times_per_array_are_medians(tmp_path):

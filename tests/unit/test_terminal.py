@@ -60,7 +60,7 @@ def on_terminal(arguments, columns, cwd):
     return status, [line.rpartition("\r")[2].rstrip() for line in text.split("\n")]
 
 
-def without_terminal(arguments, columns, cwd):
+def run_without_terminal(arguments, columns, cwd):
     done = pffbench_cli(*arguments, cwd=cwd, env={"COLUMNS": str(columns)})
     return done.status, done.said.split("\n", 1)[1].splitlines()
 
@@ -122,7 +122,7 @@ WIDE = {"plan default", "recommend", "compare", "doctor"}
 @pytest.mark.parametrize(
     ("command", "columns", "show"),
     [(command, columns, show) for command in COMMANDS
-     for columns, show in ((80, on_terminal), (80, without_terminal), (120, on_terminal))
+     for columns, show in ((80, on_terminal), (80, run_without_terminal), (120, on_terminal))
      if command in (COMMANDS if columns == 80 else WIDE)
      and (command, show) != ("run", on_terminal)],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pffbench.parallel.topology import Topology
 
 
-def placed(nodes):
+def topology_of(nodes):
     return Topology(hosts=tuple(f"node{node}" for node in nodes), nodes=tuple(nodes))
 
 
@@ -23,7 +23,7 @@ def placed(nodes):
     ],
 )
 def test_the_partner_sits_on_the_next_node(nodes, partners):
-    topology = placed(nodes)
+    topology = topology_of(nodes)
     assert topology.partners == partners
     assert tuple(map(topology.partner, range(len(nodes)))) == partners
 
@@ -32,6 +32,6 @@ def test_the_partner_sits_on_the_next_node(nodes, partners):
 def test_with_equally_filled_nodes_every_part_is_read_once_on_another_node(nodes, each, random):
     places = [node for node in range(nodes) for _ in range(each)]
     random.shuffle(places)
-    topology = placed(places)
+    topology = topology_of(places)
     assert sorted(topology.partners) == list(range(len(places)))
     assert all(places[a] != places[b] for a, b in enumerate(topology.partners))

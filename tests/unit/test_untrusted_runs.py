@@ -314,7 +314,7 @@ def test_what_is_missing_is_told_without_a_place_in_the_code(run, capsys, monkey
 # Markers
 
 
-def left(parent, name="run-1", **facts):
+def leave_scratch(parent, name="run-1", **facts):
     scratch = Scratch.create(str(parent), name)
     marker = Path(scratch.directory, MARKER)
     marker.write_text(json.dumps(json.loads(marker.read_text()) | {"started": "1"} | facts))
@@ -336,10 +336,10 @@ HOSTILE = [
 
 def test_a_damaged_marker_ends_nothing(tmp_path, capsys):
     for number, content in enumerate(DAMAGED):
-        (left(tmp_path, f"damaged-{number}") / MARKER).write_bytes(content)
+        (leave_scratch(tmp_path, f"damaged-{number}") / MARKER).write_bytes(content)
     for number, facts in enumerate(HOSTILE):
-        left(tmp_path, f"hostile-{number}", **facts)
-    good = left(tmp_path, "good")
+        leave_scratch(tmp_path, f"hostile-{number}", **facts)
+    good = leave_scratch(tmp_path, "good")
     assert run_cli("clean", "--scratch", tmp_path) == 0
     told = capsys.readouterr()
     assert f"{good}: " in told.out
@@ -353,17 +353,17 @@ def test_a_damaged_marker_ends_nothing(tmp_path, capsys):
 
 @pytest.mark.parametrize("make", [fifo, device, directory, giant])
 def test_a_marker_that_is_no_file_hangs_nobody(tmp_path, capsys, make):
-    place = left(tmp_path)
+    place = leave_scratch(tmp_path)
     (place / MARKER).unlink()
     make(place / MARKER)
-    good = left(tmp_path, "good")
+    good = leave_scratch(tmp_path, "good")
     assert run_cli("clean", "--scratch", tmp_path) == 0
     assert f"{good}: " in capsys.readouterr().out
     assert [leftover.path for leftover in find_leftovers(str(tmp_path))] == [str(good)]
 
 
 def test_names_of_directories_do_not_act_on_a_terminal(tmp_path, capsys):
-    place = left(tmp_path)
+    place = leave_scratch(tmp_path)
     place.rename(tmp_path / f"pffbench-{ESCAPE}")
     assert run_cli("clean", "--scratch", tmp_path) == 0
     told = capsys.readouterr().out
@@ -372,7 +372,7 @@ def test_names_of_directories_do_not_act_on_a_terminal(tmp_path, capsys):
 
 
 def test_a_directory_that_is_nested_deeply_ends_nothing(tmp_path, capsys):
-    place = left(tmp_path)
+    place = leave_scratch(tmp_path)
     here = os.open(place, os.O_RDONLY)
     for _ in range(1500):
         os.mkdir("d", dir_fd=here)

@@ -301,7 +301,7 @@ def test_a_case_that_asks_for_nothing_gets_what_the_library_has(tmp_path):
 # The footprint of a transfer.
 
 
-def busy(seconds):
+def burn(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass
@@ -312,7 +312,7 @@ def test_threads_that_ran_are_counted_and_idle_ones_are_not():
 
     def work():
         begin.wait()
-        busy(0.05)
+        burn(0.05)
         ran.wait()
         leave.wait()
 
