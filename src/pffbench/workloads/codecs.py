@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from pffbench.backends.base import Cuts
+from pffbench.backends.traits import SizesChunks
 from pffbench.case import ArrayShape
 from pffbench.parallel.decomposition import Box, Shape, boundaries, process_grid, rank_box
 from pffbench.workloads.hyperslab import Hyperslab, HyperslabParameters, global_shape
@@ -99,13 +100,14 @@ def _count_stored(repetition: Repetition) -> None:
     """Count the stored bytes of this rank's part, off the timer."""
     p, team = repetition.case.parameters, repetition.team
     with repetition.step("stored chunks"):
-        if not repetition.backend.capabilities.formatted:
+        backend = repetition.backend
+        if not isinstance(backend, SizesChunks):
             return
         for access in repetition.workload.writes(p, team.size, team.rank):
             if access.box.size == 0:
                 continue
             spec, path = access.spec, repetition.path(team.rank)
-            found = repetition.backend.inspection.stored_part(path, spec.name, access.box)
+            found = backend.stored_part(path, spec.name, access.box)
             if found is None:
                 continue
             repetition.observed.count("write", "stored_bytes", found.nbytes)

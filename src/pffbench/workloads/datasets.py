@@ -174,7 +174,7 @@ class Datasets(Workload):
 
     def refuse(self, parameters: DatasetsParameters, backend: type[Backend]) -> str | None:
         has = backend.capabilities
-        if parameters.attributes and has.formatted and not has.attributes:
+        if parameters.attributes and not has.raw and not has.attributes:
             return f"{backend.name} stores no attributes; leave attributes out"
         return None  # raw bytes bound the formats without them
 

@@ -317,7 +317,7 @@ class Hyperslab(Workload):
             )
         if reason := refuse_map(parameters, backend):
             return reason
-        if parameters.buffer == "reuse" and not backend.capabilities.caller_buffer:
+        if parameters.buffer == "reuse" and backend.capabilities.new_arrays:
             return f"buffer: reuse has no meaning in {backend.name}, which reads into new arrays"
         if parameters.buffer == "reuse" and backend.capabilities.maps_files:
             return (
