@@ -89,6 +89,8 @@ class DirectoryStore(Store):
         self.path = path
         self.comm = comm
         self._written: set[str] = set()
+        self._wrapped: list[DirectoryArray] = []
+        self._returned: list[list[Any]] = []
 
     @abstractmethod
     def create_array(self, spec: ArraySpec) -> Any:
@@ -136,7 +138,10 @@ class DirectoryStore(Store):
 
     def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
         opened = zip(specs, returned, strict=True)
-        return {s.name: self.array_type(self, s, array) for s, array in opened if array is not None}
+        arrays = {s.name: self.array_type(self, s, one) for s, one in opened if one is not None}
+        self._wrapped += arrays.values()
+        self._returned.append(returned)
+        return arrays
 
     def describes(self, spec: ArraySpec) -> None:
         """Note that this rank writes the file that describes an array."""
@@ -153,7 +158,14 @@ class DirectoryStore(Store):
         """Do nothing: a write has ended when its files are there."""
 
     def close(self) -> None:
-        """Do nothing: no file is open between calls."""
+        """Do nothing: no file is open between calls; see `release` for libraries that keep some."""
+
+    def release(self) -> None:
+        """Let go of the library's objects, for a format in which they hold files open or mapped."""
+        for array in self._wrapped:
+            array.release()
+        for returned in self._returned:
+            returned.clear()
 
 
 class DirectoryArray(Array):
@@ -173,6 +185,10 @@ class DirectoryArray(Array):
         self._store = store
         self._spec = spec
         self._array = array
+
+    def release(self) -> None:
+        """Let go of the library's object."""
+        self._array = None
 
     @abstractmethod
     def write_call(self, box: Box, buffer: Buffer) -> Call:

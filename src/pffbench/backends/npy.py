@@ -50,22 +50,14 @@ class Npy(DirectoryBackend[Options]):
         return StoredAs(fill="never", more={"format": f"{major}.{minor}"})
 
 
-class NpyFile:
-    """A .npy file, and what NumPy maps of it, where it is open for reading."""
-
-    def __init__(self, path: str, mapped: Any = None) -> None:
-        self.path = path
-        self.mapped = mapped
-
-
 class NpyArray(DirectoryArray):
-    """One .npy file."""
+    """One .npy file: its path where it is written, a map where it is read."""
 
     def write_call(self, box: Box, buffer: Buffer) -> Call:
-        return partial(_write, self._array.path, bytes_of(buffer), self._place.runs(box))
+        return partial(_write, self._array, bytes_of(buffer), self._place.runs(box))
 
     def read_call(self, box: Box, out: Buffer) -> Call:
-        return partial(np.copyto, out, self._array.mapped[box.slices])
+        return partial(np.copyto, out, self._array[box.slices])
 
     def layout(self, collective: bool) -> Copies:
         return Copies([self._place])
@@ -77,49 +69,39 @@ class NpyArray(DirectoryArray):
 
 
 class NpyStore(DirectoryStore):
-    """An open directory of .npy files, and the maps that this rank reads through."""
+    """An open directory of .npy files."""
 
     array_type = NpyArray
-
-    def __init__(self, path: str, comm: MPI.Intracomm | None) -> None:
-        super().__init__(path, comm)
-        self._mapped: list[NpyFile] = []
 
     def file(self, name: str) -> str:
         return os.path.join(self.path, f"{name}.npy")
 
-    def create_array(self, spec: ArraySpec) -> NpyFile:
+    def create_array(self, spec: ArraySpec) -> str:
         """Write the header, and leave a hole until data are written."""
         path = self.file(spec.name)
         with open(path, "xb") as file:
             header = _header(spec)
             file.write(header)
             file.truncate(len(header) + spec.nbytes)
-        return NpyFile(path)
+        return path
 
-    def join_array(self, spec: ArraySpec) -> NpyFile:
-        return NpyFile(self.file(spec.name))
+    def join_array(self, spec: ArraySpec) -> str:
+        return self.file(spec.name)
 
-    def open_array(self, spec: ArraySpec) -> NpyFile:
-        return self._map(self.file(spec.name))
-
-    def _map(self, path: str) -> NpyFile:
+    def open_array(self, spec: ArraySpec) -> Any:
         """Let NumPy read the header and map the file."""
-        file = NpyFile(path, np.load(path, mmap_mode="r"))
-        self._mapped.append(file)
-        return file
+        return np.load(self.file(spec.name), mmap_mode="r")
 
     def inquire(self) -> Inquiry:
         found = {}
         for entry in os.scandir(self.path):
-            file = self._map(entry.path)
-            found[entry.name.removesuffix(".npy")] = file, file.mapped.shape, file.mapped.dtype
+            mapped = np.load(entry.path, mmap_mode="r")
+            found[entry.name.removesuffix(".npy")] = mapped, mapped.shape, mapped.dtype
         return found
 
     def close(self) -> None:
         """Release the maps: what is mapped cannot be dropped from the page cache."""
-        for file in self._mapped:
-            file.mapped = None
+        self.release()
 
 
 def _header(spec: ArraySpec) -> bytes:
