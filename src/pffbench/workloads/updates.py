@@ -24,7 +24,7 @@ from pffbench.backends.base import Array, Backend, Cuts, LazyArrays
 from pffbench.backends.traits import Changes, Grows
 from pffbench.case import ArrayShape, Count, Natural, Parameters, itemsize
 from pffbench.data.views import Changed, Generation, Merged
-from pffbench.parallel.decomposition import Box, Shape, boundaries, rank_box
+from pffbench.parallel.decomposition import Box, GlobalArray, Shape
 from pffbench.workloads.base import (
     CaseTotals,
     CountColumn,
@@ -194,8 +194,7 @@ class Updates(Workload):
         return found
 
     def cuts(self, parameters: UpdatesParameters, ranks: int) -> Cuts:
-        shape = _whole(parameters, ranks).shape
-        return boundaries(shape, _grid(shape, ranks), "block")
+        return _cut(parameters, ranks).boundaries
 
     def volume(self, parameters: UpdatesParameters, ranks: int) -> CaseTotals:
         p = parameters
@@ -270,14 +269,14 @@ def _final_rows(p: UpdatesParameters, ranks: int) -> int:
     return _whole(p, ranks).shape[0] + p.appended
 
 
-def _grid(shape: Shape, ranks: int) -> Shape:
-    """Return the process grid: all ranks along the second axis."""
-    return (1, ranks, *(1 for _ in shape[2:]))
+def _cut(p: UpdatesParameters, ranks: int) -> GlobalArray:
+    """Return the array as it is cut: over all ranks along the second axis."""
+    shape = _whole(p, ranks).shape
+    return GlobalArray(shape, (1, ranks, *(1 for _ in shape[2:])))
 
 
 def _part(p: UpdatesParameters, ranks: int, rank: int) -> Box:
-    shape = _whole(p, ranks).shape
-    return rank_box(shape, _grid(shape, ranks), rank, "block")
+    return _cut(p, ranks).part(rank)
 
 
 def _parameters(repetition: Repetition) -> UpdatesParameters:
