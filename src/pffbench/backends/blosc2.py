@@ -16,7 +16,7 @@ import msgspec
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import Buffer, Call, Cuts, Store
-from pffbench.backends.directory import DirectoryArray, DirectoryBackend, DirectoryStore
+from pffbench.backends.directory import DirectoryArray, DirectoryBackend, HoldingStore
 from pffbench.backends.inspection import Chunking, StoredAs
 from pffbench.case import Options, Parameters, Settings
 from pffbench.parallel.decomposition import Box
@@ -110,8 +110,8 @@ class Blosc2Array(DirectoryArray):
         return Chunking(self._array.chunks, self._spec.itemsize, compressed, cache=None)
 
 
-class Blosc2Store(DirectoryStore):
-    """An open directory of .b2nd files."""
+class Blosc2Store(HoldingStore):
+    """An open directory of .b2nd files, which are open as long as their arrays."""
 
     array_type = Blosc2Array
 
@@ -143,7 +143,3 @@ class Blosc2Store(DirectoryStore):
 
     def open_array(self, spec: ArraySpec) -> Any:
         return self._library.open(self.file(spec.name), mode="r", dparams=self._threads)
-
-    def close(self) -> None:
-        """Release the arrays, which keep their files open."""
-        self.release()

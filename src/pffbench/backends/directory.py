@@ -89,8 +89,6 @@ class DirectoryStore(Store):
         self.path = path
         self.comm = comm
         self._written: set[str] = set()
-        self._wrapped: list[DirectoryArray] = []
-        self._returned: list[list[Any]] = []
 
     @abstractmethod
     def create_array(self, spec: ArraySpec) -> Any:
@@ -138,10 +136,7 @@ class DirectoryStore(Store):
 
     def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
         opened = zip(specs, returned, strict=True)
-        arrays = {s.name: self.array_type(self, s, one) for s, one in opened if one is not None}
-        self._wrapped += arrays.values()
-        self._returned.append(returned)
-        return arrays
+        return {s.name: self.array_type(self, s, one) for s, one in opened if one is not None}
 
     def describes(self, spec: ArraySpec) -> None:
         """Note that this rank writes the file that describes an array."""
@@ -158,11 +153,27 @@ class DirectoryStore(Store):
         """Do nothing: a write has ended when its files are there."""
 
     def close(self) -> None:
-        """Do nothing: no file is open between calls; see `release` for libraries that keep some."""
+        """Do nothing: no file is open between calls."""
 
-    def release(self) -> None:
-        """Let go of the library's objects, for a format in which they hold files open or mapped."""
-        for array in self._wrapped:
+
+class HoldingStore(DirectoryStore):
+    """A directory whose files are open, or mapped, as long as the library's objects exist."""
+
+    def __init__(self, path: str, comm: MPI.Intracomm | None) -> None:
+        super().__init__(path, comm)
+        self._holding: list[DirectoryArray] = []
+        self._returned: list[list[Any]] = []
+
+    def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
+        arrays = super().wrap(specs, returned)
+        found = (array for array in arrays.values() if isinstance(array, DirectoryArray))
+        self._holding += (array for array in found if array.holds_file)
+        self._returned.append(returned)
+        return arrays
+
+    def close(self) -> None:
+        """Release the files: the page cache keeps what is mapped, even if it is to be dropped."""
+        for array in self._holding:
             array.release()
         for returned in self._returned:
             returned.clear()
@@ -185,6 +196,11 @@ class DirectoryArray(Array):
         self._store = store
         self._spec = spec
         self._array = array
+
+    @property
+    def holds_file(self) -> bool:
+        """Whether a file stays open, or mapped, until `release`; asked by a `HoldingStore`."""
+        return True
 
     def release(self) -> None:
         """Let go of the library's object."""

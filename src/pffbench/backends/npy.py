@@ -12,7 +12,7 @@ import numpy as np
 
 from pffbench.backends.array_spec import EVERY_LAYOUT, ArraySpec, Capabilities
 from pffbench.backends.base import Buffer, Call, Cuts, Store
-from pffbench.backends.directory import DirectoryArray, DirectoryBackend, DirectoryStore
+from pffbench.backends.directory import DirectoryArray, DirectoryBackend, HoldingStore
 from pffbench.backends.inspection import StoredAs
 from pffbench.backends.runs import Copies, Copy, Runs, bytes_of, write_runs
 from pffbench.backends.traits import Inquiry
@@ -59,6 +59,10 @@ class NpyArray(DirectoryArray):
     def read_call(self, box: Box, out: Buffer) -> Call:
         return partial(np.copyto, out, self._array[box.slices])
 
+    @property
+    def holds_file(self) -> bool:
+        return not isinstance(self._array, str)
+
     def layout(self, collective: bool) -> Copies:
         return Copies([self._place])
 
@@ -68,7 +72,7 @@ class NpyArray(DirectoryArray):
         return Copy(spec.shape, spec.itemsize, "C", len(_header(spec)))
 
 
-class NpyStore(DirectoryStore):
+class NpyStore(HoldingStore):
     """An open directory of .npy files."""
 
     array_type = NpyArray
@@ -98,10 +102,6 @@ class NpyStore(DirectoryStore):
             mapped = np.load(entry.path, mmap_mode="r")
             found[entry.name.removesuffix(".npy")] = mapped, mapped.shape, mapped.dtype
         return found
-
-    def close(self) -> None:
-        """Release the maps: what is mapped cannot be dropped from the page cache."""
-        self.release()
 
 
 def _header(spec: ArraySpec) -> bytes:
