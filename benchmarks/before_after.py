@@ -65,11 +65,12 @@ EXPERIMENTS: Mapping[str, Mapping[str, Any]] = {
         "cases": [{"backend": ["hdf5", "netcdf4", "zarr"]}],
     },
     "versions": {
+        "roofline": False,
         "common": {
             "workload": "versions", "kind": "mostly_appends_dense", "versions": 3,
             "chunks": [64], "dtype": "float64", "layout": "file_per_process",
         },
-        "cases": [{"backend": ["hdf5", "zarr"]}],
+        "cases": [{"backend": ["hdf5", "zarr"], "keep": ["last", "copies", "chunks"]}],
     },
     "failing": {
         "common": _BLOCK,

@@ -79,7 +79,7 @@ class Modelled:
 
     def __post_init__(self) -> None:
         for case in self.plan.cases:
-            raw = not backend_class(case.parameters.backend).capabilities.formatted
+            raw = backend_class(case.parameters.backend).capabilities.raw
             self.cases[case.id] = {"parameters": _plain(case), "group": case.group, "raw": raw}
 
     def totals(self, last: int) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ def _usable():
     return {
         name: kind
         for name, kind in kinds.items()
-        if kind.capabilities.keeps_data and missing_library(kind) is None
+        if not kind.capabilities.discards and missing_library(kind) is None
     }
 
 
@@ -27,7 +27,7 @@ KINDS = _usable()
 #: Names of those that can be read back, of those that store described arrays, and of those whose
 #: ranks can move data of a shared file by one call of all.
 ALL = list(KINDS)
-FORMATS = [name for name, kind in KINDS.items() if kind.capabilities.formatted]
+FORMATS = [name for name, kind in KINDS.items() if not kind.capabilities.raw]
 COLLECTIVE = [name for name, kind in KINDS.items() if "collective" in kind.capabilities.transfers]
 #: All but raw bytes that each rank moves for itself.
 FORMATS_AND_COLLECTIVE = [name for name in ALL if name in FORMATS or name in COLLECTIVE]

@@ -163,7 +163,7 @@ class CrossReading:
 def _for_another_job(case: Case, ranks: int) -> Case | None:
     """Return a case as one whose files another job reads; None where there is nothing to read."""
     can = backend_class(case.parameters.backend).capabilities
-    if case.roofline or not (can.formatted and can.keeps_data):
+    if case.roofline or can.raw or can.discards:
         return None
     parameters = replace(case.parameters, cache="separate")
     if workload(parameters.workload).check(parameters, ranks):

@@ -67,16 +67,20 @@ def test_an_independent_reader_finds_them(tmp_path, backend):
 
 @pytest.mark.parametrize("wrong", [8, "seven", None])
 def test_a_wrong_value_is_a_mismatch(wrong):
-    class Array:
-        def attribute_reader(self, name):
-            return lambda: 6 if name.endswith("0") else wrong
+    class Store:
+        def attribute_readers(self, names):
+            return [lambda n=name: 6 if n.endswith("0") else wrong for _, name in names]
+
+        def attribute_writers(self, values):
+            raise NotImplementedError
 
     observed = SimpleNamespace(mismatches=[])
     repetition = SimpleNamespace(
         step=nullcontext, clock=SimpleNamespace(phase=lambda *_, **__: nullcontext()),
         observed=observed, reader_of=0,
     )  # fmt: skip
-    Attributes(2).read(repetition, {"x": Array()}, [SimpleNamespace(name="x", number=3, owner=0)])
+    specs = [SimpleNamespace(name="x", number=3, owner=0)]
+    Attributes(2).read(repetition, Store(), {"x": None}, specs)
     (mismatch,) = observed.mismatches
     assert (mismatch.array, mismatch.index, mismatch.got) == (3, (1,), str(wrong))
 

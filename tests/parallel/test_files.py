@@ -59,6 +59,8 @@ CASES = {
     "npy-steps": {"backend": "npy", "shape": [7, 5], "steps": 2},
     "npy-own": {"backend": "npy", **_OWN},
     "npy-alone": {"backend": "npy", **_ALONE},
+    "blosc2-own": {"backend": "blosc2", **_OWN, "codec": "blosc", "chunks": [1, 2]},
+    "blosc2-alone": {"backend": "blosc2", **_ALONE, "settings": "defaults"},
     "datasets": {"backend": "hdf5", "workload": "datasets", "layout": "own", "datasets": 4,
                  "shape": [3, 2]},
 }  # fmt: skip
@@ -212,6 +214,17 @@ def test_numpy_alone_reads_each_ranks_own_files(written, rank):
     for place in ("npy-own/shared.npydir", f"npy-alone/rank-{rank}.npydir"):
         found = np.load(written / place / f"array_000_rank_{rank:06d}.npy", allow_pickle=False)
         assert np.array_equal(found, part_of(rank))
+
+
+@pytest.mark.parametrize("rank", range(RANKS))
+def test_blosc2_alone_reads_each_ranks_own_files(written, rank):
+    blosc2 = pytest.importorskip("blosc2")
+    for place in ("blosc2-own/shared.b2dir", f"blosc2-alone/rank-{rank}.b2dir"):
+        found = blosc2.open(written / place / f"array_000_rank_{rank:06d}.b2nd", mode="r")
+        assert np.array_equal(found[...], part_of(rank))
+        if "own" in place:
+            assert found.chunks == (1, 2)
+            assert found.schunk.cparams.codec is blosc2.Codec.LZ4
 
 
 def test_a_npy_file_is_what_numpy_itself_saves(written, tmp_path):

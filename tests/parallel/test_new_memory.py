@@ -20,23 +20,26 @@ from pffbench.backends.raw.layout import copies_of
 
 class Reused(Posix):
     name = "reused"
-    capabilities = replace(Posix.capabilities, formatted=True, changes=False)
+    capabilities = replace(Posix.capabilities, raw=False)
 
 
 class Fresh(Reused):
     name = "fresh"
-    capabilities = replace(Reused.capabilities, caller_buffer=False)
+    capabilities = replace(Reused.capabilities, new_arrays=True)
 
     def create(self, path, comm):
-        return FreshStore(path, super().create(path, comm)._descriptor, self._options)
+        return FreshStore(path, super().create(path, comm)._descriptor, self.options)
 
     def open(self, path, comm):
-        return FreshStore(path, super().open(path, comm)._descriptor, self._options)
+        return FreshStore(path, super().open(path, comm)._descriptor, self.options)
 
 
 class FreshStore(PosixStore):
-    def _array(self, spec):
-        return FreshArray(self._descriptor, copies_of(spec, self._options))
+    def wrap(self, specs, returned):
+        return {
+            spec.name: FreshArray(self._descriptor, copies_of(spec, self._options))
+            for spec in specs
+        }
 
 
 class FreshArray(PosixArray):

@@ -10,8 +10,8 @@ import yaml
 
 import pffbench
 from launch import REPOSITORY
-from pffbench.backends import base
-from pffbench.backends.npy import Npy
+from pffbench.backends import base, traits
+from pffbench.backends.registry import backend_class
 from pffbench.cli import make_parser
 
 TEXT = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -39,7 +39,7 @@ def subcommands():
 
 
 def test_paths_are_found():
-    assert {"src/pffbench/backends/npy.py", "setup/run", "pyproject.toml"} <= set(PATHS)
+    assert {"src/pffbench/backends/blosc2.py", "setup/run", "pyproject.toml"} <= set(PATHS)
     assert len(PATHS) > 25
 
 
@@ -86,9 +86,17 @@ def test_the_contract_names_every_method_that_a_backend_must_have():
             assert f"{kind.__name__}.{method}" in named
 
 
+def test_every_trait_is_in_the_table_with_its_methods():
+    table = TEXT.split("### Traits")[1].split("###")[0]
+    rows = [line.split("|") for line in table.splitlines() if line.startswith("| `")]
+    named = {row[1].strip(" `"): set(re.findall(r"`\w+\.(\w+)`", row[2])) for row in rows}
+    own = {kind.__name__: {n for n in vars(kind) if n[0] != "_"} for kind in traits.TRAITS}
+    assert named == own
+
+
 def test_the_model_is_in_the_registry_and_short():
-    assert Npy.name == "npy"
-    assert len(inspect.getsource(inspect.getmodule(Npy)).splitlines()) <= 180
+    model = backend_class("blosc2")
+    assert len(inspect.getsource(inspect.getmodule(model)).splitlines()) <= 150
 
 
 def test_the_citation_is_of_this_version():

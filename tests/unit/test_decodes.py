@@ -17,13 +17,13 @@ def a_cycle(fetched, collective=False, counts=True):
     """Stand in for a repetition in which a rank read so many bytes."""
     counters = tuple(float(fetched) if name == "read_bytes" else 0.0 for name in COUNTERS)
     times = (SimpleNamespace(phase="read", counters=counters if counts else ()),)
-    inspection = SimpleNamespace(
-        default_chunk_cache=lambda: ChunkCacheSettings(2**20, 521, 0.75),
-        stored_chunks=lambda *_: StoredChunks(2, 2 * CHUNK),
+    backend = SimpleNamespace(
+        usual_chunk_cache=ChunkCacheSettings(2**20, 521, 0.75),
+        stored_part=lambda *_: StoredChunks(2, 2 * CHUNK),
     )
-    backend = SimpleNamespace(capabilities=SimpleNamespace(keeps_data=True), inspection=inspection)
     return SimpleNamespace(
-        alone=True, backend=backend, clock=SimpleNamespace(counts=counts, times=times),
+        alone=True, keeps_data=True, backend=backend,
+        clock=SimpleNamespace(counts=counts, times=times),
         collective=collective, observed=Observed(), read_path=str, reader_of=0,
         step=lambda name: nullcontext(name), team=SimpleNamespace(is_root=True),
     )  # fmt: skip
@@ -33,7 +33,7 @@ def after(repetition, nbytes=0):
     """Read ten rows of two chunks through a cache of so many bytes, and count."""
     cache = ChunkCacheSettings(nbytes, 521, 0.75)
     chunking = Chunking((5, 100), CHUNK // 500, True, cache)
-    array = SimpleNamespace(chunking=lambda *_: chunking)
+    array = SimpleNamespace(layout=lambda *_: chunking)
     accesses = [SimpleNamespace(box=box, spec=SimpleNamespace(name="d")) for box in ROWS]
     decodes = Decodes(repetition)
     decodes.after_reading({"d": array}, accesses)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pffbench.parallel.decomposition import (
     Box,
+    GlobalArray,
     boundaries,
     nearest_aligned,
     process_grid,
@@ -113,3 +114,21 @@ def test_a_split_box_is_the_same_elements_in_the_same_order(corners, limit):
         assert np.array_equal(np.concatenate([indices[p.slices].ravel() for p in parts]), whole)
     else:
         assert sum(part.size for part in parts) == 0
+
+
+@given(shapes, st.integers(1, 12), st.sampled_from(["block", "balanced"]), st.data())
+def test_the_parts_of_a_global_array_are_all_of_it_once_and_cut_between_units_only(
+    shape, ranks, distribution, data
+):
+    unit = data.draw(st.none() | st.tuples(*(st.integers(1, n) for n in shape)))
+    grid = process_grid(ranks, len(shape), "block")
+    array = GlobalArray(shape, grid, distribution, unit)
+    parts = [array.part(rank) for rank in range(ranks)]
+    count = np.zeros(shape, int)
+    for part in parts:
+        count[part.slices] += 1
+    assert (count == 1).all()
+    for axis, cuts in enumerate(array.boundaries):
+        edges = {part.start[axis] for part in parts if part.size}
+        assert edges - {0} == set(cuts)
+        assert unit is None or all(cut % unit[axis] == 0 for cut in cuts)

@@ -8,7 +8,7 @@ import random
 import h5py
 import numpy as np
 
-from pffbench.backends.hdf5_files import Hdf5FileInspection
+from pffbench.backends.hdf5_files import stored_part
 from pffbench.backends.inspection import places, touched_chunks
 from pffbench.parallel.decomposition import Box
 
@@ -46,5 +46,5 @@ def test_a_stride_passes_stored_chunks_by(tmp_path):
     path = str(tmp_path / "x.h5")
     with h5py.File(path, "w") as file:
         file.create_dataset("a", data=np.arange(40, dtype="u1"), chunks=(4,))
-    assert Hdf5FileInspection().stored_part(path, "a", Box((0,), (4,), (10,))).count == 4
-    assert Hdf5FileInspection().stored_part(path, "a", Box((0,), (20,), (2,))).count == 10
+    assert stored_part(path, "a", Box((0,), (4,), (10,))).count == 4
+    assert stored_part(path, "a", Box((0,), (20,), (2,))).count == 10

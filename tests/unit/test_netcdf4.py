@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 import pffbench
 from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import define_arrays, open_arrays
 from pffbench.backends.inspection import MATCHED_CHUNK_CACHE
 from pffbench.backends.netcdf4 import NetCdf4Options
 from pffbench.backends.netcdf4_store import NetCdf4Store
@@ -66,7 +67,7 @@ def test_opening_is_looking_variables_up_and_nothing_else(path, count):
         with calls_of_ours() as called:
             returned = open_wanted()
         assert called == ["<lambda>"]
-        arrays = store.opened(wanted, returned)
+        arrays = store.wrap(wanted, returned)
         assert list(arrays) == [spec.name for spec in wanted]
         for spec in wanted:
             got = arrays[spec.name].reader(spec.whole, np.empty(8, "f4"), False)()
@@ -76,7 +77,7 @@ def test_opening_is_looking_variables_up_and_nothing_else(path, count):
 def test_no_variables_are_opened_where_none_is_wanted(path):
     with netCDF4.Dataset(path) as dataset:
         store = store_of(dataset, path)
-        assert dict(store.opened([], store.opener([])())) == {}
+        assert dict(open_arrays(store, [])) == {}
 
 
 @pytest.mark.parametrize("count", [1, 5])
@@ -88,8 +89,8 @@ def test_a_chunk_cache_is_set_while_a_variable_is_opened(tmp_path, count):
             dataset.createVariable(spec.name, "f4", ("x",), chunksizes=(4,))
     with netCDF4.Dataset(path) as dataset:
         store, wanted = store_of(dataset, path, chunk_cache=12345), specs(5)[:count]
-        arrays = store.opened(wanted, store.opener(wanted)())
-        sizes = {arrays[spec.name].chunking(False).cache.nbytes for spec in wanted}
+        arrays = open_arrays(store, wanted)
+        sizes = {arrays[spec.name].layout(False).cache.nbytes for spec in wanted}
         assert sizes == {12345}
 
 
@@ -98,11 +99,12 @@ def test_what_variables_are_told_is_worked_out_before_they_are_defined(tmp_path)
     with netCDF4.Dataset(path, "w") as dataset:
         options = {"dimensions": "unlimited_shared", "enddef": "implicit"}
         store, wanted = store_of(dataset, path, **options), specs(3)
-        store.prepare(wanted)
+        define = store.definer(wanted)
         with calls_of_ours() as called:
-            arrays = store.define(wanted)
+            returned = define()
+        arrays = store.wrap(wanted, returned)
         assert called.count("_create") == 3
-        assert set(called) - {"define", "_create", "<listcomp>"} == {"__init__"}  # of the mapping
+        assert set(called) == {"define", "_create", "<listcomp>"}
         for spec in wanted:
             arrays[spec.name].writer(spec.whole, np.full(8, spec.number, "f4"), False)()
     with netCDF4.Dataset(path) as dataset:
@@ -118,12 +120,12 @@ def test_matched_files_of_one_process_keep_large_chunks_out_of_the_cache(tmp_pat
     netCDF4.set_chunk_cache(2**26, slots, preemption)
     try:
         with netCDF4.Dataset(path, "w") as dataset:
-            made = store_of(dataset, path, "matched").define([one])
-            assert made[one.name].chunking(False).cache == MATCHED_CHUNK_CACHE
+            made = define_arrays(store_of(dataset, path, "matched"), [one])
+            assert made[one.name].layout(False).cache == MATCHED_CHUNK_CACHE
         for settings, wanted in (("matched", MATCHED_CHUNK_CACHE.nbytes), ("defaults", 2**26)):
             with netCDF4.Dataset(path) as dataset:
                 store = store_of(dataset, path, settings)
-                opened = store.opened([one], store.opener([one])())
-                assert opened[one.name].chunking(False).cache.nbytes == wanted
+                opened = open_arrays(store, [one])
+                assert opened[one.name].layout(False).cache.nbytes == wanted
     finally:
         netCDF4.set_chunk_cache(own, slots, preemption)

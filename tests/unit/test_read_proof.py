@@ -96,7 +96,7 @@ def repetition_with(blocks, settings="defaults"):
         room=SimpleNamespace(fill=lambda _: None, leave=lambda: None, use_huge_pages=lambda: None),
         keeps_memory=settings == "matched",
         backend=SimpleNamespace(
-            capabilities=SimpleNamespace(caller_buffer=True),
+            capabilities=SimpleNamespace(new_arrays=False),
             forget=lambda overwrite: overwrite(),
         ),
         observed=SimpleNamespace(),

@@ -39,7 +39,7 @@ class Recorded:
             case.id: {
                 "parameters": msgspec.to_builtins(case.parameters),
                 "group": case.group,
-                "raw": not backend_class(case.parameters.backend).capabilities.formatted,
+                "raw": backend_class(case.parameters.backend).capabilities.raw,
             }
             for case in plan.cases
         }

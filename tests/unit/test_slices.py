@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.inspection import Touched, touched_chunks
-from pffbench.backends.raw.layout import Copy, RawOptions, best_copy, copies_of
+from pffbench.backends.raw.layout import RawOptions, copies_of
+from pffbench.backends.runs import Copy
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
@@ -77,7 +78,7 @@ def test_pages_are_counted_once_each(case, itemsize, order, begin, page):
 def test_pages_of_many_runs_are_counted_once_across_the_parts_looked_at(monkeypatch):
     copy, box = Copy((40, 30), 1, "F", 7), Box((3, 0), (1, 30))
     whole = copy.runs(box).touched(64)
-    monkeypatch.setattr("pffbench.backends.raw.layout._AT_ONCE", 7)
+    monkeypatch.setattr("pffbench.backends.runs._AT_ONCE", 7)
     assert copy.runs(box).touched(64) == whole
 
 
@@ -106,18 +107,18 @@ def a_spec(shape, offset=0):
 def test_two_copies_lie_one_behind_the_other_and_the_better_one_is_read():
     options = RawOptions(order="both", header=Size(100))
     first, second = copies_of(a_spec((4, 5)), options), copies_of(a_spec((4, 5), 20), options)
-    assert [c.begin for c in first + second] == [100, 120, 140, 160]
-    assert best_copy(first, Box((1, 0), (1, 5))).order == "C"
-    assert best_copy(first, Box((0, 1), (4, 1))).order == "F"
-    assert best_copy(first, Box((0, 0), (4, 5))).order == "C"
+    assert [c.begin for c in [*first.copies, *second.copies]] == [100, 120, 140, 160]
+    assert first.best(Box((1, 0), (1, 5))).order == "C"
+    assert first.best(Box((0, 1), (4, 1))).order == "F"
+    assert first.best(Box((0, 0), (4, 5))).order == "C"
 
 
 def test_of_three_copies_one_has_a_slice_across_any_axis_in_one_piece():
     copies = copies_of(a_spec((4, 5, 6)), RawOptions(order="three"))
-    assert [c.begin for c in copies] == [0, 120, 240]
+    assert [c.begin for c in copies.copies] == [0, 120, 240]
     for axis, order in enumerate("CMF"):
         flat = tuple(1 if a == axis else n for a, n in enumerate((4, 5, 6)))
-        copy = best_copy(copies, Box(tuple(int(a == axis) for a in range(3)), flat))
+        copy = copies.best(Box(tuple(int(a == axis) for a in range(3)), flat))
         assert (copy.order, copy.run_count(Box((0, 0, 0), flat))) == (order, 1)
 
 

@@ -24,7 +24,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: Extras that are no part of the program.
 FOR_DEVELOPERS = {"test", "lint", "docs"}
 #: Extras of packages that Spack has no recipe of.
-NOT_IN_SPACK = {"versioned-hdf5", "versions", "zarrs"}
+NOT_IN_SPACK = {"blosc2", "versioned-hdf5", "versions", "zarrs"}
 
 
 def spack_name(requirement):

@@ -14,9 +14,10 @@ import zarr
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import define_arrays, open_arrays
 from pffbench.backends.registry import backend_class
 from pffbench.backends.zarr import settings as zarr_settings
-from pffbench.backends.zarr.format import ZarrInspection, places_in_parts
+from pffbench.backends.zarr.format import describe, places_in_parts, stored_part
 from pffbench.backends.zarr.settings import NotInForceError, ZarrOptions
 from pffbench.case import Case
 from pffbench.errors import UserError
@@ -49,13 +50,13 @@ def moved(path, settings="matched", spec=SPEC, **options):
     """Write and read an array; return the facts of the store that wrote it."""
     backend = backend_class("zarr")(ZarrOptions(**options), settings)
     store = backend.create(str(path), None)
-    arrays = store.define([spec])
+    arrays = define_arrays(store, [spec])
     arrays["a"].writer(spec.whole, VALUES.copy(), False)()
     facts = store.transfer_facts()
     store.close()
     store = backend.open(str(path), None)
     out = np.empty((10, 12), "f4")
-    store.arrays([spec])["a"].reader(spec.whole, out, False)()
+    open_arrays(store, [spec])["a"].reader(spec.whole, out, False)()
     assert np.array_equal(out, VALUES)
     assert store.transfer_facts() == facts
     return facts
@@ -136,9 +137,9 @@ def test_the_order_in_a_shard_is_that_of_its_file(tmp_path):
     for order in ("morton", "lexicographic", "colexicographic"):
         options = {"subchunk_write_order": order, "shards": (10, 12)}
         backend = backend_class("zarr")(ZarrOptions(**options), "matched")
-        backend.create(str(tmp_path / order), None).define([SPEC])
+        define_arrays(backend.create(str(tmp_path / order), None), [SPEC])
         store = backend.reopen(str(tmp_path / order), None)
-        store.arrays([SPEC])["a"].writer(SPEC.whole, VALUES, False)()
+        open_arrays(store, [SPEC])["a"].writer(SPEC.whole, VALUES, False)()
         index = (tmp_path / order / "a/c/0/0").read_bytes()[-(6 * 16 + 4) : -4]
         found[order] = np.argsort(np.frombuffer(index, "<u8")[::2]).tolist()
     assert found["lexicographic"] == [0, 1, 2, 3, 4, 5]
@@ -163,9 +164,9 @@ def test_a_rectilinear_grid_has_a_chunk_for_each_part(tmp_path, monkeypatch):
         facts = moved(path, spec=spec, chunk_grid="rectilinear", pipeline=pipeline)
         assert facts["chunk_grid"] == "rectilinear"
         assert sorted(x.stat().st_size for x in path.rglob("c/*/*")) == [144, 144, 192]
-    stored = ZarrInspection().describe(str(path))
+    stored = describe(str(path))
     assert (stored.chunks, stored.more["chunk_grid"]) == ((4, 12), "rectilinear")
-    part = ZarrInspection().stored_part(str(path), "a", Box((4, 0), (3, 12)))
+    part = stored_part(str(path), "a", Box((4, 0), (3, 12)))
     assert (part.count, part.nbytes) == (2, 336)
 
 
@@ -280,12 +281,12 @@ def test_a_configuration_that_something_else_changed_is_noticed(tmp_path):
     zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"})
     store = backend.create(str(tmp_path / "x.zarr"), None)
     with pytest.raises(NotInForceError, match="BatchedCodecPipeline is in force"):
-        store.define([SPEC])["a"]
+        define_arrays(store, [SPEC])
     zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"})
     zarr.config.set({"threading.max_workers": 7, "codec_pipeline.strict": True})
     store = backend.create(str(tmp_path / "y.zarr"), None)
     with pytest.raises(NotInForceError, match="workers: 2 was asked for, and 7 is in force"):
-        store.define([SPEC])["a"]
+        define_arrays(store, [SPEC])
 
 
 def test_a_case_that_asks_for_nothing_gets_what_the_library_has(tmp_path):

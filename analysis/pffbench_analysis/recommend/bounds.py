@@ -86,7 +86,7 @@ def untested(summary: Summary, work: Work) -> Iterator[str]:
     formats = [
         name
         for name, kind in kinds.items()
-        if kind.capabilities.formatted and not (kind.remedy and missing_library(kind))
+        if not kind.capabilities.raw and not (kind.remedy and missing_library(kind))
     ]
     yield from _others("formats", [c.backend for c in candidates], formats)
     for key, all_, what in (

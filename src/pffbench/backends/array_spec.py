@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from pffbench.case import Compressor, Shuffle
+from pffbench.case import Compressor, Options, Shuffle
 from pffbench.parallel.decomposition import Box, Shape
 
 #: Byte order of the elements in a store.
@@ -104,8 +104,15 @@ class ArraySpec(msgspec.Struct, frozen=True):
         return tuple(o + s for o, s in zip(self.origin, box.start, strict=True))
 
 
+#: Each layout and each transfer, for backends that have them all.
+EVERY_LAYOUT = frozenset({"file_per_process", "own", "shared"})
+EVERY_TRANSFER = frozenset({"independent", "collective"})
+
+
 class Capabilities(msgspec.Struct, frozen=True):
-    """Capabilities of a backend; impossible cases are refused when a run is planned.
+    """Capabilities of a backend; cases beyond them are refused when a run is planned.
+
+    A backend names what it has, and nothing that it lacks.
 
     Parameters
     ----------
@@ -123,20 +130,19 @@ class Capabilities(msgspec.Struct, frozen=True):
         Import names of optional packages that codecs need.
     byte_orders : frozenset of str
         Supported byte orders in the store.
-    formatted : bool
-        Whether it stores a described array; False for raw bytes, which serve as the roofline.
-    keeps_data : bool
-        Whether written data can be read back.
-    caller_buffer : bool
-        Whether a read lands in the caller's buffer; otherwise the library returns a new array
-        and its allocation is part of the read.
+    option_libraries : mapping of (str, value) to str
+        Import names of optional packages that values of its options need.
+    raw : bool
+        Whether it stores bytes without a description, which serve as the roofline.
+    discards : bool
+        Whether written data cannot be read back.
+    new_arrays : bool
+        Whether the library returns a new array for each read, whose allocation is part of the
+        read; otherwise a read lands in the caller's buffer.
     maps_files : bool
         Whether reads go through a map of the file, and not through read(2) and its like.
-    changes : bool
-        Whether a closed store can be opened again to overwrite parts of its arrays, those with a
-        stride too, and to append to them.
     attributes : bool
-        Whether arrays have attributes.
+        Whether arrays have attributes: the trait `HasAttributes` of its stores.
     threads : bool
         Whether the library may move data in threads of its own, so that those that ran are
         counted.
@@ -147,19 +153,28 @@ class Capabilities(msgspec.Struct, frozen=True):
         Whether it moves them by a call for each of their boxes.
     """
 
-    layouts: frozenset[str] = frozenset({"file_per_process", "own", "shared"})
-    transfers: frozenset[str] = frozenset({"independent", "collective"})
+    layouts: frozenset[str] = frozenset({"file_per_process"})
+    transfers: frozenset[str] = frozenset({"independent"})
     codecs: frozenset[str] = frozenset({"none"})
     shuffles: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
     compressors: frozenset[str] = frozenset()
     codec_libraries: Mapping[str, str] = msgspec.field(default_factory=dict)
+    option_libraries: Mapping[tuple[str, Any], str] = msgspec.field(default_factory=dict)
     byte_orders: frozenset[str] = frozenset({"native"})
-    formatted: bool = True
-    keeps_data: bool = True
-    caller_buffer: bool = True
+    raw: bool = False
+    discards: bool = False
+    new_arrays: bool = False
     maps_files: bool = False
-    changes: bool = False
     attributes: bool = False
     threads: bool = False
     stretches: bool = False
     box_by_box: bool = False
+
+    def libraries(self, codec: str, options: Options) -> tuple[str, ...]:
+        """Return the import names of packages that a case needs in addition to the backend's."""
+        of_options = (
+            library
+            for (name, value), library in self.option_libraries.items()
+            if getattr(options, name) == value
+        )
+        return (*filter(None, [self.codec_libraries.get(codec)]), *of_options)

@@ -1,37 +1,46 @@
 """The contract between workloads and libraries: backend, store, array.
 
 A backend creates and opens a *store* (a file or a directory); a store defines and opens *arrays*;
-an array prepares the transfer of a *box*. Data spaces, slices and property lists are prepared
-before the timer starts. The prepared call is returned, and it alone is timed.
+an array prepares the transfer of a *box*. Arguments, data spaces, slices and property lists are
+prepared before the timer starts. The prepared call is returned, and it alone is timed.
 
-`CONTRIBUTING.md` has the contract as a table. To add a backend, copy ``npy.py`` and add it to
+What every backend must have is abstract here. What a backend may have in addition is a protocol of
+`pffbench.backends.traits`: a class has it that has its methods, and says nothing about the others.
+What can be stated is data: class attributes, `Capabilities`, `Storage`.
+
+`CONTRIBUTING.md` has the contract as a table. To add a backend, copy ``blosc2.py`` and add it to
 ``registry.py``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args
 
+import msgspec
 import numpy as np
 
-from pffbench.backends.array_spec import ArraySpec, ByteOrder, Capabilities
-from pffbench.backends.inspection import Inspection, StoredAs, Touched
+from pffbench.backends.array_spec import ArraySpec, Capabilities
+from pffbench.backends.inspection import ChunkCacheSettings
 from pffbench.case import Options, Parameters, Settings
-from pffbench.data.base import Source
 from pffbench.parallel.decomposition import Box, Shape
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+    from typing_extensions import TypeVar
 
-    from pffbench.backends.inspection import Chunking
+    #: A backend's own options. `Backend` without them is a backend with options of any type.
+    OptionsT = TypeVar("OptionsT", bound=Options, default=Any)
+else:
+    from typing import TypeVar
+
+    OptionsT = TypeVar("OptionsT", bound=Options)
 
 
 Buffer = np.ndarray[Any, Any]
-#: The timed call: moves the data. `Array.writer` and `Array.reader` document its return value.
+#: A timed call. `Array.writer`, `Array.reader` and `Store.definer` document its return value.
 Call = Callable[[], Any]
 
 
@@ -57,96 +66,41 @@ class Array(ABC):
         using ``out``; else as a call of `writer`. See `what_was_read`.
         """
 
-    def missing(self, call: Call, returned: Any, nbytes: int) -> int:
-        """Return how many bytes a call did not move although the library raised no error.
-
-        Called once for each call after a phase, so that the check is not timed.
-
-        Parameters
-        ----------
-        call : callable
-            The call that `writer` or `reader` returned.
-        returned : Any
-            Return value of the call.
-        nbytes : int
-            Bytes that it was to move.
-        """
-        return nbytes - returned if isinstance(returned, int) else 0
-
-    def diagnose_short_write(self, box: Box, buffer: Buffer) -> str:
-        """Return why a box cannot be written whole, after a call that wrote a part of it.
-
-        Off the timer, on one rank; it may write. Empty if the reason is not known.
-        """
-        return ""
-
-    def resizer(self, length: int) -> Call:
-        """Prepare to resize the first axis to `length`; return the call that does it.
-
-        By default the call does nothing: the array grows when data are written beyond its end.
-        """
-        return _stay
-
-    def attribute_writer(self, name: str, value: int) -> Call:
-        """Prepare to set an attribute; return the call; only if `Capabilities.attributes`."""
-        raise NotImplementedError
-
-    def attribute_reader(self, name: str) -> Call:
-        """Prepare to read an attribute; return the call, which returns its value."""
-        raise NotImplementedError
-
-    def touched(self, box: Box) -> Touched | None:
-        """Return the parts of the file that hold a box, off the timer; None if not known."""
-        return None
-
-    def chunking(self, collective: bool) -> Chunking | None:
-        """Return the array's chunking and chunk cache, after reading it.
-
-        Off the timer. None for an array without chunks, and if not known.
-        """
-        return None
-
 
 def what_was_read(returned: Any, out: Buffer) -> Buffer:
     """Return the array that holds the data read by a call of `Array.reader`."""
     return returned if isinstance(returned, np.ndarray) else out
 
 
-def _stay() -> None:
-    """Leave the length of an array unchanged."""
-
-
-#: By name of an array: the library's own object for it, its shape, its type.
-Inquiry = Mapping[str, tuple[Any, Sequence[int], Any]]
-
-
 class LazyArrays(Mapping[str, Array]):
-    """Mapping of arrays by name, created at the first access: after the phase that opened them.
-
-    For stores in which an array is only an offset in a file, so that opening thousands of them
-    takes as long as in a program that knows the offsets.
+    """Arrays by name, made by `Store.wrap` at the first access: after the phase that opened them.
 
     Parameters
     ----------
-    make : callable
-        Creates the arrays; calls no library, since it is not timed.
+    store : Store
+        The open store.
+    specs : sequence of ArraySpec
+        The arrays.
+    returned : Any
+        What the call of `Store.definer` or `Store.opener` returned.
     """
 
-    def __init__(self, make: Callable[[], Mapping[str, Array]]) -> None:
-        self._make = make
+    def __init__(self, store: Store, specs: Sequence[ArraySpec], returned: Any) -> None:
+        self._opened = store, specs, returned
 
     @cached_property
-    def _made(self) -> Mapping[str, Array]:
-        return self._make()
+    def _arrays(self) -> Mapping[str, Array]:
+        store, specs, returned = self._opened
+        return store.wrap(specs, returned)
 
     def __getitem__(self, name: str) -> Array:
-        return self._made[name]
+        return self._arrays[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._made)
+        return iter(self._arrays)
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._arrays)
 
 
 #: Inner boundaries between the ranks' parts, for each axis.
@@ -168,8 +122,6 @@ class Store(ABC):
         it.
     collective_attributes : bool
         Whether every rank has to set and read the attributes of every array.
-    lists : bool
-        Whether the store lists its arrays, see `inquire`.
     collective_close : bool
         Whether ranks that share the store have to close it together; it then stays open after one
         of them fails.
@@ -179,47 +131,33 @@ class Store(ABC):
     collective_growth: bool = False
     collective_attributes: bool = False
     collective_close: bool = True
-    lists: bool = False
 
     @abstractmethod
-    def files(self) -> set[str]:
-        """Return the files that this rank wrote to; called after closing, off the timer."""
+    def definer(self, specs: Sequence[ArraySpec]) -> Call:
+        """Prepare to create arrays; return the call that does it. All ranks give the same arrays.
 
-    def prepare(self, specs: Sequence[ArraySpec]) -> None:
-        """Prepare, off the timer, the arguments that `define` passes to the library."""
-        return
-
-    @abstractmethod
-    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
-        """Create all arrays of the store and return those that this rank can transfer to."""
-
-    @abstractmethod
-    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        """Open arrays: those that this rank needs, or all of them if `collective_lookup`."""
-
-    def end_attributes(self) -> None:
-        """End the setting of attributes, on the timer; all ranks call."""
-        return
-
-    def opener(self, specs: Sequence[ArraySpec]) -> Call:
-        """Prepare to open arrays, as `arrays` does; return the call that opens them.
-
-        The call may be the library's own, with nothing around it; its result is passed to `opened`.
+        The call returns the library's own object for each, which `wrap` gets; None for an array
+        that this rank does not transfer to.
         """
-        return partial(self.arrays, specs)
 
-    def opened(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
-        """Return the arrays that a call of `opener` opened, off the timer."""
-        found: Mapping[str, Array] = returned
-        return found
+    @abstractmethod
+    def opener(self, specs: Sequence[ArraySpec]) -> Call:
+        """Prepare to open arrays; return the call that does it, as of `definer`.
 
-    def inquire(self) -> Inquiry:
-        """Find all arrays of the store with their shapes and types, on the timer; if `lists`."""
-        raise NotImplementedError
+        They are those that this rank needs, or all of them if `collective_lookup`.
+        """
 
-    def wrapped(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
-        """Return the arrays for the library's objects that `inquire` found, off the timer."""
-        raise NotImplementedError
+    @abstractmethod
+    def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
+        """Return arrays by name for what a call of `definer` or `opener` returned, off the timer.
+
+        Parameters
+        ----------
+        specs : sequence of ArraySpec
+            The arrays that the call was prepared for.
+        returned : Any
+            What it returned, or a list of the library's objects for these arrays.
+        """
 
     @abstractmethod
     def flush(self) -> None:
@@ -229,9 +167,19 @@ class Store(ABC):
     def close(self) -> None:
         """Close the store; with a shared store all ranks call."""
 
-    def transfer_facts(self) -> dict[str, str]:
-        """Return the library's report of the last transfer, such as its mode."""
-        return {}
+    @abstractmethod
+    def files(self) -> set[str]:
+        """Return the files that this rank wrote to; called after closing, off the timer."""
+
+
+def define_arrays(store: Store, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
+    """Create arrays, where preparation and call need not be told apart."""
+    return store.wrap(specs, store.definer(specs)())
+
+
+def open_arrays(store: Store, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
+    """Open arrays, where preparation and call need not be told apart."""
+    return store.wrap(specs, store.opener(specs)())
 
 
 class Lacking(str):
@@ -240,7 +188,26 @@ class Lacking(str):
     __slots__ = ()
 
 
-class Backend(ABC):
+class Storage(msgspec.Struct, frozen=True):
+    """How a backend stores an array, for planning.
+
+    Parameters
+    ----------
+    unit : tuple of int or None
+        Shape of what the array is stored in: a chunk, or a shard; None if not known. One rank at a
+        time may write to it where libraries rewrite it as a whole.
+    copies : int
+        How many times the array is stored.
+    padding : float
+        Ratio of stored to array bytes where the library's own chunks are larger.
+    """
+
+    unit: Shape | None = None
+    copies: int = 1
+    padding: float = 1.0
+
+
+class Backend(ABC, Generic[OptionsT]):
     """A format through one library.
 
     The class itself answers all questions of planning; only an instance imports the library.
@@ -248,7 +215,7 @@ class Backend(ABC):
     Parameters
     ----------
     options : Options
-        The backend's own options, of the type `Options`.
+        The backend's own options, of the type that the class is made with: ``Backend[MyOptions]``.
     settings : {"matched", "defaults"}
         Whether the library's switches are set for equal work or left alone.
     """
@@ -264,31 +231,33 @@ class Backend(ABC):
     series: ClassVar[Mapping[str, tuple[int, ...]]] = {}
     remedy: ClassVar[str] = ""
     capabilities: ClassVar[Capabilities]
+    #: The type of the options, taken from the brackets of ``Backend[MyOptions]``.
     options_type: ClassVar[type[Options]] = Options
-    #: Largest number of bytes in one transfer; longer ones are split. Options may lower it.
-    call_limit: int | None = None
-    #: The format's own program that rewrites a store with other chunks, see `repack_command`.
-    repack_program: ClassVar[str | None] = None
     #: What has a file of its own.
     file_per: ClassVar[Literal["store", "array", "chunk"]] = "store"
     #: Which files are opened through MPI-IO.
     mpi_io: ClassVar[Literal["none", "shared", "all"]] = "none"
     #: Whether ranks that share a file may deadlock when no space is left.
     needs_room: ClassVar[bool] = False
+    #: Largest number of bytes in one transfer; longer ones are split. Options may lower it.
+    call_limit: int | None = None
+    #: Bits of the mantissa that numbers keep in the store, where others are rounded away.
+    kept_bits: int | None = None
+    #: The chunk cache that the linked library gives an array if nothing is set.
+    usual_chunk_cache: ChunkCacheSettings | None = None
+    #: Notes, for the result row, on settings that the library cannot match.
+    notes: tuple[str, ...] = ()
 
-    def __init__(self, options: Options, settings: Settings) -> None:
+    def __init__(self, options: OptionsT, settings: Settings) -> None:
         self.options = options
         self.settings = settings
 
-    @classmethod
-    def opens_by_mpi_io(cls, parameters: Parameters) -> bool:
-        """Whether the files of a case are opened through MPI-IO."""
-        return cls.mpi_io == "all" or (cls.mpi_io == "shared" and parameters.shares_files)
-
-    def load(self, codec: str) -> None:
-        """Import the additional packages of a codec; before anything is timed."""
-        if name := self.capabilities.codec_libraries.get(codec):
-            import_module(name)
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        for base in vars(cls).get("__orig_bases__", ()):
+            for argument in get_args(base):
+                if isinstance(argument, type):
+                    cls.options_type = argument
 
     @abstractmethod
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
@@ -298,23 +267,9 @@ class Backend(ABC):
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Open a store for reading."""
 
-    def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        """Open a store to change data in its arrays; only if `Capabilities.changes`.
-
-        As in `open`, `comm` is None for a file of one rank.
-        """
-        raise NotImplementedError(f"{self.name} does not change what it has written")
-
-    def open_counted(self, path: str) -> tuple[Store, Callable[[], int]] | None:
-        """Open a store, for one rank, that counts its requests, and return the counter.
-
-        For a pass that is not timed; None where a library makes no requests that it could count.
-        """
-        return None
-
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
+        cls, parameters: Parameters, options: OptionsT, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
         """Return why a case is impossible for reasons that capabilities cannot express, or None.
 
@@ -333,69 +288,11 @@ class Backend(ABC):
         return None
 
     @classmethod
-    def optional_libraries(cls, parameters: Parameters, options: Options) -> tuple[str, ...]:
-        """Return the import names of packages that a case needs in addition to `libraries`."""
-        library = cls.capabilities.codec_libraries.get(parameters.codec)
-        return () if library is None else (library,)
-
-    @classmethod
-    def padding(cls, spec: ArraySpec, options: Options) -> float:
-        """Return the ratio of stored to array bytes where the library's own chunks are larger."""
-        return 1.0
-
-    @classmethod
-    def stored_unit(cls, spec: ArraySpec, options: Options) -> Shape | None:
-        """Return the shape of what an array is stored in: a chunk, or a shard; None if not known.
-
-        One rank at a time may write to it where libraries rewrite it as a whole.
-        """
-        return spec.chunks if isinstance(spec.chunks, tuple) else None
-
-    @classmethod
-    def copies(cls, options: Options) -> int:
-        """Return how many times each array is stored."""
-        return 1
-
-    def forget(self, overwrite: Callable[[], None]) -> None:
-        """Erase the data from memory between writing and reading, off the timer.
-
-        Parameters
-        ----------
-        overwrite : callable
-            Overwrites the free memory of the calling thread. A library that keeps free memory of
-            its own releases it first, and one with threads calls it in each.
-        """
-        overwrite()
-
-    def as_read(self, source: Source) -> Source:
-        """Return the data as they are read back: the same, unless digits are rounded away."""
-        return source
-
-    @property
-    def inspection(self) -> Inspection:
-        """Inspection of its closed stores; by default one that knows nothing."""
-        return Inspection()
-
-    @classmethod
-    def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
-        """Return the command with which `repack_program` rewrites a store.
-
-        Parameters
-        ----------
-        source, target : str
-            The existing store and the new one.
-        specs : sequence of ArraySpec
-            Its arrays as they are to be stored.
-        """
-        raise NotImplementedError(f"{cls.name} has no program that rewrites a store")
-
-    def notes(self) -> tuple[str, ...]:
-        """Return notes, for the result row, on settings that the library cannot match."""
-        return ()
+    def storage(cls, spec: ArraySpec, options: OptionsT) -> Storage:
+        """Return how an array is stored: once, in chunks of its shape, if nothing else is known."""
+        return Storage(spec.chunks if isinstance(spec.chunks, tuple) else None)
 
 
-__all__ = [
-    "MPI_CALL_LIMIT", "Array", "ArraySpec", "Backend", "Buffer", "ByteOrder", "Call",
-    "Capabilities", "Cuts", "Inquiry", "Inspection", "Store", "StoredAs", "Touched",
-    "what_was_read",
-]  # fmt: skip
+def opens_by_mpi_io(kind: type[Backend], parameters: Parameters) -> bool:
+    """Whether a backend opens the files of a case through MPI-IO."""
+    return kind.mpi_io == "all" or (kind.mpi_io == "shared" and parameters.shares_files)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from io import FileIO
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,23 +10,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from pffbench.backends import hdf5_files as filters
-from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import Array, Buffer, Call, Cuts, Inquiry, Store, StoredAs
+from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
+from pffbench.backends.base import Array, Buffer, Call, Cuts, Store
 from pffbench.backends.hdf5_files import (
-    Hdf5FileInspection,
     Hdf5FileOptions,
     Hdf5Format,
-    chunking_of,
+    layout_of,
     refuse_chunks,
     select_union,
     superblock_version,
-    touched,
 )
 from pffbench.backends.hints import facts_alone, info_of, refuse_hints
-from pffbench.backends.inspection import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking, Touched
-from pffbench.backends.raw.layout import Copy
+from pffbench.backends.inspection import (
+    MATCHED_CHUNK_CACHE,
+    ChunkCacheSettings,
+    StoredAs,
+    StoredLayout,
+)
 from pffbench.backends.raw.posix import PosixArray
-from pffbench.case import Options, Parameters, Settings
+from pffbench.backends.runs import Copies, Copy
+from pffbench.backends.traits import Inquiry
+from pffbench.case import Parameters, Settings
 from pffbench.parallel.decomposition import Box
 from pffbench.parallel.stretches import Stretches
 from pffbench.units import CacheSize
@@ -87,7 +91,7 @@ class Hdf5Options(Hdf5FileOptions, frozen=True, kw_only=True):
     api: Api = "low_level"
 
 
-class Hdf5(Hdf5Format):
+class Hdf5(Hdf5Format[Hdf5Options]):
     """Datasets of an HDF5 file; data move through h5py's low-level interface (H5Dwrite)."""
 
     name = "hdf5"
@@ -96,34 +100,40 @@ class Hdf5(Hdf5Format):
     suffix = ".h5"
     libraries = ("h5py",)
     capabilities = Capabilities(
+        layouts=EVERY_LAYOUT,
+        transfers=EVERY_TRANSFER,
         codecs=filters.CODECS | filters.CODECS_OF_H5PY,
         shuffles=filters.SHUFFLES,
         compressors=filters.COMPRESSORS,
         codec_libraries=filters.CODEC_LIBRARIES,
         byte_orders=frozenset({"native", "big"}),
-        changes=True,
         attributes=True,
         stretches=True,
     )
-    options_type = Hdf5Options
 
-    def __init__(self, options: Options, settings: Settings) -> None:
+    def __init__(self, options: Hdf5Options, settings: Settings) -> None:
         super().__init__(options, settings)
         import h5py
 
-        assert isinstance(options, Hdf5Options)
         self._h5py = h5py
         wanted = options.collective_metadata
         self._collective_metadata = settings == "matched" if wanted is None else wanted
         self._libver: Libver | None = options.libver
         if settings == "matched" and options.libver is None:
             self._libver = "v108"
+        _, slots, nbytes, preemption = h5py.h5p.create(h5py.h5p.FILE_ACCESS).get_cache()
+        self.usual_chunk_cache = ChunkCacheSettings(nbytes, slots, preemption)
+        usual = MATCHED_CHUNK_CACHE if settings == "matched" else self.usual_chunk_cache
+        self._chunk_cache = usual.with_options(
+            options.chunk_cache, options.chunk_cache_slots, options.chunk_cache_w0
+        )
+        metadata = ("collective metadata on, as netCDF-C has it",) * self._collective_metadata
+        self.notes = (*metadata, f"chunk cache of each dataset: {self._chunk_cache}")
 
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
+        cls, parameters: Parameters, options: Hdf5Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
-        assert isinstance(options, Hdf5Options)
         return (
             refuse_hints(options, parameters)
             or refuse_chunks(parameters, specs)
@@ -149,19 +159,17 @@ class Hdf5(Hdf5Format):
 
     def _store(self, handle: Any, path: str, comm: MPI.Intracomm | None) -> Store:
         everywhere = comm is not None and self._collective_metadata
-        assert isinstance(self.options, Hdf5Options)
         return Hdf5Store(self._h5py, self._h5py.File(handle), path, comm, everywhere, self.options)
 
     def _access(self, comm: MPI.Intracomm | None) -> Any:
         """Return a file access property list; h5py.File cannot set all its properties."""
         options = self.options
-        assert isinstance(options, Hdf5Options)
         h5p, h5f = self._h5py.h5p, self._h5py.h5f
         access = h5p.create(h5p.FILE_ACCESS)
         access.set_fclose_degree(h5f.CLOSE_STRONG)
         if self._libver is not None:
             access.set_libver_bounds(getattr(h5f, _BOUNDS[self._libver]), h5f.LIBVER_LATEST)
-        cache = self._chunk_cache()
+        cache = self._chunk_cache
         access.set_cache(0, cache.slots, cache.nbytes, cache.preemption)
         if options.alignments is not None:
             access.set_alignment(*options.alignments)
@@ -179,31 +187,6 @@ class Hdf5(Hdf5Format):
             set_collective_metadata(access.id)
         return access
 
-    def _chunk_cache(self) -> ChunkCacheSettings:
-        """Return the chunk cache of the datasets."""
-        options = self.options
-        matched = self.settings == "matched"
-        usual = MATCHED_CHUNK_CACHE if matched else self.inspection.default_chunk_cache()
-        assert isinstance(options, Hdf5Options)
-        return usual.with_options(
-            options.chunk_cache, options.chunk_cache_slots, options.chunk_cache_w0
-        )
-
-    @property
-    def inspection(self) -> H5pyInspection:
-        return H5pyInspection(self._h5py)
-
-    def notes(self) -> tuple[str, ...]:
-        metadata = ("collective metadata on, as netCDF-C has it",) * self._collective_metadata
-        return (*metadata, f"chunk cache of each dataset: {self._chunk_cache()}")
-
-
-class H5pyInspection(Hdf5FileInspection):
-    """Inspection of HDF5 files with h5py."""
-
-    def __init__(self, h5py: Any) -> None:
-        self._h5py = h5py
-
     def describe(self, path: str) -> StoredAs:
         with self._h5py.File(path, "r") as file:
             dataset = file[next(iter(file))]
@@ -214,11 +197,6 @@ class H5pyInspection(Hdf5FileInspection):
             codec = filters.codec_name((number, values) for number, _, values, _ in used)
             more = {"superblock": superblock_version(path)}
             return StoredAs(chunks=dataset.chunks, codec=codec, fill=fill, more=more)
-
-    def default_chunk_cache(self) -> ChunkCacheSettings:
-        h5p = self._h5py.h5p
-        _, slots, nbytes, preemption = h5p.create(h5p.FILE_ACCESS).get_cache()
-        return ChunkCacheSettings(nbytes, slots, preemption)
 
 
 def _refuse_libver(options: Hdf5Options) -> str | None:
@@ -257,8 +235,6 @@ def _refuse_api(
 class Hdf5Store(Store):
     """An HDF5 file, shared by ranks or open on one rank."""
 
-    lists = True
-
     def __init__(
         self,
         h5py: Any,
@@ -280,32 +256,48 @@ class Hdf5Store(Store):
         self._transfers: dict[bool, Any] = {}
         self._memory: dict[tuple[Any, Any], tuple[Any, Any]] = {}
         # Kept with the store: after a failed close HDF5 crashes when a dataset is released.
-        self._arrays: dict[str, Array] = {}
+        self._datasets: list[Any] = []
 
-    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
+    def definer(self, specs: Sequence[ArraySpec]) -> Call:
         """Create all datasets on every rank: in parallel HDF5 the definition is collective."""
-        self._arrays = {spec.name: self._array(self._create(spec)) for spec in specs}
-        return self._arrays
+        told = [(spec.name, spec.shape, spec.stored_dtype, self._creation(spec)) for spec in specs]
 
-    def _create(self, spec: ArraySpec) -> Any:
+        def create() -> list[Any]:
+            make = self._file.create_dataset
+            self._datasets = [make(name, shape, kind, **how) for name, shape, kind, how in told]
+            return self._datasets
+
+        return create
+
+    def _creation(self, spec: ArraySpec) -> dict[str, Any]:
         told = _creation(spec)
         if spec.chunks == "library" and self._options.guess_chunks:
             told["chunks"] = True
-        return self._file.create_dataset(spec.name, spec.shape, spec.stored_dtype, **told)
+        return told
 
-    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        self._arrays = {spec.name: self._array(self._file[spec.name]) for spec in specs}
-        return self._arrays
+    def opener(self, specs: Sequence[ArraySpec]) -> Call:
+        names = [spec.name for spec in specs]
+
+        def find() -> list[Any]:
+            self._datasets = [self._file[name] for name in names]
+            return self._datasets
+
+        return find
+
+    def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
+        kind = ARRAYS[self._options.api]
+        self._datasets = returned
+        found = zip(specs, returned, strict=True)
+        return {spec.name: kind(self, dataset) for spec, dataset in found}
 
     def inquire(self) -> Inquiry:
         return {name: (found, found.shape, found.dtype) for name, found in self._file.items()}
 
-    def wrapped(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
-        self._arrays = {spec.name: self._array(dataset) for spec, dataset in found}
-        return self._arrays
+    def attribute_writers(self, values: Sequence[tuple[Array, str, int]]) -> list[Call]:
+        return [partial(_attributes(array).__setitem__, name, n) for array, name, n in values]
 
-    def _array(self, dataset: Any) -> Array:
-        return ARRAYS[self._options.api](self, dataset)
+    def attribute_readers(self, names: Sequence[tuple[Array, str]]) -> list[Call]:
+        return [partial(_attributes(array).__getitem__, name) for array, name in names]
 
     def files(self) -> set[str]:
         return {self._path}
@@ -367,6 +359,11 @@ class Hdf5Store(Store):
         return facts
 
 
+def _attributes(array: Array) -> Any:
+    assert isinstance(array, Hdf5Array)
+    return array.dataset.attrs
+
+
 def _creation(spec: ArraySpec) -> dict[str, Any]:
     """Return the arguments of ``create_dataset`` other than name, shape and type."""
     told: dict[str, Any] = {}
@@ -389,7 +386,7 @@ class Hdf5Array(Array):
         from h5py import h5s
 
         self._store = store
-        self._dataset = dataset
+        self.dataset = dataset
         self._id = dataset.id
         self._h5s = h5s
 
@@ -406,17 +403,8 @@ class Hdf5Array(Array):
     def resizer(self, length: int) -> Call:
         return partial(self._id.set_extent, (length, *self._id.shape[1:]))
 
-    def attribute_writer(self, name: str, value: int) -> Call:
-        return partial(self._dataset.attrs.__setitem__, name, value)
-
-    def attribute_reader(self, name: str) -> Call:
-        return partial(self._dataset.attrs.__getitem__, name)
-
-    def touched(self, box: Box) -> Touched | None:
-        return touched(self._id, box)
-
-    def chunking(self, collective: bool) -> Chunking | None:
-        return chunking_of(self._id, cached=not self._store.moved_collectively(collective))
+    def layout(self, collective: bool) -> StoredLayout | None:
+        return layout_of(self._id, cached=not self._store.moved_collectively(collective))
 
     def _described(self, box: Box, buffer: Buffer) -> tuple[Any, Any, Any]:
         """Return the data spaces of the memory and of the file, and the type of the memory."""
@@ -447,7 +435,7 @@ class SlicedArray(Hdf5Array):
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
         if box.size == 0:
             return super().writer(box, buffer, collective)
-        dataset, slices = self._dataset, box.slices
+        dataset, slices = self.dataset, box.slices
 
         def call() -> None:
             if collective:
@@ -461,7 +449,7 @@ class SlicedArray(Hdf5Array):
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
         if box.size == 0:
             return super().reader(box, out, collective)
-        dataset, slices = self._dataset, box.slices
+        dataset, slices = self.dataset, box.slices
 
         def call() -> Any:
             if not collective:
@@ -484,8 +472,8 @@ class DirectlyReadArray(Hdf5Array):
         begin = self._id.get_offset()
         if begin is None:  # no space is allocated for a dataset that was never written to
             return super().reader(box, out, collective)
-        copy = Copy(self._id.shape, out.itemsize, "C", begin)
-        return PosixArray(self._store.descriptor(), [copy]).reader(box, out, collective)
+        copies = Copies([Copy(self._id.shape, out.itemsize, "C", begin)])
+        return PosixArray(self._store.descriptor(), copies).reader(box, out, collective)
 
 
 ARRAYS: dict[Api, type[Hdf5Array]] = {

@@ -9,23 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import MPI_CALL_LIMIT, Backend
 from pffbench.backends.hints import Hints, Striping, check_hints
-from pffbench.backends.inspection import (
-    ChunkCacheSettings,
-    Chunking,
-    Inspection,
-    StoredChunks,
-    Touched,
-    places,
-    touched_chunks,
-)
-from pffbench.backends.raw.layout import Copy
+from pffbench.backends.inspection import ChunkCacheSettings, Chunking, StoredChunks, places
+from pffbench.backends.runs import Copies, Copy
 from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.stretches import Stretches
@@ -225,58 +217,36 @@ def superblock_version(path: str) -> str:
     return str(head[-1]) if head.startswith(_SIGNATURE) else "unknown"
 
 
-def chunking_of(dataset: Any, *, cached: bool) -> Chunking | None:
-    """Return a dataset's chunking, with its actual chunk cache.
+def layout_of(dataset: Any, *, cached: bool) -> Chunking | Copies | None:
+    """Return where the elements of a dataset lie.
 
     Parameters
     ----------
     dataset : h5py.h5d.DatasetID
         An open dataset.
     cached : bool
-        Whether the calls went through the chunk cache.
-    """
-    from h5py import h5d
-
-    creation = dataset.get_create_plist()
-    if creation.get_layout() != h5d.CHUNKED:
-        return None
-    slots, nbytes, preemption = dataset.get_access_plist().get_chunk_cache()
-    return Chunking(
-        chunks=creation.get_chunk(),
-        itemsize=int(dataset.dtype.itemsize),
-        compressed=creation.get_nfilters() > 0,
-        cache=ChunkCacheSettings(nbytes, slots, preemption) if cached else None,
-    )
-
-
-def touched(dataset: Any, box: Box) -> Touched | None:
-    """Return the stored units of a dataset that hold a box.
-
-    Parameters
-    ----------
-    dataset : h5py.h5d.DatasetID
-        An open dataset.
-    box : Box
-        Part of it.
+        Whether calls go through its chunk cache.
 
     Returns
     -------
-    Touched or None
-        Chunks, or pages of a contiguous dataset; None if unknown, as for a compact dataset or one
-        not yet allocated in the file.
+    Chunking or Copies or None
+        Chunks, with the actual chunk cache, or one contiguous piece; None if unknown, as for a
+        compact dataset or one not yet allocated in the file.
     """
     from h5py import h5d
 
     itemsize = int(dataset.dtype.itemsize)
     creation = dataset.get_create_plist()
-    if creation.get_layout() == h5d.CHUNKED:
-        chunks = creation.get_chunk()
-        plain = creation.get_nfilters() == 0
-        return touched_chunks(box, chunks, math.prod(chunks) * itemsize if plain else None)
-    begin = dataset.get_offset()
-    if begin is None:
-        return None
-    return Copy(dataset.shape, itemsize, "C", begin).runs(box).touched()
+    if creation.get_layout() != h5d.CHUNKED:
+        begin = dataset.get_offset()
+        return None if begin is None else Copies([Copy(dataset.shape, itemsize, "C", begin)])
+    slots, nbytes, preemption = dataset.get_access_plist().get_chunk_cache()
+    return Chunking(
+        chunks=creation.get_chunk(),
+        itemsize=itemsize,
+        compressed=creation.get_nfilters() > 0,
+        cache=ChunkCacheSettings(nbytes, slots, preemption) if cached else None,
+    )
 
 
 def select_union(space: Any, stretches: Stretches) -> None:
@@ -330,13 +300,15 @@ class Hdf5FileOptions(Options, frozen=True, kw_only=True):
         return int(self.alignment if threshold is None else threshold), int(self.alignment)
 
 
-class Hdf5Format(Backend):
+Hdf5OptionsT = TypeVar("Hdf5OptionsT", bound=Hdf5FileOptions)
+
+
+class Hdf5Format(Backend[Hdf5OptionsT]):
     """HDF5 files, through any library: what HDF5 itself requires and offers."""
 
     call_limit = MPI_CALL_LIMIT
     mpi_io = "shared"
     needs_room = True
-    repack_program = "h5repack"
 
     def forget(self, overwrite: Callable[[], None]) -> None:
         from pffbench.backends.libhdf5 import garbage_collect
@@ -363,30 +335,27 @@ class Hdf5Format(Backend):
             told += ["-l", f"{together}:CHUNK={chunks}", "-f", f"{together}:{codec}"]
         return ["h5repack", *told, source, target]
 
+    def stored_part(self, path: str, name: str, box: Box | None = None) -> StoredChunks | None:
+        return stored_part(path, name, box)
 
-class Hdf5FileInspection(Inspection):
-    """Chunks in HDF5 files, whatever library wrote them."""
 
-    def stored_chunks(self, path: str, name: str) -> StoredChunks | None:
-        import h5py
+def stored_part(path: str, name: str, box: Box | None = None) -> StoredChunks | None:
+    """Return the size on disk of the chunks that hold a box, or all; whatever library wrote them.
 
-        with h5py.File(path, "r") as file:
-            dataset = file[name]
-            if dataset.chunks is None:
-                return None
+    None for a dataset without chunks.
+    """
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        dataset = file[name]
+        if dataset.chunks is None:
+            return None
+        if box is None:
             return StoredChunks(dataset.id.get_num_chunks(), dataset.id.get_storage_size())
-
-    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks | None:
-        import h5py
-
-        with h5py.File(path, "r") as file:
-            dataset = file[name]
-            if dataset.chunks is None:
-                return None
-            sizes = [
-                dataset.id.get_chunk_info_by_coord(
-                    tuple(i * c for i, c in zip(corner, dataset.chunks, strict=True))
-                ).size
-                for corner in places(box, dataset.chunks)
-            ]
-            return StoredChunks(len(sizes), sum(sizes))
+        sizes = [
+            dataset.id.get_chunk_info_by_coord(
+                tuple(i * c for i, c in zip(corner, dataset.chunks, strict=True))
+            ).size
+            for corner in places(box, dataset.chunks)
+        ]
+        return StoredChunks(len(sizes), sum(sizes))

@@ -1,4 +1,4 @@
-"""Inspection of stored arrays: layout, stored bytes, and the bytes that a read touches."""
+"""Records on stored arrays: layout, stored bytes, and the bytes that a read touches."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.stretches import Stretches
@@ -66,11 +67,29 @@ class Chunking(msgspec.Struct, frozen=True):
     compressed: bool
     #: The cache that keeps chunks between calls, or the bytes of a pool; None without one.
     cache: ChunkCacheSettings | Size | None
+    #: Shape of a shard, where a file holds more than a chunk, and the bytes of its index.
+    shards: Shape | None = None
+    index_bytes: int = 0
 
     @property
     def chunk_bytes(self) -> int:
         """Bytes of a decoded chunk."""
         return math.prod(self.chunks) * self.itemsize
+
+    def touched(self, box: Box) -> Touched:
+        """Return the chunks that hold a box, with the indices of the shards that they are in."""
+        found = touched_chunks(box, self.chunks, None if self.compressed else self.chunk_bytes)
+        if self.compressed or self.shards is None:
+            return found
+        indices = touched_chunks(box, self.shards, self.index_bytes)
+        return replace(found, nbytes=(found.nbytes or 0) + (indices.nbytes or 0))
+
+
+class StoredLayout(Protocol):
+    """Where an array lies in files: a `Chunking`, or the `Copies` of an array in one piece."""
+
+    def touched(self, box: Box) -> Touched:
+        """Return the parts of the file that hold a box."""
 
 
 class StoredChunks(msgspec.Struct, frozen=True):
@@ -117,35 +136,6 @@ def codec_words(codec: str) -> str:
     """Return a codec of `StoredAs` in words: ``gzip 4 byte`` as ``gzip level 4, byte shuffle``."""
     codec = re.sub(r"(?<!filter) (\d+)\b", r" level \1", codec)
     return re.sub(r" (byte|bit|automatic)\b", r", \1 shuffle", codec)
-
-
-class Inspection:
-    """Inspection of the closed stores of a backend: the second, optional part of its contract.
-
-    It explains results, and is never timed. A method that a backend does not have knows nothing.
-    """
-
-    def describe(self, path: str) -> StoredAs:
-        """Return the storage layout of the first array of a store; called by one rank."""
-        return StoredAs()
-
-    def default_chunk_cache(self) -> ChunkCacheSettings | None:
-        """Return the linked library's default chunk cache of an array; None if it has none."""
-        return None
-
-    def stored_chunks(self, path: str, name: str) -> StoredChunks | None:
-        """Return the size on disk of an array's chunks; called by one rank.
-
-        None for an array without chunks.
-        """
-        return None
-
-    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks | None:
-        """Return the size on disk of the chunks that hold a box; called by any rank.
-
-        None for an array without chunks.
-        """
-        return None
 
 
 class Touched(msgspec.Struct, frozen=True):

@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from pffbench.backends import hdf5_files as filters
-from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import Cuts, Store, StoredAs
+from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
+from pffbench.backends.base import Cuts, Storage, Store
 from pffbench.backends.hdf5_files import (
-    Hdf5FileInspection,
     Hdf5FileOptions,
     Hdf5Format,
     refuse_chunks,
     superblock_version,
 )
 from pffbench.backends.hints import info_of, refuse_hints
-from pffbench.backends.inspection import MATCHED_CHUNK_CACHE, ChunkCacheSettings
+from pffbench.backends.inspection import MATCHED_CHUNK_CACHE, ChunkCacheSettings, StoredAs
 from pffbench.backends.netcdf4_store import NetCdf4Store
-from pffbench.case import Options, Parameters, Settings
-from pffbench.data.base import Source
-from pffbench.data.generators import BitRounded
+from pffbench.case import Parameters, Settings
 from pffbench.units import CacheSize
 
 if TYPE_CHECKING:
@@ -92,7 +89,7 @@ class NetCdf4Options(Hdf5FileOptions, frozen=True, kw_only=True):
         return self.dimensions != "fixed"
 
 
-class NetCdf4(Hdf5Format):
+class NetCdf4(Hdf5Format[NetCdf4Options]):
     """Variables of a netCDF-4 file."""
 
     name = "netcdf4"
@@ -101,38 +98,42 @@ class NetCdf4(Hdf5Format):
     suffix = ".nc"
     libraries = ("netCDF4",)
     capabilities = Capabilities(
+        layouts=EVERY_LAYOUT,
+        transfers=EVERY_TRANSFER,
         codecs=filters.CODECS,
         shuffles=filters.SHUFFLES,
         compressors=filters.COMPRESSORS,
         codec_libraries=filters.CODEC_LIBRARIES,
         byte_orders=frozenset({"native", "big"}),
-        caller_buffer=False,
-        changes=True,
+        new_arrays=True,
         attributes=True,
         stretches=True,
         box_by_box=True,
     )
-    options_type = NetCdf4Options
 
-    def __init__(self, options: Options, settings: Settings) -> None:
+    def __init__(self, options: NetCdf4Options, settings: Settings) -> None:
         super().__init__(options, settings)
         import netCDF4
 
-        assert isinstance(options, NetCdf4Options)
         self._netcdf4 = netCDF4
         # The alignment holds for all files of the process, so each case sets its own.
         if netCDF4.__has_set_alignment__:
             netCDF4.set_alignment(*(options.alignments or (1, 1)))
         # So does the cache that variables get when a file is created or opened.
-        self._usual_cache = _library_default(netCDF4)
-        cache = MATCHED_CHUNK_CACHE if settings == "matched" else self._usual_cache
-        netCDF4.set_chunk_cache(cache.nbytes, cache.slots, cache.preemption)
+        self.usual_chunk_cache = _library_default(netCDF4)
+        usual = MATCHED_CHUNK_CACHE if settings == "matched" else self.usual_chunk_cache
+        netCDF4.set_chunk_cache(usual.nbytes, usual.slots, usual.preemption)
+        cache = usual.with_options(
+            options.chunk_cache, options.chunk_cache_slots, options.chunk_cache_w0
+        )
+        more = "" if settings == "matched" else ", more where a chunk is larger"
+        self.notes = ("reads return new arrays", f"chunk cache of each variable: {cache}{more}")
+        self.kept_bits = options.quantize
 
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
+        cls, parameters: Parameters, options: NetCdf4Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
-        assert isinstance(options, NetCdf4Options)
         if reason := refuse_hints(options, parameters) or _refuse_rounding(options, specs):
             return reason
         growing = any(spec.growth for spec in specs)
@@ -167,13 +168,12 @@ class NetCdf4(Hdf5Format):
         return None
 
     @classmethod
-    def padding(cls, spec: ArraySpec, options: Options) -> float:
-        assert isinstance(options, NetCdf4Options)
+    def storage(cls, spec: ArraySpec, options: NetCdf4Options) -> Storage:
         if not options.unlimited or spec.chunks != "library":
-            return 1.0
+            return super().storage(spec, options)
         axes = len(spec.shape)
         edge = round((_UNLIMITED_CHUNK[axes > 1] / spec.itemsize) ** (1 / axes))
-        return float(math.prod(-(-n // edge) * edge / n for n in spec.shape))
+        return Storage(padding=math.prod(-(-n // edge) * edge / n for n in spec.shape))
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(path, "w", comm, clobber=False, format="NETCDF4")
@@ -187,7 +187,6 @@ class NetCdf4(Hdf5Format):
     def _store(
         self, path: str, mode: Literal["r", "w", "r+"], comm: MPI.Intracomm | None, **told: Any
     ) -> Store:
-        assert isinstance(self.options, NetCdf4Options)
         if comm is None:
             dataset = self._netcdf4.Dataset(path, mode, **told)
         else:
@@ -197,33 +196,6 @@ class NetCdf4(Hdf5Format):
                 told.update(parallel=True, comm=comm, info=info)
                 dataset = self._netcdf4.Dataset(path, mode, **told)
         return NetCdf4Store(dataset, path, comm, self.options, self.settings)
-
-    @property
-    def inspection(self) -> NetCdf4Inspection:
-        return NetCdf4Inspection(self._netcdf4, self._usual_cache)
-
-    def as_read(self, source: Source) -> Source:
-        assert isinstance(self.options, NetCdf4Options)
-        bits = self.options.quantize
-        return source if bits is None else BitRounded(source, bits)
-
-    def notes(self) -> tuple[str, ...]:
-        options = self.options
-        assert isinstance(options, NetCdf4Options)
-        usual = MATCHED_CHUNK_CACHE if self.settings == "matched" else self._usual_cache
-        cache = usual.with_options(
-            options.chunk_cache, options.chunk_cache_slots, options.chunk_cache_w0
-        )
-        more = "" if self.settings == "matched" else ", more where a chunk is larger"
-        return ("reads return new arrays", f"chunk cache of each variable: {cache}{more}")
-
-
-class NetCdf4Inspection(Hdf5FileInspection):
-    """Inspection of netCDF-4 files with netCDF4-python."""
-
-    def __init__(self, netcdf4: Any, usual_cache: ChunkCacheSettings) -> None:
-        self._netcdf4 = netcdf4
-        self._usual_cache = usual_cache
 
     def describe(self, path: str) -> StoredAs:
         from pffbench.backends.libnetcdf import filters_of, is_filled
@@ -241,9 +213,6 @@ class NetCdf4Inspection(Hdf5FileInspection):
                     "superblock": superblock_version(path),
                 },
             )
-
-    def default_chunk_cache(self) -> ChunkCacheSettings:
-        return self._usual_cache
 
 
 @cache

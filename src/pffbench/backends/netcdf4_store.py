@@ -13,14 +13,10 @@ import numpy as np
 
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Buffer, Call, Inquiry, LazyArrays, Store, Touched
+from pffbench.backends.base import Array, Buffer, Call, Store
 from pffbench.backends.hints import facts_alone
-from pffbench.backends.inspection import (
-    MATCHED_CHUNK_CACHE,
-    ChunkCacheSettings,
-    Chunking,
-    touched_chunks,
-)
+from pffbench.backends.inspection import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking
+from pffbench.backends.traits import Inquiry
 from pffbench.case import Settings
 from pffbench.parallel.collectives import largest
 from pffbench.parallel.decomposition import Box
@@ -62,8 +58,6 @@ class _Definition(msgspec.Struct, frozen=True):
 class NetCdf4Store(Store):
     """A netCDF-4 file, shared by ranks or open on one rank."""
 
-    lists = True
-
     def __init__(
         self,
         dataset: Any,
@@ -81,7 +75,6 @@ class NetCdf4Store(Store):
         self._settings = settings
         self._cache = options.chunk_cache_settings
         self._matches_cache = settings == "matched" and comm is None
-        self._prepared: Mapping[str, _Definition] = {}
         # With a cache of its own a variable is opened once more, which is collective.
         self.collective_lookup = self._shared and bool(self._cache)
         self.collective_attributes = self._shared  # netCDF-C has HDF5's metadata calls collective
@@ -89,28 +82,35 @@ class NetCdf4Store(Store):
     def files(self) -> set[str]:
         return {self._path}
 
-    def prepare(self, specs: Sequence[ArraySpec]) -> None:
-        self._prepared = {spec.name: self._definition(spec) for spec in specs}
-
-    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
+    def definer(self, specs: Sequence[ArraySpec]) -> Call:
         """Define all variables on every rank, then leave define mode.
 
         netCDF-C creates the HDF5 datasets when define mode ends, implicitly at the first access to
         data; ended here, the cost counts as definition and not as writing. netCDF4-python can end
         it only through ``sync``, which also writes everything out.
         """
-        made = [(spec, self._create(spec)) for spec in specs]
-        if self._options.enddef == "explicit":
-            self._dataset._enddef()
-        if self._cache or self._matches_cache:
-            # After the end of define mode, which may set the cache of a variable by its chunks.
-            self._set_caches(made)
-        return LazyArrays(partial(self._arrays, made))
+        wanted = [(spec, self._definition(spec)) for spec in specs]
 
-    def end_attributes(self) -> None:
-        """Leave define mode, which a new attribute enters too."""
-        if self._options.enddef == "explicit":
-            self._dataset._enddef()
+        def define() -> list[Any]:
+            made = [self._create(spec.name, told) for spec, told in wanted]
+            if self._options.enddef == "explicit":
+                self._dataset._enddef()
+            if self._cache or self._matches_cache:
+                # After the end of define mode, which may set the cache of a variable by its chunks.
+                self._set_caches(zip(specs, made, strict=True))
+            return made
+
+        return define
+
+    def attribute_writers(self, values: Sequence[tuple[Array, str, int]]) -> list[Call]:
+        """Prepare to set attributes, and to leave define mode, which a new one enters too."""
+        calls: list[Call] = [
+            partial(_variable(array).setncattr, name, value) for array, name, value in values
+        ]
+        return [*calls, self._dataset._enddef] if self._options.enddef == "explicit" else calls
+
+    def attribute_readers(self, names: Sequence[tuple[Array, str]]) -> list[Call]:
+        return [partial(_variable(array).getncattr, name) for array, name in names]
 
     def _definition(self, spec: ArraySpec) -> _Definition:
         """Return the definition of a variable, as passed to the library."""
@@ -132,12 +132,12 @@ class NetCdf4Store(Store):
             filters.shuffles_before(spec),
         )
 
-    def _create(self, spec: ArraySpec) -> Any:
-        dataset, told = self._dataset, self._prepared.get(spec.name) or self._definition(spec)
-        for name, length in told.dimensions.items():
-            if name not in dataset.dimensions:
-                dataset.createDimension(name, length)
-        variable = dataset.createVariable(spec.name, told.dtype, told.names, **told.settings)
+    def _create(self, name: str, told: _Definition) -> Any:
+        dataset = self._dataset
+        for dimension, length in told.dimensions.items():
+            if dimension not in dataset.dimensions:
+                dataset.createDimension(dimension, length)
+        variable = dataset.createVariable(name, told.dtype, told.names, **told.settings)
         if told.filter is not None:
             from pffbench.backends.libnetcdf import add_filter
 
@@ -166,10 +166,6 @@ class NetCdf4Store(Store):
             told["endian"] = "big"
         return told
 
-    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        wanted = list(specs)
-        return self.opened(wanted, self.opener(wanted)())
-
     def opener(self, specs: Sequence[ArraySpec]) -> Call:
         """Look variables up by name, which is all that opening one is in netCDF4-python."""
         dataset = self._dataset
@@ -179,10 +175,6 @@ class NetCdf4Store(Store):
             return partial(self._with_caches, specs)
         named = itemgetter(*(spec.name for spec in specs))
         return lambda: named(dataset.variables)
-
-    def opened(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
-        variables = returned if isinstance(returned, tuple) else (returned,)
-        return self._arrays(zip(specs, variables, strict=True))
 
     def _with_caches(self, specs: Sequence[ArraySpec]) -> tuple[Any, ...]:
         found = tuple(self._dataset.variables[spec.name] for spec in specs)
@@ -211,13 +203,10 @@ class NetCdf4Store(Store):
         variables = self._dataset.variables.items()
         return {name: (found, found.shape, found.dtype) for name, found in variables}
 
-    def wrapped(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
-        return self._arrays(found)
-
-    def _arrays(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
-        """Wrap the library's variables in `NetCdf4Array`."""
+    def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
         arrays: dict[str, Array] = {}
-        for spec, variable in found:
+        variables = returned if isinstance(returned, (tuple, list)) else (returned,)
+        for spec, variable in zip(specs, variables, strict=True):
             if self._settings == "matched":
                 variable.set_auto_maskandscale(False)
             arrays[spec.name] = NetCdf4Array(variable, self._comm)
@@ -245,7 +234,7 @@ class NetCdf4Array(Array):
     """A variable. Slicing one reads into a new array: the library offers no other way."""
 
     def __init__(self, variable: Any, comm: MPI.Intracomm | None) -> None:
-        self._variable = variable
+        self.variable = variable
         self._comm = comm
         self._shared = comm is not None
 
@@ -255,7 +244,7 @@ class NetCdf4Array(Array):
             return self._stretch_writer(box, buffer, collective)
         if box.size == 0:
             return self._take_part("put") if collective else _nothing
-        return partial(self._variable.__setitem__, box.slices, buffer)
+        return partial(self.variable.__setitem__, box.slices, buffer)
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
         self._set_mode(collective)
@@ -263,7 +252,7 @@ class NetCdf4Array(Array):
             return self._stretch_reader(box, collective)
         if box.size == 0:
             return self._take_part("get") if collective else _nothing
-        return partial(self._variable.__getitem__, box.slices)
+        return partial(self.variable.__getitem__, box.slices)
 
     def _stretch_writer(self, stretches: Stretches, buffer: Buffer, collective: bool) -> Call:
         """Prepare a call for each box of stretches: netCDF-4 has no unions of them."""
@@ -271,7 +260,7 @@ class NetCdf4Array(Array):
         done = 0
         for box in stretches.boxes():
             part = buffer[done : done + box.size].reshape(box.shape)
-            calls.append(partial(self._variable.__setitem__, box.slices, part))
+            calls.append(partial(self.variable.__setitem__, box.slices, part))
             done += box.size
         calls += self._without_data(len(calls), "put", collective)
 
@@ -283,9 +272,9 @@ class NetCdf4Array(Array):
 
     def _stretch_reader(self, stretches: Stretches, collective: bool) -> Call:
         """Prepare a call for each box of stretches, whose arrays become one."""
-        calls = [partial(self._variable.__getitem__, box.slices) for box in stretches.boxes()]
+        calls = [partial(self.variable.__getitem__, box.slices) for box in stretches.boxes()]
         others = self._without_data(len(calls), "get", collective)
-        nothing = np.empty(0, self._variable.dtype)
+        nothing = np.empty(0, self.variable.dtype)
 
         def read_boxes() -> Buffer:
             found = [nothing, *(call().reshape(-1) for call in calls)]
@@ -301,48 +290,38 @@ class NetCdf4Array(Array):
             return []
         return [self._take_part(direction)] * (largest(self._comm, calls) - calls)
 
-    def attribute_writer(self, name: str, value: int) -> Call:
-        return partial(self._variable.setncattr, name, value)
+    def layout(self, collective: bool) -> Chunking | None:
+        """Return the chunks; collective transfers bypass the cache, as in HDF5.
 
-    def attribute_reader(self, name: str) -> Call:
-        return partial(self._variable.getncattr, name)
-
-    def touched(self, box: Box) -> Touched | None:
-        """Return the chunks; the library does not report the offset of a contiguous variable."""
-        chunks = self._variable.chunking()
+        The library does not report the offset of a contiguous variable.
+        """
+        chunks = self.variable.chunking()
         if chunks == "contiguous":
             return None
-        nbytes = prod(chunks) * int(self._variable.dtype.itemsize)
-        return touched_chunks(box, tuple(chunks), None if self._compressed else nbytes)
-
-    @property
-    def _compressed(self) -> bool:
         from pffbench.backends.libnetcdf import filters_of
 
-        return bool(filters_of(self._variable))
-
-    def chunking(self, collective: bool) -> Chunking | None:
-        """Return the chunking; collective transfers bypass the cache, as in HDF5."""
-        chunks = self._variable.chunking()
-        if chunks == "contiguous":
-            return None
         cached = not (self._shared and collective)
         return Chunking(
             chunks=tuple(chunks),
-            itemsize=int(self._variable.dtype.itemsize),
-            compressed=self._compressed,
-            cache=ChunkCacheSettings(*self._variable.get_var_chunk_cache()) if cached else None,
+            itemsize=int(self.variable.dtype.itemsize),
+            compressed=bool(filters_of(self.variable)),
+            cache=ChunkCacheSettings(*self.variable.get_var_chunk_cache()) if cached else None,
         )
 
     def _set_mode(self, collective: bool) -> None:
         if self._shared:
-            self._variable.set_collective(collective)
+            self.variable.set_collective(collective)
 
     def _take_part(self, direction: str) -> Call:
         """Return a call that moves nothing: netCDF4-python would skip it and block the others."""
         from pffbench.backends.libnetcdf import empty_transfer
 
-        return empty_transfer(self._variable, direction)
+        return empty_transfer(self.variable, direction)
+
+
+def _variable(array: Array) -> Any:
+    assert isinstance(array, NetCdf4Array)
+    return array.variable
 
 
 def _nothing() -> None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from pffbench.backends.array_spec import ArraySpec, Capabilities
+from pffbench.backends.array_spec import (
+    EVERY_LAYOUT,
+    EVERY_TRANSFER,
+    ArraySpec,
+    Capabilities,
+)
 from pffbench.backends.base import Array, Backend, Buffer, Call, Store
 from pffbench.case import Options, Settings
 from pffbench.parallel.decomposition import Box
@@ -43,7 +49,7 @@ class NullOptions(Options, frozen=True, kw_only=True):
     fail_rank: Rank = 0
 
 
-class Null(Backend):
+class Null(Backend[NullOptions]):
     """A backend that stores nothing and takes a given time."""
 
     name = "null"
@@ -51,15 +57,14 @@ class Null(Backend):
     suffix = ".null"
     capabilities = Capabilities(
         codecs=frozenset({"none", "gzip", "zstd", "blosc"}),
-        formatted=False,
-        keeps_data=False,
-        changes=True,
+        layouts=EVERY_LAYOUT,
+        transfers=EVERY_TRANSFER,
+        raw=True,
+        discards=True,
     )
-    options_type = NullOptions
 
-    def __init__(self, options: Options, settings: Settings) -> None:
+    def __init__(self, options: NullOptions, settings: Settings) -> None:
         super().__init__(options, settings)
-        assert isinstance(options, NullOptions)
         self._faults = Faults(options, _rank())
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
@@ -102,12 +107,13 @@ class NullStore(Store):
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
 
-    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
-        self._faults("define")
-        return {spec.name: NullArray(self._faults) for spec in specs}
+    def definer(self, specs: Sequence[ArraySpec]) -> Call:
+        return partial(self._faults, "define")
 
-    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        self._faults("arrays")
+    def opener(self, specs: Sequence[ArraySpec]) -> Call:
+        return partial(self._faults, "arrays")
+
+    def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
         return {spec.name: NullArray(self._faults) for spec in specs}
 
     def files(self) -> set[str]:

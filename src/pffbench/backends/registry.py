@@ -16,6 +16,7 @@ _BUILT_IN = {
     "zarr2": "pffbench.backends.zarr.zarr2:Zarr2",
     "tensorstore": "pffbench.backends.zarr.tensorstore:TensorStore",
     "npy": "pffbench.backends.npy:Npy",
+    "blosc2": "pffbench.backends.blosc2:Blosc2",
     "mpiio": "pffbench.backends.raw.mpiio:MpiIo",
     "posix": "pffbench.backends.raw.posix:Posix",
     "memmap": "pffbench.backends.raw.memmap:Memmap",

@@ -46,7 +46,7 @@ def _lines(kind: type[Backend]) -> Iterator[str]:
     yield f"  transfers  {', '.join(sorted(can.transfers))}"
     codecs = ", ".join(_codec(kind, codec) for codec in sorted(can.codecs))
     yield from wrapped(codecs, "  codecs     ", " " * 13)
-    if not can.caller_buffer:
+    if can.new_arrays:
         yield "  reads      return new arrays, whose allocation is part of the read"
     yield from key_lines(kind.options_type, prefix=f"{kind.name}.")
     yield ""

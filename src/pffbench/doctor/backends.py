@@ -95,7 +95,7 @@ def abilities(
     return [
         _ability(name, kind, layout, broken, worked, mpi)
         for name, kind in kinds
-        if kind is not None and kind.capabilities.keeps_data
+        if kind is not None and not kind.capabilities.discards
         for layout in LAYOUTS
     ]
 

@@ -10,7 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import Backend, Store, what_was_read
+from pffbench.backends.base import (
+    Backend,
+    Store,
+    define_arrays,
+    open_arrays,
+    what_was_read,
+)
 from pffbench.doctor.finding import Finding
 from pffbench.doctor.scratch import limited
 from pffbench.parallel.agreement import AgreedStep, PhaseFailedError
@@ -51,7 +57,7 @@ class Trial:
 
 def ways_of(can: Capabilities) -> list[Way]:
     """List the transfer modes for a shared file that a backend declares."""
-    if "shared" not in can.layouts or not can.keeps_data:
+    if "shared" not in can.layouts or can.discards:
         return []
     return [way for way in _WAYS if way.transfer in can.transfers and way.codec in can.codecs]
 
@@ -133,7 +139,7 @@ def round_trip(team: Team, backend: Backend, path: str, way: Way) -> None:
         with AgreedStep(team.comm, "creating the file"):
             held.append(backend.create(path, team.comm))
         with AgreedStep(team.comm, "defining an array"):
-            array = held[0].define([spec])[spec.name]
+            array = define_arrays(held[0], [spec])[spec.name]
         with AgreedStep(team.comm, "writing"):
             box = _box(team.rank)
             array.writer(box, _values(box), collective)()
@@ -141,7 +147,7 @@ def round_trip(team: Team, backend: Backend, path: str, way: Way) -> None:
         with AgreedStep(team.comm, "opening the file"):
             held.append(backend.open(path, team.comm))
         with AgreedStep(team.comm, "finding the array"):
-            array = held[0].arrays([spec])[spec.name]
+            array = open_arrays(held[0], [spec])[spec.name]
         # Another rank's part: its own could come from a buffer that was never written to the file.
         box = _box((team.rank + 1) % team.size)
         with AgreedStep(team.comm, "reading"):

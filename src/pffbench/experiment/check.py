@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import Capabilities
-from pffbench.backends.base import Lacking
+from pffbench.backends.base import Lacking, opens_by_mpi_io
 from pffbench.backends.hints import without_effect
 from pffbench.backends.registry import backend_class, missing_library
 from pffbench.backends.shared_files import built_for_mpi, serial_library
@@ -260,7 +260,7 @@ class _Checker:
     def _unshared(self, p: Parameters) -> str | None:
         """Return why the libraries here cannot open the files of a case, or None."""
         kind = backend_class(p.backend)
-        by_mpi_io = kind.opens_by_mpi_io(p)
+        by_mpi_io = opens_by_mpi_io(kind, p)
         if by_mpi_io and (reason := serial_library(kind)):
             return reason
         if self._no_mpi is not None and (by_mpi_io or any(map(built_for_mpi, kind.libraries))):

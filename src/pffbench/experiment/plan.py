@@ -142,17 +142,19 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     square = p.layout == "own" and p.transfer == "collective" and ranks > 1
     calls = volume.arrays * ranks * (getattr(p, "steps", None) or 1) if square else 0
     more = (*workload(p.workload).held_by_writer(p, ranks), calls)
-    if not backend.capabilities.keeps_data:
+    if backend.capabilities.discards:
         return Cost(volume.nbytes, volume.arrays, 0, 0, memory, *more)
     files = ranks if p.layout == "file_per_process" else 1
     if backend.file_per != "store":
         files += volume.arrays
     if backend.file_per == "chunk" and specs:
         files += volume.arrays * _chunks(specs[0])
-    times = backend.copies(case.options) * _FORMAT_OVERHEAD
-    # In turns, arrays but the first are created when the length of their axes is known.
-    if specs and getattr(p, "order", "") != "interleaved":
-        times *= backend.padding(specs[0], case.options)
+    times = _FORMAT_OVERHEAD
+    if specs:
+        stored = backend.storage(specs[0], case.options)
+        # In turns, arrays but the first are created when the length of their axes is known.
+        in_turns = getattr(p, "order", "") == "interleaved"
+        times *= stored.copies * (1.0 if in_turns else stored.padding)
     on_disk = volume.nbytes if volume.extent is None else volume.extent
     space = int(on_disk * times) + files * _BLOCK
     copies = copies_of_file(case)

@@ -321,7 +321,7 @@ def with_roofline(
 
 def _formatted(case: Case) -> bool:
     capabilities = backend_class(case.parameters.backend).capabilities
-    return capabilities.formatted
+    return not capabilities.raw
 
 
 def chunk_bytes(parameters: Parameters) -> int | None:

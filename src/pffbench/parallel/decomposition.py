@@ -187,6 +187,58 @@ def part_lengths(shape: Shape, cuts: tuple[Shape, ...]) -> tuple[Shape, ...]:
     return tuple(tuple(stop - start for start, stop in pairwise(axis)) for axis in edges)
 
 
+class GlobalArray(msgspec.Struct, frozen=True):
+    """An array that is cut over ranks: the part of each, and where parts meet.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Its shape.
+    grid : tuple of int
+        The ranks along each axis, see `process_grid`.
+    distribution : {"block", "balanced"}
+        See `rank_box`.
+    unit : tuple of int, optional
+        Shape of what is not cut: parts consist of whole ones, of chunks for example.
+    """
+
+    shape: Shape
+    grid: Shape
+    distribution: Distribution = "block"
+    unit: Shape | None = None
+
+    @classmethod
+    def in_slabs(cls, shape: Shape, ranks: int) -> GlobalArray:
+        """Return an array that is cut along its first axis."""
+        return cls(shape, process_grid(ranks, len(shape), "slab"))
+
+    def part(self, rank: int) -> Box:
+        """Return the part of a rank; it may be empty."""
+        box = rank_box(self._in_units, self.grid, rank, self.distribution)
+        if self.unit is None:
+            return box
+        start = tuple(
+            min(a * u, n) for a, u, n in zip(box.start, self.unit, self.shape, strict=True)
+        )
+        stop = tuple(min(b * u, n) for b, u, n in zip(box.stop, self.unit, self.shape, strict=True))
+        return Box(start, tuple(b - a for a, b in zip(start, stop, strict=True)))
+
+    @property
+    def boundaries(self) -> tuple[tuple[int, ...], ...]:
+        """For each axis the indices at which one part ends and the next begins."""
+        cuts = boundaries(self._in_units, self.grid, self.distribution)
+        if self.unit is None:
+            return cuts
+        return tuple(tuple(c * u for c in axis) for axis, u in zip(cuts, self.unit, strict=True))
+
+    @property
+    def _in_units(self) -> Shape:
+        """Its shape as a number of units."""
+        if self.unit is None:
+            return self.shape
+        return tuple(-(-n // u) for n, u in zip(self.shape, self.unit, strict=True))
+
+
 def nearest_aligned(chunk: int, n: int, inner: list[int]) -> int:
     """Return the chunk length nearest to ``chunk`` that no boundary cuts.
 

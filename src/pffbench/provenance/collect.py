@@ -43,7 +43,7 @@ def collect_provenance(
         libraries += kind.libraries
     for case in plan.cases:
         p = case.parameters
-        optional = backend_class(p.backend).optional_libraries(p, case.options)
+        optional = backend_class(p.backend).capabilities.libraries(p.codec, case.options)
         for library in (*optional, *workload(p.workload).libraries(p)):
             with suppress(ImportError):  # the case itself fails, and says why
                 importlib.import_module(library)

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import astuple
 
-from pffbench.backends.base import StoredAs
+from pffbench.backends.inspection import StoredAs
 from pffbench.case import Case
 from pffbench.parallel.machine import MachineLoad
 from pffbench.parallel.process_counters import COUNTERS, IO

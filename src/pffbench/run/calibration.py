@@ -272,7 +272,7 @@ class Calibrator:
 def _counts(case: Case) -> bool:
     """Whether the phases of a case count: not those of raw transfers, which have no datasets."""
     can = backend_class(case.parameters.backend).capabilities
-    return can.formatted and can.keeps_data
+    return not (can.raw or can.discards)
 
 
 def note_calibrations(recorder: Recorder, plan: Plan, found: Mapping[str, Calibration]) -> None:

@@ -68,7 +68,7 @@ def by_importance(cases: Sequence[Case]) -> list[list[Case]]:
     for case in cases:
         backend = case.parameters.backend
         way = backend, case.environment
-        formatted = backend_class(backend).capabilities.formatted
+        formatted = not backend_class(backend).capabilities.raw
         questions.setdefault(_question(case), case.group)
         part = parts.setdefault(case.group, {})
         if formatted and way not in part:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from pffbench.backends.base import opens_by_mpi_io
 from pffbench.backends.registry import backend_class
 from pffbench.backends.shared_files import built_for_mpi
 from pffbench.case import Parameters, Stage
@@ -307,7 +308,7 @@ def check_paths(plan: Plan, parent: str, run_id: str) -> None:
                 f"--scratch {parent}: too long: paths of files there would have more than the "
                 f"{_PATH_MAX} bytes that the system takes; choose a shorter one"
             )
-        if by_mpi_io is not None and kind.opens_by_mpi_io(case.parameters) and length > by_mpi_io:
+        if by_mpi_io is not None and opens_by_mpi_io(kind, case.parameters) and length > by_mpi_io:
             raise UserError(
                 f"--scratch {parent}: too long by {length - by_mpi_io} bytes for {case.id}: Open "
                 f"MPI crashes at paths of more than {by_mpi_io} bytes; choose a shorter directory "

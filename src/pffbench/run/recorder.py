@@ -118,11 +118,11 @@ def case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
         "options": msgspec.to_builtins(case.options, enc_hook=int),
         "group": case.group,
         "roofline": case.roofline,
-        "raw": not kind.capabilities.formatted,
-        "verified": kind.capabilities.keeps_data,
-        "caller_buffer": kind.capabilities.caller_buffer,
+        "raw": kind.capabilities.raw,
+        "verified": not kind.capabilities.discards,
+        "caller_buffer": not kind.capabilities.new_arrays,
         "notes": (
-            *kind(case.options, case.parameters.settings).notes(),
+            *kind(case.options, case.parameters.settings).notes,
             *workload(case.parameters.workload).notes(case.parameters),
         ),
         "cost": asdict(cost),
@@ -142,7 +142,7 @@ def _counts_reads(case: Case, there: FileSystem) -> bool:
     """
     p = case.parameters
     kind = backend_class(p.backend)
-    counted = kind.capabilities.keeps_data and not kind.capabilities.maps_files
+    counted = not (kind.capabilities.discards or kind.capabilities.maps_files)
     return counted and workload(p.workload).reads_once and there.kernel_type != "fuse"
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pffbench.backends.base import Store
@@ -528,7 +529,8 @@ def prepare_repetition(
     p = case.parameters
     with AgreedStep(given["team"].comm, f"import of {p.backend}") as step:
         backend = backend_class(p.backend)(case.options, p.settings)
-        backend.load(p.codec)
+        for library in backend.capabilities.libraries(p.codec, case.options):
+            import_module(library)  # before anything is timed
         step.name = "data source"
         seed = seed_of_repetition(experiment.seed, number)
         source = sources.get(p.source, p.dtype, seed, p.file, p.variable)

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Store
+from pffbench.backends.base import Array, Call, Store
+from pffbench.backends.traits import HasAttributes
 from pffbench.data import Mismatch
 from pffbench.workloads.repetition import Repetition
 
@@ -46,19 +47,18 @@ class Attributes(msgspec.Struct, frozen=True):
         with repetition.step("preparation"):
             mine = [spec for spec in specs if (spec.owner or 0) == repetition.team.rank]
             wanted = specs if store.collective_attributes else mine
-            calls = [
-                arrays[spec.name].attribute_writer(name, value)
-                for spec in wanted
-                for name, value in self._of(spec)
-            ]
+            calls: list[Call] = []
+            if isinstance(store, HasAttributes):
+                named = [(arrays[spec.name], *pair) for spec in wanted for pair in self._of(spec)]
+                calls = store.attribute_writers(named)
         with repetition.clock.phase("set_attributes", operations=len(mine) * self.number):
             for call in calls:
                 call()
-            store.end_attributes()
 
     def read(
         self,
         repetition: Repetition,
+        store: Store | None,
         arrays: Mapping[str, Array],
         specs: Sequence[ArraySpec],
         described: int | None = None,
@@ -69,8 +69,10 @@ class Attributes(msgspec.Struct, frozen=True):
         ----------
         repetition : Repetition
             The repetition.
+        store : Store or None
+            The open store; None on a rank that has not opened it.
         arrays : mapping of str to Array
-            The open arrays, by name.
+            Its arrays, by name.
         specs : sequence of ArraySpec
             Those whose attributes this rank reads.
         described : int, optional
@@ -84,11 +86,10 @@ class Attributes(msgspec.Struct, frozen=True):
         if not self.number:
             return []
         with repetition.step("preparation"):
-            calls = [
-                arrays[spec.name].attribute_reader(name)
-                for spec in specs
-                for name, _ in self._of(spec)
-            ]
+            calls: list[Call] = []
+            if store is not None and isinstance(store, HasAttributes):
+                named = [(arrays[spec.name], name) for spec in specs for name, _ in self._of(spec)]
+                calls = store.attribute_readers(named)
         if described is None:
             described = sum((spec.owner or 0) == repetition.reader_of for spec in specs)
         with repetition.clock.phase("get_attributes", operations=described * self.number):

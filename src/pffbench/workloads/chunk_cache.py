@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec, ByteOrder
 from pffbench.backends.base import Backend, Cuts
+from pffbench.backends.traits import Repacks
 from pffbench.case import ArrayShape, ChunkShape, Count, Parameters, Transfer, itemsize
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.workloads.base import (
@@ -226,15 +227,15 @@ class ChunkCache(Workload):
 
     def refuse(self, parameters: ChunkCacheParameters, backend: type[Backend]) -> str | None:
         p, can = parameters, backend.capabilities
-        if can.formatted and p.byte_order not in can.byte_orders:
+        if not can.raw and p.byte_order not in can.byte_orders:
             return f"backend {p.backend} stores numbers in native byte order only"
         if not p.repacks:
             return None
-        if not can.formatted:
+        if can.raw:
             return f"backend {p.backend} stores raw bytes, which have no chunks to repack"
         if p.repack_with == "library":
             return None
-        if backend.repack_program != p.repack_with:
+        if not (issubclass(backend, Repacks) and _repacked_by(backend) == p.repack_with):
             return f"{p.repack_with} rewrites HDF5 files, which backend {p.backend} does not make"
         if p.codec not in ("auto", "none", "gzip") or p.shuffle not in (None, "none"):
             return f"repack_with: {p.repack_with} is for codec none or gzip without a shuffle"
@@ -243,6 +244,11 @@ class ChunkCache(Workload):
         if shutil.which(p.repack_with) is None:
             return f"{p.repack_with} is not in PATH; take repack_with: library"
         return None
+
+
+def _repacked_by(backend: type[Repacks]) -> str:
+    """Return the name of the program that rewrites the stores of a backend."""
+    return backend.repack_command("", "", [])[0]
 
 
 def _granule(p: ChunkCacheParameters) -> Shape:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from pffbench.backends.base import Cuts
+from msgspec.structs import replace
+
+from pffbench.backends.traits import SizesChunks
 from pffbench.case import ArrayShape
-from pffbench.parallel.decomposition import Box, Shape, boundaries, process_grid, rank_box
+from pffbench.parallel.decomposition import GlobalArray, Shape
 from pffbench.workloads.hyperslab import Hyperslab, HyperslabParameters, global_shape
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.write_read import read_store, run_stages, write_store
@@ -39,27 +41,8 @@ class Codecs(Hyperslab):
     parameters_type = CodecsParameters
     reads_once = True
 
-    def _part(self, p: HyperslabParameters, ranks: int, rank: int) -> Box:
-        unit = _unit(p, ranks)
-        shape = global_shape(p, ranks)
-        if unit is None:
-            return super()._part(p, ranks, rank)
-        box = rank_box(_in_units(shape, unit), self._grid(p, ranks), rank, p.distribution)
-        start = tuple(min(a * u, n) for a, u, n in zip(box.start, unit, shape, strict=True))
-        stop = tuple(min(b * u, n) for b, u, n in zip(box.stop, unit, shape, strict=True))
-        return Box(start, tuple(b - a for a, b in zip(start, stop, strict=True)))
-
-    def _boundaries(self, p: HyperslabParameters, ranks: int) -> Cuts:
-        unit = _unit(p, ranks)
-        if unit is None:
-            return super()._boundaries(p, ranks)
-        in_units = _in_units(global_shape(p, ranks), unit)
-        cuts = boundaries(in_units, self._grid(p, ranks), p.distribution)
-        return tuple(tuple(c * u for c in axis) for axis, u in zip(cuts, unit, strict=True))
-
-    @staticmethod
-    def _grid(p: HyperslabParameters, ranks: int) -> Shape:
-        return process_grid(ranks, len(global_shape(p, ranks)), p.decomposition)
+    def _cut(self, p: HyperslabParameters, ranks: int) -> GlobalArray:
+        return replace(super()._cut(p, ranks), unit=_unit(p, ranks))
 
     def check(self, parameters: HyperslabParameters, ranks: int) -> str | None:
         p = parameters
@@ -91,21 +74,18 @@ def _unit(p: HyperslabParameters, ranks: int) -> Shape | None:
     return unit if unit is not None and len(unit) == axes else None
 
 
-def _in_units(shape: Shape, unit: Shape) -> Shape:
-    return tuple(-(-n // u) for n, u in zip(shape, unit, strict=True))
-
-
 def _count_stored(repetition: Repetition) -> None:
     """Count the stored bytes of this rank's part, off the timer."""
     p, team = repetition.case.parameters, repetition.team
     with repetition.step("stored chunks"):
-        if not repetition.backend.capabilities.formatted:
+        backend = repetition.backend
+        if not isinstance(backend, SizesChunks):
             return
         for access in repetition.workload.writes(p, team.size, team.rank):
             if access.box.size == 0:
                 continue
             spec, path = access.spec, repetition.path(team.rank)
-            found = repetition.backend.inspection.stored_part(path, spec.name, access.box)
+            found = backend.stored_part(path, spec.name, access.box)
             if found is None:
                 continue
             repetition.observed.count("write", "stored_bytes", found.nbytes)

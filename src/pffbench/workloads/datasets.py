@@ -11,7 +11,7 @@ import msgspec
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Backend, Cuts
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
-from pffbench.parallel.decomposition import Box, boundaries, rank_box
+from pffbench.parallel.decomposition import Box, GlobalArray
 from pffbench.workloads.attributes import Attributes
 from pffbench.workloads.base import (
     CaseTotals,
@@ -117,7 +117,7 @@ class Datasets(Workload):
         shape = parameters.shape
         assert shape is not None
         shared = owner_of is None
-        block = rank_box(shape, (ranks,) + (1,) * (len(shape) - 1), 0).shape if shared else shape
+        block = GlobalArray.in_slabs(shape, ranks).part(0).shape if shared else shape
         nbytes = prod(shape) * itemsize(parameters.dtype or "float32")
         for place, number in enumerate(numbers):
             yield make_spec(
@@ -139,14 +139,14 @@ class Datasets(Workload):
 
     def _box(self, spec: ArraySpec, ranks: int, rank: int) -> Box:
         if spec.owner is None:
-            return rank_box(spec.shape, (ranks,) + (1,) * (len(spec.shape) - 1), rank)
+            return GlobalArray.in_slabs(spec.shape, ranks).part(rank)
         mine = spec.owner == rank
         return spec.whole if mine else Box(spec.whole.start, (0,) * len(spec.shape))
 
     def cuts(self, parameters: DatasetsParameters, ranks: int) -> Cuts:
         shape = parameters.shape
         assert shape is not None
-        return boundaries(shape, (ranks,) + (1,) * (len(shape) - 1), "block")
+        return GlobalArray.in_slabs(shape, ranks).boundaries
 
     def volume(self, parameters: DatasetsParameters, ranks: int) -> CaseTotals:
         total = self._total(parameters, ranks)
@@ -174,7 +174,7 @@ class Datasets(Workload):
 
     def refuse(self, parameters: DatasetsParameters, backend: type[Backend]) -> str | None:
         has = backend.capabilities
-        if parameters.attributes and has.formatted and not has.attributes:
+        if parameters.attributes and not has.raw and not has.attributes:
             return f"{backend.name} stores no attributes; leave attributes out"
         return None  # raw bytes bound the formats without them
 

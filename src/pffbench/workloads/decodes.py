@@ -10,6 +10,7 @@ from typing import Literal
 
 from pffbench.backends.base import Array
 from pffbench.backends.inspection import Chunking, StoredChunks
+from pffbench.backends.traits import SizesChunks, TellsLayout
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.process_counters import COUNTERS
 from pffbench.workloads.repetition import Repetition
@@ -42,7 +43,7 @@ class Decodes:
             if not chunkings:
                 return
             facts = self.repetition.observed.facts
-            first, usual = chunkings[0], self.repetition.backend.inspection.default_chunk_cache()
+            first, usual = chunkings[0], self.repetition.backend.usual_chunk_cache
             facts["chunk_cache"] = str(first.cache or "none")
             if usual is not None:
                 facts["chunk_cache_of_the_library"] = str(usual)
@@ -68,12 +69,13 @@ class Decodes:
 
     def _chunkings(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> list[Chunking]:
         """Return the chunking of the arrays that this rank moves data of."""
-        if not self.repetition.backend.capabilities.keeps_data:
+        if not self.repetition.keeps_data:
             return []
         self._moved = tuple(dict.fromkeys(a.spec.name for a in accesses if a.box.size))
         collective = self.repetition.collective
-        found = (arrays[name].chunking(collective) for name in self._moved)
-        return [chunking for chunking in found if chunking is not None]
+        moved = (arrays[name] for name in self._moved)
+        found = (array.layout(collective) for array in moved if isinstance(array, TellsLayout))
+        return [layout for layout in found if isinstance(layout, Chunking)]
 
     def _stored_chunks(self) -> StoredChunks | None:
         """Inspect the file of this rank, or let rank 0 inspect the shared one."""
@@ -81,8 +83,10 @@ class Decodes:
         if not self._moved or not (repetition.alone or repetition.team.is_root):
             return None
         path = repetition.read_path(repetition.reader_of)
-        inspection = repetition.backend.inspection
-        found = [inspection.stored_chunks(path, name) for name in self._moved]
+        backend = repetition.backend
+        if not isinstance(backend, SizesChunks):
+            return None
+        found = [backend.stored_part(path, name) for name in self._moved]
         stored = [one for one in found if one is not None and one.count]
         sizes = [one.nbytes / one.count for one in stored]
         if not stored or max(sizes) > (1 + _TOLERANCE) * min(sizes):

@@ -18,11 +18,10 @@ from pffbench.parallel.decomposition import (
     Box,
     Decomposition,
     Distribution,
+    GlobalArray,
     Shape,
-    boundaries,
     part_lengths,
     process_grid,
-    rank_box,
 )
 from pffbench.parallel.stretches import Stretches
 from pffbench.parallel.topology import Topology
@@ -161,9 +160,14 @@ class Hyperslab(Workload):
     def _part(self, p: HyperslabParameters, ranks: int, rank: int) -> Box:
         if isinstance(p.decomposition, MapFile):
             return p.decomposition.map.part(ranks, rank)
+        return self._cut(p, ranks).part(rank)
+
+    def _cut(self, p: HyperslabParameters, ranks: int) -> GlobalArray:
+        """Return a global array as it is cut over the ranks, which is not by a map."""
+        assert not isinstance(p.decomposition, MapFile)
         shape = global_shape(p, ranks)
         grid = process_grid(ranks, len(shape), p.decomposition)
-        return rank_box(shape, grid, rank, p.distribution)
+        return GlobalArray(shape, grid, p.distribution)
 
     def _spec(
         self,
@@ -212,7 +216,7 @@ class Hyperslab(Workload):
         grid = process_grid(readers, len(region.shape), by)
         if rank >= readers:
             return Box(region.start, (0,) * len(region.shape))
-        part = rank_box(region.shape, grid, rank, p.distribution)
+        part = GlobalArray(region.shape, grid, p.distribution).part(rank)
         start = tuple(a + b for a, b in zip(region.start, part.start, strict=True))
         return Box(start, part.shape)
 
@@ -228,11 +232,9 @@ class Hyperslab(Workload):
         return (*steps, *self._boundaries(p, ranks))
 
     def _boundaries(self, p: HyperslabParameters, ranks: int) -> Cuts:
-        shape = global_shape(p, ranks)
         if isinstance(p.decomposition, MapFile):
-            return ((),) * len(shape)
-        grid = process_grid(ranks, len(shape), p.decomposition)
-        return boundaries(shape, grid, p.distribution)
+            return ((),) * len(global_shape(p, ranks))
+        return self._cut(p, ranks).boundaries
 
     def volume(self, parameters: HyperslabParameters, ranks: int) -> CaseTotals:
         p = parameters
@@ -317,7 +319,7 @@ class Hyperslab(Workload):
             )
         if reason := refuse_map(parameters, backend):
             return reason
-        if parameters.buffer == "reuse" and not backend.capabilities.caller_buffer:
+        if parameters.buffer == "reuse" and backend.capabilities.new_arrays:
             return f"buffer: reuse has no meaning in {backend.name}, which reads into new arrays"
         if parameters.buffer == "reuse" and backend.capabilities.maps_files:
             return (

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 
 from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.traits import Forgets
 from pffbench.parallel.allocator import use_huge_pages
 from pffbench.parallel.process_counters import metered
 from pffbench.storage.page_cache import resident_bytes
@@ -96,9 +97,13 @@ def forget_data(repetition: Repetition) -> None:
         # With equal work a new array gets memory that is overwritten here, beside the buffer.
         if kept := repetition.keeps_memory:
             repetition.room.use_huge_pages()
-        if not (kept or repetition.backend.capabilities.caller_buffer):
+        if repetition.backend.capabilities.new_arrays and not kept:
             repetition.room.leave()
-        repetition.backend.forget(partial(_overwrite_free_memory, repetition.blocks, kept))
+        overwrite = partial(_overwrite_free_memory, repetition.blocks, kept)
+        if isinstance(repetition.backend, Forgets):
+            repetition.backend.forget(overwrite)
+        else:
+            overwrite()
 
 
 def _overwrite_free_memory(blocks: Counter[int], kept: bool) -> None:

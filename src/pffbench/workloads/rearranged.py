@@ -11,7 +11,7 @@ wait in the other phases.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Buffer, Store
+from pffbench.backends.base import Array, Buffer, Call, LazyArrays, Store
 from pffbench.parallel.collectives import smallest
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.exchange import Exchange
@@ -73,10 +73,13 @@ class _Elsewhere(Store):
     def files(self) -> set[str]:
         return set()
 
-    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
-        return {}
+    def definer(self, specs: Sequence[ArraySpec]) -> Call:
+        return tuple
 
-    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
+    def opener(self, specs: Sequence[ArraySpec]) -> Call:
+        return tuple
+
+    def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
         return {}
 
     def flush(self) -> None:
@@ -116,8 +119,8 @@ class _Through:
         self._axes = len(shape)
         spec = self._specs[0]
         writers = WriterRanks.of(p.writers, team.topology)
-        stored = repetition.backend.stored_unit(spec, repetition.case.options)
-        unit = (stored or spec.shape)[-self._axes :]
+        stored = repetition.backend.storage(spec, repetition.case.options)
+        unit = (stored.unit or spec.shape)[-self._axes :]
         placed = parts_of_writers(p.rearrange, writers, parts, shape, unit)
         self._calls = max(map(len, placed.values()))
         self._exchange = Exchange(team.comm, parts, placed, spec.itemsize)
@@ -153,11 +156,12 @@ class _Through:
         path = repetition.path(0)
         with clock.phase("create"):
             store = repetition.hold(self._opened(repetition.backend.create, path))
-        store.prepare(self._specs)
+        define_all = store.definer(self._specs)
         is_root = repetition.team.is_root
         touched = CountAmplification(repetition, "write")
         with clock.phase("define", operations=len(self._specs) * is_root):
-            arrays = store.define(self._specs)
+            returned = define_all()
+        arrays = LazyArrays(store, self._specs, returned)
         for group in self._groups():
             with repetition.step("data"):
                 for piece in group.outside:
@@ -185,7 +189,7 @@ class _Through:
         open_all = store.opener(self._specs)
         with clock.phase("open_array", operations=len(self._specs) * repetition.team.is_root):
             returned = open_all()
-        arrays = store.opened(self._specs, returned)
+        arrays = LazyArrays(store, self._specs, returned)
         for group in self._groups():
             repetition.room.fill(POISON)
             got = read_pieces(repetition, arrays, group.inside)
@@ -203,7 +207,7 @@ class _Through:
                 for call in calls:
                     call()
             with repetition.step("verification"):
-                if repetition.backend.capabilities.keeps_data:
+                if repetition.keeps_data:
                     held = [piece.memory for piece in group.outside]
                     verify_pieces(repetition, arrays, group.outside, held)
         note_facts_of_reading(repetition, store)

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer, what_was_read
+from pffbench.backends.base import Buffer, define_arrays, open_arrays, what_was_read
+from pffbench.backends.traits import Repacks
 from pffbench.storage.durability import disk_usage, files_below
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access
-from pffbench.workloads.write_read import count_owned
+from pffbench.workloads.write_read import count_owned, describe_store
 
 #: Seconds after which a program that rewrites counts as stuck.
 _TIMEOUT = 3600.0
@@ -54,7 +55,7 @@ def repack_by_library(
             repetition.backend.open(repetition.path(team.rank), repetition.comm)
         )
         target = repetition.hold(repetition.backend.create(anew.path(team.rank), repetition.comm))
-        old, new = source.arrays(before), target.define(after)
+        old, new = open_arrays(source, before), define_arrays(target, after)
         for access in copies:
             name, box = access.spec.name, access.box
             if box.size == 0 and not (collective or access.spec.owner is None):
@@ -103,7 +104,9 @@ def repack_by_program(
         if datasets is not None:
             specs = [spec for spec in specs if spec.number < datasets]
         paths = repetition.path(team.rank), anew.path(team.rank)
-        command = repetition.backend.repack_command(*paths, specs) if mine else []
+        command: list[str] = []
+        if mine and isinstance(repetition.backend, Repacks):
+            command = repetition.backend.repack_command(*paths, specs)
         nbytes = sum(spec.nbytes for spec in specs) if mine else 0
     with repetition.clock.phase("repack", nbytes, len(specs) if mine else 0):
         if mine:
@@ -120,7 +123,7 @@ def note_storage(anew: Repetition) -> None:
         ranks = range(anew.team.size if anew.alone else 1)
         anew.observed.disk = disk_usage([anew.path(rank) for rank in ranks])
         if anew.inspect:
-            anew.observed.stored_as = anew.backend.inspection.describe(anew.path(0))
+            anew.observed.stored_as = describe_store(anew)
 
 
 def _part(memory: Buffer, access: Access) -> Buffer:

@@ -12,9 +12,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pffbench.backends.base import Backend, Buffer, Store, StoredAs
+from pffbench.backends.base import Backend, Buffer, Store
+from pffbench.backends.inspection import StoredAs
 from pffbench.case import Case, Stage
 from pffbench.data import Source
+from pffbench.data.generators import BitRounded
 from pffbench.data.verify import Mismatch
 from pffbench.parallel.agreement import AgreedStep
 from pffbench.parallel.allocator import use_huge_pages
@@ -218,6 +220,17 @@ class Repetition(msgspec.Struct, frozen=True):
         """Note that a store is open."""
         self.open_stores.append(store)
         return store
+
+    @property
+    def keeps_data(self) -> bool:
+        """Whether what is written can be read back."""
+        return not self.backend.capabilities.discards
+
+    @property
+    def stored_source(self) -> Source:
+        """The data as the store has them: rounded, where numbers lose bits in it."""
+        bits = self.backend.kept_bits
+        return self.source if bits is None else BitRounded(self.source, bits)
 
     @property
     def keeps_memory(self) -> bool:

@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pffbench.backends.base import Array
+from pffbench.backends.traits import TellsLayout
 from pffbench.data import random
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.workloads.transfers import Access
 
 if TYPE_CHECKING:
+    from pffbench.backends.inspection import StoredLayout
     from pffbench.workloads.repetition import Repetition
 
 
@@ -178,10 +180,16 @@ class CountAmplification(msgspec.Struct, frozen=True):
         """Count the accesses just made, see `pffbench.workloads.write_read.Look`."""
         if not self.repetition.clock.counts:
             return
+        layouts: dict[str, StoredLayout | None] = {}
         for access in accesses:
-            found = arrays[access.spec.name].touched(access.box) if access.box.size else None
-            if found is None:
+            name = access.spec.name
+            if name not in layouts:
+                array = arrays[name]
+                layouts[name] = array.layout(False) if isinstance(array, TellsLayout) else None
+            layout = layouts[name]
+            if layout is None or not access.box.size:
                 continue
+            found = layout.touched(access.box)
             self.repetition.observed.count(self.phase, f"touched_{found.kind}", found.count)
             if found.nbytes is not None:
                 self.repetition.observed.count(self.phase, "touched_bytes", found.nbytes)

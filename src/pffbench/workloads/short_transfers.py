@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from pffbench.backends.base import Array, Call
+from pffbench.backends.runs import Copies, diagnose_short_write
+from pffbench.backends.traits import CountsMissing, TellsLayout
 from pffbench.workloads.repetition import Repetition, ShortTransfer
 from pffbench.workloads.transfers import Transfer
 
@@ -39,10 +41,40 @@ def note_short(
     """
     for piece, (call, returned) in zip(pieces, made, strict=True):
         name, nbytes = piece.spec.name, piece.memory.nbytes
-        if missing := arrays[name].missing(call, returned, nbytes):
+        if missing := count_missing(arrays[name], call, returned, nbytes):
             told = f"a call moved {nbytes - missing} of {nbytes} bytes of {name}"
-            why = piece.diagnose_short_write(arrays) if wrote and not repetition.short else ""
+            why = _diagnose(repetition, arrays, piece) if wrote and not repetition.short else ""
             repetition.short.append(ShortTransfer(phase, f"{told}: {why}" if why else told))
+
+
+def count_missing(array: Array, call: Call, returned: Any, nbytes: int) -> int:
+    """Return how many bytes a call did not move although the library raised no error.
+
+    Parameters
+    ----------
+    array : Array
+        The array.
+    call : callable
+        The call that its `writer` or `reader` returned.
+    returned : Any
+        Return value of the call.
+    nbytes : int
+        Bytes that it was to move.
+    """
+    if isinstance(returned, int):
+        return nbytes - returned
+    return array.missing(call, nbytes) if isinstance(array, CountsMissing) else 0
+
+
+def _diagnose(repetition: Repetition, arrays: Mapping[str, Array], piece: Transfer) -> str:
+    """Return why a box of a raw file cannot be written whole; empty if that is not known."""
+    array = arrays[piece.spec.name]
+    if not (repetition.backend.capabilities.raw and isinstance(array, TellsLayout)):
+        return ""
+    layout, path = array.layout(False), repetition.path(repetition.team.rank)
+    if not isinstance(layout, Copies):
+        return ""
+    return diagnose_short_write(path, layout.copies, piece.box, piece.memory)
 
 
 @contextmanager
@@ -58,7 +90,10 @@ def step_after_transfers(repetition: Repetition, name: str) -> Iterator[None]:
 
 
 def raise_with_reason(
-    error: Exception, arrays: Mapping[str, Array], pieces: Sequence[Transfer]
+    repetition: Repetition,
+    error: Exception,
+    arrays: Mapping[str, Array],
+    pieces: Sequence[Transfer],
 ) -> None:
     """Raise an OSError with the system's reason, if a library's error lacks it and it is known.
 
@@ -67,6 +102,6 @@ def raise_with_reason(
     if isinstance(error, OSError):
         return
     for piece in pieces:
-        why = piece.diagnose_short_write(arrays)
+        why = _diagnose(repetition, arrays, piece)
         if why and why not in str(error):
             raise OSError(f"{error}: {why}") from error

@@ -177,7 +177,7 @@ class StartOfJob(Workload):
         p, can = parameters, backend.capabilities
         if p.strategy == "collective" and "collective" not in can.transfers:
             return f"backend {backend.name} opens no store collectively (strategy: collective)"
-        if p.attributes and can.formatted and not can.attributes:
+        if p.attributes and not can.raw and not can.attributes:
             return f"{backend.name} stores no attributes; leave attributes out"
         return None
 

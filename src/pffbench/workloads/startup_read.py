@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import pairwise, zip_longest
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Store, what_was_read
+from pffbench.backends.traits import CountsRequests, Lists
 from pffbench.data.verify import Mismatch
 from pffbench.parallel.delivery import Broadcast, Delivery, SharedMemory
 from pffbench.parallel.topology import Team
@@ -93,7 +93,7 @@ def _read(
         returned = inquire()
     with repetition.step("inquiry"):
         arrays, described = _found(store, mine, returned)
-    values = attributes.read(repetition, arrays, mine, described=len(mine))
+    values = attributes.read(repetition, store, arrays, mine, described=len(mine))
     with repetition.step("metadata"):
         text = msgspec.msgpack.encode((described, values), enc_hook=int) if way.reads else b""
     memory = _memory(repetition, way, sum(access.nbytes for access in accesses), text)
@@ -107,7 +107,7 @@ def _read(
         got = [piece.memory for piece in pieces]
     with step_after_transfers(repetition, "verification"):
         _compare(repetition, attributes, specs, text, received=not way.reads)
-        if repetition.backend.capabilities.keeps_data:
+        if repetition.keeps_data:
             verify_pieces(repetition, arrays, pieces, got)
     with clock.phase("close_read", operations=int(way.reads)):
         if store is not None:
@@ -130,21 +130,22 @@ def _inquiry(store: Store | None, specs: Sequence[ArraySpec]) -> Callable[[], An
     """Return the call that finds the arrays; where the store has no list, by their known names."""
     if store is None:
         return dict
-    return store.inquire if store.lists else partial(store.arrays, specs)
+    return store.inquire if isinstance(store, Lists) else store.opener(specs)
 
 
 def _found(
     store: Store | None, specs: Sequence[ArraySpec], returned: Any
 ) -> tuple[Mapping[str, Array], list[Description]]:
     """Return the arrays that an inquiry found, and their descriptions."""
-    if store is None or not store.lists:
-        return returned, _descriptions(specs)
+    if store is None:
+        return {}, _descriptions(specs)
+    if not isinstance(store, Lists):
+        return store.wrap(specs, returned), _descriptions(specs)
     described = [
         (name, tuple(map(int, shape)), np.dtype(dtype).str)
         for name, (_, shape, dtype) in sorted(returned.items())
     ]
-    known = [(spec, returned[spec.name][0]) for spec in specs]
-    return store.wrapped(known), described
+    return store.wrap(specs, [returned[spec.name][0] for spec in specs]), described
 
 
 def _descriptions(specs: Sequence[ArraySpec]) -> list[Description]:
@@ -208,10 +209,9 @@ def _compare(
 
 def _count_requests(repetition: Repetition, path: str, accesses: Sequence[Access]) -> None:
     """Count the requests of a library to its store, in a pass of its own that is not timed."""
-    counted = repetition.backend.open_counted(path)
-    if counted is None:
+    if not isinstance(repetition.backend, CountsRequests):
         return
-    store, requests = counted
+    store, requests = repetition.backend.open_counted(path)
     seen = [0, requests()]
     specs = [access.spec for access in accesses]
     arrays, _ = _found(store, specs, _inquiry(store, specs)())

@@ -66,10 +66,6 @@ class Transfer(msgspec.Struct, frozen=True):
         """Return the call that reads the box."""
         return arrays[self.spec.name].reader(self.box, self.memory, collective)
 
-    def diagnose_short_write(self, arrays: Mapping[str, Array]) -> str:
-        """Return why the box cannot be written whole; empty if not known."""
-        return arrays[self.spec.name].diagnose_short_write(self.box, self.memory)
-
 
 #: Places in the memory of a buffer that is reused, a page apart: 17 transfers in turn have contents
 #: of their own, so that one that goes to another's place in the file is noticed.

@@ -20,10 +20,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Backend, Cuts
+from pffbench.backends.base import Array, Backend, Cuts, LazyArrays
+from pffbench.backends.traits import Changes, Grows
 from pffbench.case import ArrayShape, Count, Natural, Parameters, itemsize
 from pffbench.data.views import Changed, Generation, Merged
-from pffbench.parallel.decomposition import Box, Shape, boundaries, rank_box
+from pffbench.parallel.decomposition import Box, GlobalArray, Shape
 from pffbench.workloads.base import (
     CaseTotals,
     CountColumn,
@@ -193,8 +194,7 @@ class Updates(Workload):
         return found
 
     def cuts(self, parameters: UpdatesParameters, ranks: int) -> Cuts:
-        shape = _whole(parameters, ranks).shape
-        return boundaries(shape, _grid(shape, ranks), "block")
+        return _cut(parameters, ranks).boundaries
 
     def volume(self, parameters: UpdatesParameters, ranks: int) -> CaseTotals:
         p = parameters
@@ -233,7 +233,7 @@ class Updates(Workload):
         )
 
     def refuse(self, parameters: UpdatesParameters, backend: type[Backend]) -> str | None:
-        if backend.capabilities.changes:
+        if issubclass(backend, Changes):
             return None
         return f"backend {backend.name} does not change what it has written"
 
@@ -269,14 +269,14 @@ def _final_rows(p: UpdatesParameters, ranks: int) -> int:
     return _whole(p, ranks).shape[0] + p.appended
 
 
-def _grid(shape: Shape, ranks: int) -> Shape:
-    """Return the process grid: all ranks along the second axis."""
-    return (1, ranks, *(1 for _ in shape[2:]))
+def _cut(p: UpdatesParameters, ranks: int) -> GlobalArray:
+    """Return the array as it is cut: over all ranks along the second axis."""
+    shape = _whole(p, ranks).shape
+    return GlobalArray(shape, (1, ranks, *(1 for _ in shape[2:])))
 
 
 def _part(p: UpdatesParameters, ranks: int, rank: int) -> Box:
-    shape = _whole(p, ranks).shape
-    return rank_box(shape, _grid(shape, ranks), rank, "block")
+    return _cut(p, ranks).part(rank)
 
 
 def _parameters(repetition: Repetition) -> UpdatesParameters:
@@ -304,14 +304,18 @@ def _change(repetition: Repetition) -> set[str]:
         specs = workload.arrays(p, team.size, team.rank)
         changes = workload.changes(p, team.size, team.rank)
         path, comm = repetition.path(team.rank), repetition.comm
+    backend = repetition.backend
+    assert isinstance(backend, Changes)
     with clock.phase("reopen"):
-        store = repetition.hold(repetition.backend.reopen(path, comm))
+        store = repetition.hold(backend.reopen(path, comm))
     mine = [spec for spec in specs if spec.owner in (None, team.rank)]
     growing = specs if store.collective_growth and p.change == "append" else mine
     needed = list(dict.fromkeys([*growing, *(access.spec for access in changes[0])]))
     wanted = specs if store.collective_lookup else needed
+    open_wanted = store.opener(wanted)
     with clock.phase("reopen_array", operations=count_owned(specs, team.rank)):
-        arrays = store.arrays(wanted)
+        returned = open_wanted()
+    arrays = LazyArrays(store, wanted, returned)
     rows = specs[0].shape[0] if specs else 0
     rounds = (Round(specs, accesses) for accesses in changes)
     for group in turns(team.comm, rounds, repetition.memory):
@@ -328,7 +332,8 @@ def _extend(
 ) -> None:
     """Resize the first axis of arrays."""
     with repetition.step("preparation"):
-        calls = [arrays[spec.name].resizer(rows) for spec in specs]
+        growing = (arrays[spec.name] for spec in specs)
+        calls = [array.resizer(rows) for array in growing if isinstance(array, Grows)]
     with repetition.clock.phase("extend", operations=count_owned(specs, repetition.team.rank)):
         for call in calls:
             call()

@@ -17,6 +17,7 @@ from pffbench.data import Mismatch
 from pffbench.parallel.collectives import largest
 from pffbench.workloads.read_proof import POISON, reads_apart, reads_on_the_timer
 from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.short_transfers import count_missing
 from pffbench.workloads.transfers import WINDOWS, ReusedTransfer, Transfer
 
 #: Parts in which transfers into a buffer that is reused are read on the timer: in a repetition that
@@ -56,8 +57,8 @@ def watched_buffer(repetition: Repetition, pieces: Sequence[Transfer]) -> Iterat
     repetition.room.fill(POISON)
     with reads_on_the_timer(repetition):
         yield
-    if repetition.backend.capabilities.keeps_data:
-        source, checked = repetition.backend.as_read(repetition.source), set[int]()
+    if repetition.keeps_data:
+        source, checked = repetition.stored_source, set[int]()
         with repetition.step("verification"):
             for piece, begin, end in left_in_buffer(pieces):
                 _note(repetition, piece.verify_part(source, begin, end))
@@ -114,13 +115,13 @@ def verify_pieces(
 def _read_again(repetition: Repetition, arrays: Mapping[str, Array], piece: Transfer) -> Buffer:
     call = piece.reader(arrays, repetition.collective)
     returned = call()
-    if missing := arrays[piece.spec.name].missing(call, returned, piece.memory.nbytes):
+    if missing := count_missing(arrays[piece.spec.name], call, returned, piece.memory.nbytes):
         raise OSError(f"{missing} bytes of {piece.spec.name} are missing in the file")
     return what_was_read(returned, piece.memory)
 
 
 def _verify(repetition: Repetition, piece: Transfer, got: Buffer) -> None:
-    source = repetition.backend.as_read(repetition.source)
+    source = repetition.stored_source
     data = np.ascontiguousarray(np.ma.getdata(got))
     if piece.spec.byte_order != "native":  # netCDF4-python returns that of the file
         data = data.astype(data.dtype.newbyteorder("="), copy=False)

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, Literal, TextIO
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Buffer, Call, Store, what_was_read
+from pffbench.backends.base import Array, Buffer, Call, LazyArrays, Store, what_was_read
+from pffbench.backends.inspection import StoredAs
+from pffbench.backends.traits import Describes, Reports
 from pffbench.storage.durability import (
     directories_of,
     disk_usage,
@@ -83,7 +85,7 @@ def left_by_another_job(repetition: Repetition) -> set[str]:
     found: set[str] = set()
     with repetition.step("files"):
         looks = repetition.alone or repetition.team.is_leader
-        if looks and repetition.backend.capabilities.keeps_data:
+        if looks and repetition.keeps_data:
             found.update(files_below([repetition.path(repetition.reader_of)]))
     return found
 
@@ -127,7 +129,7 @@ def _prepare_cache(repetition: Repetition, written: set[str]) -> tuple[CacheProo
 
 def _copied(repetition: Repetition) -> set[str]:
     """Copy the store, on rank 0 if it is shared; return the files of the copy."""
-    team, keeps_data = repetition.team, repetition.backend.capabilities.keeps_data
+    team, keeps_data = repetition.team, repetition.keeps_data
     found: set[str] = set()
     with repetition.step("copying"):
         if keeps_data and (repetition.alone or team.is_root):
@@ -246,9 +248,10 @@ def write_store(
         for turn, pieces in zip(group, filled(repetition, group), strict=True):
             one = turn.round
             if turn.first:
-                store.prepare(one.specs)
+                define = store.definer(one.specs)
                 with clock.phase("define", operations=count_owned(one.specs, team.rank)):
-                    arrays = store.define(one.specs)
+                    returned = define()
+                arrays = LazyArrays(store, one.specs, returned)
                 attributes.write(repetition, store, arrays, one.specs)
             write_pieces(repetition, arrays, pieces)
     return finish_writing(repetition, store)
@@ -268,7 +271,8 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
     """
     durability, clock = repetition.case.parameters.durability, repetition.clock
     with step_after_transfers(repetition, "facts"):
-        repetition.observed.facts.update(store.transfer_facts())
+        if isinstance(store, Reports):
+            repetition.observed.facts.update(store.transfer_facts())
     if durability != "close":
         with clock.phase("flush" + suffix):
             store.flush()
@@ -308,12 +312,12 @@ def _poisoned(repetition: Repetition, group: Sequence[Batch]) -> list[list[Trans
     does not read into is not touched, so that it takes no space.
     """
     with repetition.step("memory"):
-        if repetition.backend.capabilities.caller_buffer:
-            buffer = repetition.room.take(_nbytes(repetition, group))
-            buffer.fill(POISON)
-        else:
+        if repetition.backend.capabilities.new_arrays:
             repetition.room.leave()
             buffer = repetition.room.take(_nbytes(repetition, group))
+        else:
+            buffer = repetition.room.take(_nbytes(repetition, group))
+            buffer.fill(POISON)
     return _placed(repetition, group, buffer, repetition.reader_of)
 
 
@@ -350,7 +354,7 @@ def write_pieces(
         try:
             returned = [call() for call in calls]
         except Exception as error:
-            raise_with_reason(error, arrays, pieces)
+            raise_with_reason(repetition, error, arrays, pieces)
             raise
     note_short(repetition, phase, arrays, pieces, zip(calls, returned, strict=True), wrote=True)
 
@@ -392,13 +396,13 @@ def read_store(
                 open_wanted = store.opener(wanted)
                 with clock.phase("open_array", operations=count_owned(one.specs, author)):
                     returned = open_wanted()
-                arrays = store.opened(wanted, returned)
-                attributes.read(repetition, arrays, wanted)
+                arrays = LazyArrays(store, wanted, returned)
+                attributes.read(repetition, store, arrays, wanted)
             results.append(read_pieces(repetition, arrays, pieces, sink))
             if turn.last:
                 look(arrays, one.accesses)
         with step_after_transfers(repetition, "verification"):
-            if repetition.backend.capabilities.keeps_data:
+            if repetition.keeps_data:
                 for pieces, got in zip(placed, results, strict=True):
                     verify_pieces(repetition, arrays, pieces, got)
         del results
@@ -415,7 +419,8 @@ def note_facts_of_reading(repetition: Repetition, store: Store) -> None:
     """
     with repetition.step("facts"):
         options, noted = repetition.case.options, repetition.observed.facts
-        if getattr(options, "hints", None) or getattr(options, "striping", None):
+        asked = getattr(options, "hints", None) or getattr(options, "striping", None)
+        if asked and isinstance(store, Reports):
             found = store.transfer_facts()
             for key in _OF_HINTS & found.keys():
                 if noted.get(key) != found[key]:
@@ -455,7 +460,7 @@ def read_pieces(
 def remove_store(repetition: Repetition) -> None:
     """Remove the store: each rank its own file, or rank 0 the shared one."""
     team = repetition.team
-    mine = repetition.backend.capabilities.keeps_data and (repetition.alone or team.is_root)
+    mine = repetition.keeps_data and (repetition.alone or team.is_root)
     path = repetition.read_path(team.rank)
     with repetition.clock.phase("remove", operations=int(mine)):
         if mine:
@@ -469,7 +474,7 @@ def count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
 
 def _inspect(repetition: Repetition) -> None:
     """Inspect the store on disk: its size in each directory, the rest on rank 0."""
-    if not (repetition.keeps_directory and repetition.backend.capabilities.keeps_data):
+    if not (repetition.keeps_directory and repetition.keeps_data):
         return
     repetition.observed.disk = disk_usage([repetition.scratch.path(repetition.directory)])
     if not repetition.team.is_root:
@@ -477,4 +482,10 @@ def _inspect(repetition: Repetition) -> None:
     if repetition.inspect and repetition.workload.arrays(
         repetition.case.parameters, repetition.team.size, 0
     ):
-        repetition.observed.stored_as = repetition.backend.inspection.describe(repetition.path(0))
+        repetition.observed.stored_as = describe_store(repetition)
+
+
+def describe_store(repetition: Repetition) -> StoredAs:
+    """Return the storage layout of the store of rank 0; of no chunks if the backend sees none."""
+    backend = repetition.backend
+    return backend.describe(repetition.path(0)) if isinstance(backend, Describes) else StoredAs()

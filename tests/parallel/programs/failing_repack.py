@@ -6,8 +6,9 @@ from pffbench.backends import hdf5
 from pffbench.cli import main
 
 
-def failing(*_):
-    return ["sh", "-c", "echo no room >&2; exit 3"]
+def failing(_, source, *more):
+    """Name the program when a run is planned, and another one when there is a store."""
+    return ["sh", "-c", "echo no room >&2; exit 3"] if source else ["h5repack"]
 
 
 hdf5.Hdf5.repack_command = classmethod(failing)

@@ -134,19 +134,24 @@ class Fault:
         store.close = close_all
         for verb in ("flush", "close"):
             setattr(store, verb, self.wrapped(verb, getattr(store, verb)))
-        for verb in ("define", "arrays"):
-            setattr(store, verb, self.wrapped(verb, getattr(store, verb), self.arrays))
+        for verb, name in (("define", "definer"), ("arrays", "opener")):
+            setattr(store, name, self.prepared(verb, getattr(store, name)))
+        wrap = store.wrap
+        store.wrap = lambda specs, returned: self.arrays(wrap(specs, returned))
         return store
 
     def arrays(self, arrays):
         for array in arrays.values():
             if not hasattr(array, "faulty"):
                 array.faulty = True
-                array.writer = self.prepared("write", array.writer)
-                array.reader = self.prepared("read", array.reader)
+                array.writer = self.moving("write", array.writer)
+                array.reader = self.moving("read", array.reader)
         return arrays
 
     def prepared(self, verb, prepare):
+        return lambda specs: self.wrapped(verb, prepare(specs))
+
+    def moving(self, verb, prepare):
         def prepared(box, memory, collective):
             lies = self.kind == "lie" and verb == self.verb
             then = partial(self.lied, memory) if lies else lambda returned: returned

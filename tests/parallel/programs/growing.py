@@ -6,6 +6,7 @@ from mpi4py import MPI
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import define_arrays
 from pffbench.backends.registry import backend_class
 from pffbench.parallel.agreement import AgreedStep, PhaseFailedError
 
@@ -20,7 +21,7 @@ backend = kind(kind.options_type(), "matched")
 with AgreedStep(comm, "create"):
     store = backend.create(f"{place}/x.zarr", comm)
 with AgreedStep(comm, "define"):
-    arrays = store.define(specs)
+    arrays = define_arrays(store, specs)
 
 
 def lost(spec):

@@ -2,13 +2,13 @@
 
 import sys
 
-import pffbench.backends.raw.layout as layout
+import pffbench.backends.runs as runs_of_file
 import pffbench.parallel.exchange as exchange
 from pffbench.__main__ import main
-from pffbench.backends.raw.layout import UnequalRuns
+from pffbench.backends.runs import UnequalRuns
 from pffbench.parallel.stretches import CommonRuns, Stretches, common_runs
 
-write_unequal_runs = layout._write_unequal_runs
+write_unequal_runs = runs_of_file._write_unequal_runs
 
 
 def write_all_but_one(descriptor, data, runs):
@@ -34,7 +34,7 @@ def plant_in_netcdf():
 
 
 if __name__ == "__main__":
-    layout._write_unequal_runs = write_all_but_one
+    runs_of_file._write_unequal_runs = write_all_but_one
     exchange.common_runs = all_but_one
     plant_in_netcdf()
     sys.exit(main())

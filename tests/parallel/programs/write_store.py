@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from mpi4py import MPI
 
+from pffbench.backends.base import define_arrays
 from pffbench.backends.registry import backend_class
 from pffbench.data import make_source
 from pffbench.experiment.check import make_plan
@@ -39,7 +40,7 @@ def write(directory, case):
     alone = p.layout == "file_per_process"
     stem = f"rank-{COMM.rank}" if alone else "shared"
     store = backend.create(str(directory / (stem + backend.suffix)), None if alone else COMM)
-    arrays = store.define(pattern.arrays(p, COMM.size, COMM.rank))
+    arrays = define_arrays(store, pattern.arrays(p, COMM.size, COMM.rank))
     source = make_source(p.source, p.dtype, seed=1)
     for access in pattern.writes(p, COMM.size, COMM.rank):
         spec, box = access.spec, access.box

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call, Store
-from pffbench.backends.raw.layout import Copy, RawArray, RawOptions, RawStore, best_copy, copies_of
+from pffbench.backends.raw.layout import RawArray, RawOptions, RawStore, copies_of
 from pffbench.backends.raw.posix import Posix
+from pffbench.backends.runs import Copies, Copy
 from pffbench.case import Options
 from pffbench.parallel.decomposition import Box
 
@@ -50,18 +51,16 @@ class Memmap(Posix):
     name = "memmap"
     summary = "raw bytes, written with pwrite, read through numpy.memmap"
     capabilities = replace(Posix.capabilities, maps_files=True)
+    options: MemmapOptions
     options_type: ClassVar[type[Options]] = MemmapOptions
+    notes = ("written with pwrite; only reads go through the map",)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        assert isinstance(self.options, MemmapOptions)
         return MemmapStore(path, self.options)
-
-    def notes(self) -> tuple[str, ...]:
-        return ("written with pwrite; only reads go through the map",)
 
 
 class MemmapStore(RawStore):
-    """A plain file; each array is mapped when it is opened."""
+    """A plain file, open for reading; each array is mapped when it is opened."""
 
     collective_close = False
     _options: MemmapOptions
@@ -69,56 +68,56 @@ class MemmapStore(RawStore):
     def __init__(self, path: str, options: MemmapOptions) -> None:
         self._path = path
         self._options = options
-        self._opened: list[MemmapArray] = []
+        self._maps: list[list[Any]] = []
 
-    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
-        raise NotImplementedError("files are not written through a map")
+    def opener(self, specs: Sequence[ArraySpec]) -> Call:
+        wanted = [(spec.dtype, copies_of(spec, self._options).copies) for spec in specs]
 
-    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        found = {spec.name: self._array(spec) for spec in specs}
-        self._opened += found.values()
-        return found
+        def map_copies() -> list[list[Any]]:
+            maps = [[self._map(copy, dtype) for copy in copies] for dtype, copies in wanted]
+            self._maps += maps
+            return maps
 
-    def _array(self, spec: ArraySpec) -> MemmapArray:
-        maps: dict[Copy, Any] = {}
-        for copy in copies_of(spec, self._options):
-            mapped: Any = np.memmap(
-                self._path, spec.dtype, "r", offset=copy.begin, shape=copy.shape_in_file
-            )
-            mapped.base.madvise(_ADVICE[self._options.madvise])
-            maps[copy] = copy.as_array(mapped)
-        return MemmapArray(maps, self._options.destination)
+        return map_copies
+
+    def _map(self, copy: Copy, dtype: str) -> Any:
+        mapped: Any = np.memmap(self._path, dtype, "r", offset=copy.begin, shape=copy.shape_in_file)
+        mapped.base.madvise(_ADVICE[self._options.madvise])
+        return mapped
+
+    def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
+        return {
+            spec.name: MemmapArray(copies_of(spec, self._options), maps, self._options.destination)
+            for spec, maps in zip(specs, returned, strict=True)
+        }
 
     def flush(self) -> None:
         """Do nothing: the file is open for reading only."""
 
     def close(self) -> None:
         """Release the maps; the kernel removes them with the last reference."""
-        for array in self._opened:
-            array.unmap()
+        for maps in self._maps:
+            maps.clear()
 
 
 class MemmapArray(RawArray):
-    """A map of an array, or of several copies of it."""
+    """A map of an array, or of each of several copies of it."""
 
-    def __init__(self, maps: dict[Copy, Any], destination: Literal["C", "F"]) -> None:
+    def __init__(self, copies: Copies, maps: list[Any], destination: Literal["C", "F"]) -> None:
+        self._copies = copies
         self._maps = maps
-        self._copies = list(maps)
         self._destination = destination
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
         raise NotImplementedError("files are not written through a map")
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        source = self._maps[best_copy(self._copies, box)][box.slices]
+        copy = self._copies.best(box)
+        source = copy.as_array(self._maps[self._copies.copies.index(copy)])[box.slices]
         target = out
         if self._destination == "F":
             target = out.reshape(-1).reshape(out.shape, order="F")
         return partial(_copy, target, source)
-
-    def unmap(self) -> None:
-        """Release the maps."""
-        self._maps.clear()
 
 
 def _copy(target: Buffer, source: Buffer) -> Buffer:

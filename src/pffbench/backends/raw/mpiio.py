@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import finalize
 
-from pffbench.backends.array_spec import ArraySpec, Capabilities
+from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
 from pffbench.backends.base import MPI_CALL_LIMIT, Array, Buffer, Call, Store
 from pffbench.backends.hints import Hints, Striping, check_hints, facts_of, info_of
-from pffbench.backends.raw.layout import (
-    Copy,
-    RawArray,
-    RawBackend,
-    RawOptions,
-    RawStore,
-    best_copy,
-    copies_of,
-    diagnose_short_write,
-)
+from pffbench.backends.raw.layout import RawArray, RawBackend, RawOptions, RawStore, copies_of
+from pffbench.backends.runs import Copies, Copy
 from pffbench.parallel.decomposition import Box
 from pffbench.parallel.stretches import Stretches
 
@@ -52,42 +44,38 @@ class MpiIoOptions(RawOptions, frozen=True, kw_only=True):
         check_hints(self)
 
 
-class MpiIo(RawBackend):
+class MpiIo(RawBackend[MpiIoOptions]):
     """Arrays one after the other in a plain file that ranks open together."""
 
     name = "mpiio"
     summary = "raw bytes, MPI-IO explicit offsets and subarray views (roofline)"
     libraries = ("mpi4py",)
-    capabilities = Capabilities(formatted=False, changes=True, stretches=True)
-    options_type = MpiIoOptions
+    capabilities = Capabilities(
+        layouts=EVERY_LAYOUT, transfers=EVERY_TRANSFER, raw=True, stretches=True
+    )
     call_limit = MPI_CALL_LIMIT
     mpi_io = "all"
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         from mpi4py import MPI
 
-        store = MpiIoStore(path, comm, MPI.MODE_CREATE | MPI.MODE_RDWR, self._options)
-        if self._options.header and (comm is None or comm.rank == 0):
-            store.file.Write_at(0, bytes(self._options.header))
+        store = MpiIoStore(path, comm, MPI.MODE_CREATE | MPI.MODE_RDWR, self.options)
+        if self.options.header and (comm is None or comm.rank == 0):
+            store.file.Write_at(0, bytes(self.options.header))
         return store
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         from mpi4py import MPI
 
-        store = MpiIoStore(path, comm, MPI.MODE_RDONLY, self._options)
-        if self._options.header:
-            store.file.Read_at(0, bytearray(self._options.header))
+        store = MpiIoStore(path, comm, MPI.MODE_RDONLY, self.options)
+        if self.options.header:
+            store.file.Read_at(0, bytearray(self.options.header))
         return store
 
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
         from mpi4py import MPI
 
-        return MpiIoStore(path, comm, MPI.MODE_RDWR, self._options)
-
-    @property
-    def _options(self) -> MpiIoOptions:
-        assert isinstance(self.options, MpiIoOptions)
-        return self.options
+        return MpiIoStore(path, comm, MPI.MODE_RDWR, self.options)
 
 
 class MpiIoStore(RawStore):
@@ -106,10 +94,13 @@ class MpiIoStore(RawStore):
         self._path = path
         self._options = options
 
-    def _array(self, spec: ArraySpec) -> Array:
-        copies = copies_of(spec, self._options)
-        owned = spec.owner is not None
-        return MpiIoArray(self._path, self.file, self._comm, copies, owned=owned)
+    def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
+        return {
+            spec.name: MpiIoArray(
+                self.file, self._comm, copies_of(spec, self._options), owned=spec.owner is not None
+            )
+            for spec in specs
+        }
 
     def flush(self) -> None:
         """Sync the file, the only flush that MPI-IO knows (it also reaches the device)."""
@@ -130,28 +121,19 @@ class MpiIoArray(RawArray):
 
     Parameters
     ----------
-    path : str
-        The file.
     file : MPI.File
-        The same, open.
+        The open file.
     comm : MPI.Intracomm or None
         The ranks that have the file open; None for one rank.
-    copies : sequence of Copy
+    copies : Copies
         The copies of its elements in the file.
     owned : bool
         Whether only one rank moves data of the array.
     """
 
     def __init__(
-        self,
-        path: str,
-        file: MPI.File,
-        comm: MPI.Intracomm | None,
-        copies: Sequence[Copy],
-        *,
-        owned: bool,
+        self, file: MPI.File, comm: MPI.Intracomm | None, copies: Copies, *, owned: bool
     ) -> None:
-        self._path = path
         self._file = file
         self._comm = comm
         self._copies = copies
@@ -162,7 +144,8 @@ class MpiIoArray(RawArray):
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
         move = self._file.Write_at_all if collective else self._file.Write_at
         calls = [
-            self._transfer(move, c, box, c.from_memory(buffer), collective) for c in self._copies
+            self._transfer(move, copy, box, copy.from_memory(buffer), collective)
+            for copy in self._copies.copies
         ]
         if len(calls) == 1:
             return calls[0]
@@ -176,7 +159,7 @@ class MpiIoArray(RawArray):
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
         move = self._file.Read_at_all if collective else self._file.Read_at
-        copy = best_copy(self._copies, box)
+        copy = self._copies.best(box)
         call, holds = self._transfer(move, copy, box, out, collective), copy.to_memory(out)
         if holds is out:
             return call
@@ -188,16 +171,12 @@ class MpiIoArray(RawArray):
         self._told[read_in_its_order] = self._told.pop(call)
         return read_in_its_order
 
-    def missing(self, call: Call, returned: Any, nbytes: int) -> int:
+    def missing(self, call: Call, nbytes: int) -> int:
         """Query the status of each transfer: for MPI-IO a short transfer is no error."""
         from mpi4py import MPI
 
         told = self._told.pop(call, ())
         return sum(wanted - status.Get_count(MPI.BYTE) for status, wanted in told)
-
-    def diagnose_short_write(self, box: Box, buffer: Buffer) -> str:
-        """Write through POSIX calls, which report the reason of a failure; MPI-IO need not."""
-        return diagnose_short_write(self._path, self._copies, box, buffer)
 
     def _transfer(self, move: Any, copy: Copy, box: Box, buffer: Buffer, collective: bool) -> Call:
         """Prepare to move a box of a copy from or to a buffer in the order of the file.

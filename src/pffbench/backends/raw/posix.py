@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from os import preadv, pwrite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pffbench.backends.array_spec import ArraySpec, Capabilities
+from pffbench.backends.array_spec import EVERY_LAYOUT, ArraySpec, Capabilities
 from pffbench.backends.base import Array, Buffer, Call, Store
-from pffbench.backends.raw.layout import (
+from pffbench.backends.raw.layout import RawArray, RawBackend, RawOptions, RawStore, copies_of
+from pffbench.backends.runs import (
+    Copies,
     Copy,
-    RawArray,
-    RawBackend,
-    RawOptions,
-    RawStore,
     Runs,
     UnequalRuns,
-    best_copy,
     bytes_of,
-    copies_of,
-    diagnose_short_write,
     write_all,
     write_runs,
 )
@@ -38,14 +33,12 @@ if TYPE_CHECKING:
 _SHORT = 2**20
 
 
-class Posix(RawBackend):
+class Posix(RawBackend[RawOptions]):
     """Arrays one after the other in a plain file."""
 
     name = "posix"
     summary = "raw bytes, POSIX pwrite/pread, a call for each contiguous piece (roofline)"
-    capabilities = Capabilities(
-        transfers=frozenset({"independent"}), formatted=False, changes=True, stretches=True
-    )
+    capabilities = Capabilities(layouts=EVERY_LAYOUT, raw=True, stretches=True)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Create the file; if ranks share it, rank 0 creates it and the others open it."""
@@ -54,23 +47,23 @@ class Posix(RawBackend):
             if comm is not None and comm.rank > 0:
                 return None
             made = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            if self._options.header:
-                write_all(made, memoryview(bytes(self._options.header)), 0)
+            if self.options.header:
+                write_all(made, memoryview(bytes(self.options.header)), 0)
             return made
 
         descriptor = make() if comm is None else together(comm, make)
         if descriptor is None:
             descriptor = os.open(path, os.O_RDWR)
-        return PosixStore(path, descriptor, self._options)
+        return PosixStore(path, descriptor, self.options)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         descriptor = os.open(path, os.O_RDONLY)
-        if self._options.header:
-            os.pread(descriptor, self._options.header, 0)
-        return PosixStore(path, descriptor, self._options)
+        if self.options.header:
+            os.pread(descriptor, self.options.header, 0)
+        return PosixStore(path, descriptor, self.options)
 
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        return PosixStore(path, os.open(path, os.O_RDWR), self._options)
+        return PosixStore(path, os.open(path, os.O_RDWR), self.options)
 
 
 class PosixStore(RawStore):
@@ -84,8 +77,11 @@ class PosixStore(RawStore):
         self._options = options
         self._end = 0
 
-    def _array(self, spec: ArraySpec) -> Array:
-        return PosixArray(self._descriptor, copies_of(spec, self._options), self._reaches)
+    def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
+        return {
+            spec.name: PosixArray(self._descriptor, copies_of(spec, self._options), self._reaches)
+            for spec in specs
+        }
 
     def _reaches(self, end: int) -> None:
         """Note where a prepared write ends in the file."""
@@ -111,14 +107,14 @@ class PosixArray(RawArray):
     """A run of the file, or several with the same elements in different orders."""
 
     def __init__(
-        self, descriptor: int, copies: Sequence[Copy], reaches: Callable[[int], None] | None = None
+        self, descriptor: int, copies: Copies, reaches: Callable[[int], None] | None = None
     ) -> None:
         self._descriptor = descriptor
         self._copies = copies
         self._reaches = reaches
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
-        calls = [self._writer(copy, box, buffer) for copy in self._copies]
+        calls = [self._writer(copy, box, buffer) for copy in self._copies.copies]
         return calls[0] if len(calls) == 1 else partial(_one_after_the_other, calls)
 
     def _writer(self, copy: Copy, box: Box, buffer: Buffer) -> Call:
@@ -131,16 +127,13 @@ class PosixArray(RawArray):
         return partial(write_runs, self._descriptor, data, runs)
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        copy = best_copy(self._copies, box)
+        copy = self._copies.best(box)
         data, runs, holds = bytes_of(out), copy.runs(box), copy.to_memory(out)
         if len(runs.offsets) == 1:
             if data.nbytes <= _SHORT and holds is out:
                 return partial(preadv, self._descriptor, [data], int(runs.offsets[0]))
             return partial(_read, self._descriptor, data, int(runs.offsets[0]), holds)
         return partial(_read_runs, self._descriptor, data, runs, holds)
-
-    def diagnose_short_write(self, box: Box, buffer: Buffer) -> str:
-        return diagnose_short_write(self._descriptor, self._copies, box, buffer)
 
 
 def _one_after_the_other(calls: Sequence[Call]) -> int:

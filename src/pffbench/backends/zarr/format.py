@@ -11,19 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts
-from pffbench.backends.inspection import (
-    Chunking,
-    Inspection,
-    StoredAs,
-    StoredChunks,
-    Touched,
-    places,
-    touched_chunks,
-)
+from pffbench.backends.inspection import Chunking, StoredAs, StoredChunks, places
 from pffbench.parallel.decomposition import Box, Shape, nearest_aligned
 
 
@@ -263,6 +254,8 @@ def chunking_of(array: Any) -> Chunking:
         itemsize=int(array.dtype.itemsize),
         compressed=bool(array.compressors or array.filters),
         cache=None,
+        shards=array.shards,
+        index_bytes=index_bytes(array.shards, array.chunks),
     )
 
 
@@ -283,31 +276,9 @@ def encoding(zarr_format: int, spec: ArraySpec) -> dict[str, Any]:
 _ENTRY, _CHECKSUM = 16, 4
 
 
-def touched(chunking: Chunking, shards: Shape | None, box: Box) -> Touched:
-    """Return the chunks of an array that hold a box.
-
-    Parameters
-    ----------
-    chunking : Chunking
-        Chunking of the array.
-    shards : tuple of int or None
-        Shape of a shard, where a file holds more than a chunk.
-    box : Box
-        Part of the array.
-
-    Returns
-    -------
-    Touched
-        Chunks, with the indices of the shards that they are in.
-    """
-    if chunking.compressed:
-        return touched_chunks(box, chunking.chunks, None)
-    found = touched_chunks(box, chunking.chunks, chunking.chunk_bytes)
-    if shards is None:
-        return found
-    entries = math.prod(shards) // math.prod(chunking.chunks)
-    indices = touched_chunks(box, shards, _ENTRY * entries + _CHECKSUM)
-    return replace(found, nbytes=(found.nbytes or 0) + (indices.nbytes or 0))
+def index_bytes(shards: Shape | None, chunks: Shape) -> int:
+    """Return the bytes of the index of a shard."""
+    return 0 if shards is None else _ENTRY * (math.prod(shards) // math.prod(chunks)) + _CHECKSUM
 
 
 Json = dict[str, Any]
@@ -327,32 +298,30 @@ def codecs_of(metadata: Mapping[str, Any]) -> tuple[list[tuple[str, Json]], Shap
     return [codec for codec in named if codec[0] not in ("bytes", "transpose", "crc32c")], inner
 
 
-class ZarrInspection(Inspection):
-    """Inspection of Zarr directory stores, through their metadata and files alone."""
+def describe(path: str) -> StoredAs:
+    """Return the storage layout of the first array of a store, from its metadata alone."""
+    name = next(entry.name for entry in Path(path).iterdir() if entry.is_dir())
+    metadata, files = metadata_of(path, name), files_of(path, name)
+    more = {"format": str(metadata["zarr_format"])}
+    codecs, inside = codecs_of(metadata)
+    if inside is not None:
+        more["shards"] = "×".join(map(str, files.grid))
+    if files.parts:
+        more["chunk_grid"] = "rectilinear"
+    named = ", ".join(configured_name(*codec) for codec in codecs) or "none"
+    return StoredAs(chunks=files.chunks, codec=named, fill="never", more=more)
 
-    def describe(self, path: str) -> StoredAs:
-        name = next(entry.name for entry in Path(path).iterdir() if entry.is_dir())
-        metadata, files = metadata_of(path, name), files_of(path, name)
-        more = {"format": str(metadata["zarr_format"])}
-        codecs, inside = codecs_of(metadata)
-        if inside is not None:
-            more["shards"] = "×".join(map(str, files.grid))
-        if files.parts:
-            more["chunk_grid"] = "rectilinear"
-        named = ", ".join(configured_name(*codec) for codec in codecs) or "none"
-        return StoredAs(chunks=files.chunks, codec=named, fill="never", more=more)
 
-    def stored_chunks(self, path: str, name: str) -> StoredChunks:
-        """Return the number of an array's chunks and the bytes of the files that hold them."""
-        found = (f for f in Path(path, name).rglob("*") if f.is_file())
-        sizes = [file.stat().st_size for file in found if file.name not in DESCRIPTIONS]
-        return StoredChunks(len(sizes) * files_of(path, name).chunks_in_a_file, sum(sizes))
+def stored_part(path: str, name: str, box: Box | None = None) -> StoredChunks:
+    """Return the number of chunks and the bytes of the files that hold a box; missing ones count.
 
-    def stored_part(self, path: str, name: str, box: Box) -> StoredChunks:
-        """Return the chunks of the files that hold a box; missing chunks count too."""
-        files = files_of(path, name)
-        sizes = [
-            file.stat().st_size if file.exists() else 0
-            for file in (Path(path, name, files.key(place)) for place in files.places(box))
-        ]
-        return StoredChunks(len(sizes) * files.chunks_in_a_file, sum(sizes))
+    Without a box, of the files that an array has.
+    """
+    files = files_of(path, name)
+    if box is None:
+        there = (file for file in Path(path, name).rglob("*") if file.is_file())
+        sizes = [file.stat().st_size for file in there if file.name not in DESCRIPTIONS]
+    else:
+        wanted = (Path(path, name, files.key(place)) for place in files.places(box))
+        sizes = [file.stat().st_size if file.exists() else 0 for file in wanted]
+    return StoredChunks(len(sizes) * files.chunks_in_a_file, sum(sizes))

@@ -1,8 +1,8 @@
 """Zarr directory store shared by ranks, for any of the libraries.
 
-Ranks write disjoint chunks. The common parts are here: which rank creates which array, which files
-a rank has written to, and how an array grows that all ranks write. A library provides a store that
-creates and opens one array, and an array that moves one box.
+Ranks write disjoint chunks. The common parts are here: which files a rank has written to, and how
+an array grows that all ranks write. A library provides a store that creates and opens one array,
+and an array that moves one box.
 
 The layout on disk is read from the stored metadata, without any of the libraries.
 """
@@ -11,21 +11,24 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import Array, Backend, Buffer, Call, Cuts, LazyArrays, Store
-from pffbench.backends.inspection import Touched, places
+from msgspec.structs import replace
+
+from pffbench.backends.array_spec import EVERY_LAYOUT, ArraySpec, Capabilities
+from pffbench.backends.base import Array, Backend, Call, Cuts, OptionsT, Storage
+from pffbench.backends.directory import DirectoryArray, DirectoryStore, is_root, made_by_root
+from pffbench.backends.inspection import StoredAs, StoredChunks, places
 from pffbench.backends.zarr.format import (
     COMPRESSORS,
     DESCRIPTIONS,
     SHUFFLES,
     ZARR_CODECS,
-    ZarrInspection,
+    describe,
     refuse_chunks,
-    touched,
+    stored_part,
     usual_key,
 )
 from pffbench.case import ChunkShape, Options, Parameters
@@ -36,44 +39,8 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-T = TypeVar("T")
-
-
-def is_root(comm: MPI.Intracomm | None) -> bool:
-    """Whether this rank creates shared objects: rank 0, or a rank without a communicator."""
-    return comm is None or comm.rank == 0
-
-
-def made_by_root(comm: MPI.Intracomm | None, make: Callable[[], T], find: Callable[[], T]) -> T:
-    """Let rank 0 create an object; return it, or on other ranks the object as found there.
-
-    Collective. If creating fails, all ranks raise; if finding fails, only the failing ranks.
-
-    Parameters
-    ----------
-    comm : MPI.Intracomm or None
-        The ranks; None for a single one.
-    make, find : callable
-        Called on rank 0, and then on the others.
-    """
-    if comm is None:
-        return make()
-    if comm.rank == 0:
-        return together(comm, make)
-    together(comm, _nothing)
-    return find()
-
-
-def _nothing() -> None:
-    """Create nothing."""
-
-
-#: An array and the library's own object for it.
-Opened = tuple[ArraySpec, Any]
-
-
-class DirectoryStore(Store):
-    """A directory of arrays.
+class GroupStore(DirectoryStore):
+    """A group in a directory; each array is a directory of chunks.
 
     Parameters
     ----------
@@ -89,10 +56,6 @@ class DirectoryStore(Store):
         Whether chunks that hold only the fill value are written.
     """
 
-    collective_close = False
-    #: Class that wraps the library's objects.
-    array_type: ClassVar[type[DirectoryArray]]
-
     def __init__(
         self,
         path: str,
@@ -102,63 +65,24 @@ class DirectoryStore(Store):
         created: bool,
         empty_chunks: bool,
     ) -> None:
-        self.path = path
-        self.comm = comm
+        super().__init__(path, comm)
         self.zarr_format = zarr_format
         self.created = created
         self.empty_chunks = empty_chunks
         # Names of arrays, and "" for the store itself.
         self._described = {""} if created and is_root(comm) else set()
-        self._chunk_files: set[str] = set()
-
-    @abstractmethod
-    def create_array(self, spec: ArraySpec) -> Any:
-        """Create an array; return the library's own object."""
-
-    @abstractmethod
-    def open_array(self, spec: ArraySpec) -> Any:
-        """Open an array; return the library's own object."""
-
-    def define(self, specs: Sequence[ArraySpec]) -> Mapping[str, Array]:
-        """Let owners create their arrays and rank 0 the shared ones; then open these."""
-        create_mine = partial(self._create_mine, specs)
-        if self.comm is None or all(spec.owner is not None for spec in specs):
-            return self._later(create_mine())
-        made = together(self.comm, create_mine)
-        mine = {spec.name for spec, _ in made}
-        others = [s for s in specs if s.owner is None and s.name not in mine]
-        return self._later([*made, *((spec, self.open_array(spec)) for spec in others)])
-
-    def _create_mine(self, specs: Sequence[ArraySpec]) -> list[Opened]:
-        rank, root = None if self.comm is None else self.comm.rank, is_root(self.comm)
-        found = []
-        for spec in specs:
-            if root if rank is None or spec.owner is None else spec.owner == rank:
-                found.append((spec, self.create_array(spec)))
-                self._described.add(spec.name)
-        return found
-
-    def arrays(self, specs: Iterable[ArraySpec]) -> Mapping[str, Array]:
-        return self._later([(spec, self.open_array(spec)) for spec in specs])
-
-    def wrapped(self, found: Iterable[tuple[ArraySpec, Any]]) -> Mapping[str, Array]:
-        return self._later(list(found))
-
-    def _later(self, opened: Sequence[Opened]) -> LazyArrays:
-        """Wrap the library's objects when the phase is over."""
-        kind = self.array_type
-        return LazyArrays(lambda: {spec.name: kind(self, spec, array) for spec, array in opened})
 
     def describes(self, spec: ArraySpec) -> None:
-        """Note that this rank writes the files that describe an array."""
         self._described.add(spec.name)
 
-    def writes(self, chunk_files: Iterable[str]) -> None:
-        """Note that this rank writes to these files."""
-        self._chunk_files.update(chunk_files)
+    def attribute_writers(self, values: Sequence[tuple[Array, str, int]]) -> list[Call]:
+        return [partial(_attributes(array).__setitem__, name, n) for array, name, n in values]
+
+    def attribute_readers(self, names: Sequence[tuple[Array, str]]) -> list[Call]:
+        return [partial(_attributes(array).__getitem__, name) for array, name in names]
 
     def files(self) -> set[str]:
-        found = set(self._chunk_files)
+        found = set(self._written)
         if not self.empty_chunks:
             found = {file for file in found if os.path.exists(file)}
         for name in self._described:
@@ -167,42 +91,11 @@ class DirectoryStore(Store):
             found.update(os.path.join(directory, file) for file in there)
         return found
 
-    def flush(self) -> None:
-        """Do nothing: these libraries keep no data back after a write has ended."""
 
-    def close(self) -> None:
-        """Do nothing: a directory store holds no open file."""
+class GroupArray(DirectoryArray):
+    """An array of a group; each call moves one box."""
 
-
-class DirectoryArray(Array):
-    """An array of a directory; each call moves one box.
-
-    Parameters
-    ----------
-    store : DirectoryStore
-        The store.
-    spec : ArraySpec
-        Its specification.
-    array : Any
-        The library's own object.
-    """
-
-    def __init__(self, store: DirectoryStore, spec: ArraySpec, array: Any) -> None:
-        self._store = store
-        self._spec = spec
-        self._array = array
-
-    @abstractmethod
-    def write_call(self, box: Box, buffer: Buffer) -> Call:
-        """Prepare to write a box that is not empty."""
-
-    @abstractmethod
-    def read_call(self, box: Box, out: Buffer) -> Call:
-        """Prepare to read a box that is not empty."""
-
-    def resize(self, shape: Shape) -> Any:
-        """Change the shape in the store; return the array, which has it."""
-        raise NotImplementedError
+    _store: GroupStore
 
     @property
     @abstractmethod
@@ -213,25 +106,23 @@ class DirectoryArray(Array):
         """Return the places of the files that hold a box in the grid of all of them."""
         return places(box, self.grid)
 
+    def files_of(self, box: Box) -> Iterable[str]:
+        folder = self._store.file(self._spec.name)
+        key = usual_key(self._store.zarr_format)
+        return (os.path.join(folder, key(place)) for place in self.places(box))
+
     @property
-    def shards(self) -> Shape | None:
-        """Shape of a shard; None without shards."""
-        return None
+    def attributes(self) -> Any:
+        """The library's mapping of attributes."""
+        return self._array.attrs
 
-    def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
-        if box.size == 0:
-            return _nothing
-        self._store.writes(self._files(box))
-        return self.write_call(box, buffer)
 
-    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        return self.read_call(box, out) if box.size else _nothing
+class GrowingArray(GroupArray):
+    """An array whose library changes its shape."""
 
-    def attribute_writer(self, name: str, value: int) -> Call:
-        return partial(self._array.attrs.__setitem__, name, value)
-
-    def attribute_reader(self, name: str) -> Call:
-        return partial(self._array.attrs.__getitem__, name)
+    @abstractmethod
+    def resize(self, shape: Shape) -> Any:
+        """Change the shape in the store; return the array, which has it."""
 
     def resizer(self, length: int) -> Call:
         comm = None if self._spec.owner is not None else self._store.comm
@@ -248,14 +139,9 @@ class DirectoryArray(Array):
         grow = partial(made_by_root, comm, partial(self.resize, shape), look_up)
         self._array = grow() if comm is None else together(comm, grow)
 
-    def touched(self, box: Box) -> Touched | None:
-        chunking = self.chunking(False)
-        return None if chunking is None else touched(chunking, self.shards, box)
 
-    def _files(self, box: Box) -> Iterable[str]:
-        directory = os.path.join(self._store.path, self._spec.name)
-        key = usual_key(self._store.zarr_format)
-        return (os.path.join(directory, key(place)) for place in self.places(box))
+def _attributes(array: Array) -> Any:
+    return cast("GroupArray", array).attributes
 
 
 class FormatOptions(Options, frozen=True, kw_only=True):
@@ -273,16 +159,20 @@ class FormatOptions(Options, frozen=True, kw_only=True):
     shards: ChunkShape | None = None
 
 
-class ZarrDirectory(Backend):
+def shards_of(options: Options) -> Shape | None:
+    """Return the shape of a shard, if a backend's options ask for shards."""
+    return options.shards if isinstance(options, FormatOptions) else None
+
+
+class ZarrDirectory(Backend[OptionsT]):
     """Arrays of a group in a directory; a chunk or a shard is a file."""
 
     suffix = ".zarr"
     capabilities = Capabilities(
-        transfers=frozenset({"independent"}),
+        layouts=EVERY_LAYOUT,
         codecs=ZARR_CODECS,
         shuffles=SHUFFLES,
         compressors=COMPRESSORS,
-        changes=True,
         attributes=True,
         threads=True,
     )
@@ -290,17 +180,18 @@ class ZarrDirectory(Backend):
 
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
+        cls, parameters: Parameters, options: OptionsT, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
-        if isinstance(options, FormatOptions):
-            return refuse_chunks(options.format, options.shards, specs, cuts)
-        return refuse_chunks(2, None, specs, cuts)
+        zarr_format = options.format if isinstance(options, FormatOptions) else 2
+        return refuse_chunks(zarr_format, shards_of(options), specs, cuts)
 
     @classmethod
-    def stored_unit(cls, spec: ArraySpec, options: Options) -> Shape | None:
-        shards = options.shards if isinstance(options, FormatOptions) else None
-        return shards or super().stored_unit(spec, options)
+    def storage(cls, spec: ArraySpec, options: OptionsT) -> Storage:
+        chunked = super().storage(spec, options)
+        return replace(chunked, unit=shards_of(options) or chunked.unit)
 
-    @property
-    def inspection(self) -> ZarrInspection:
-        return ZarrInspection()
+    def describe(self, path: str) -> StoredAs:
+        return describe(path)
+
+    def stored_part(self, path: str, name: str, box: Box | None = None) -> StoredChunks:
+        return stored_part(path, name, box)

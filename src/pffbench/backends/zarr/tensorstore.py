@@ -15,16 +15,16 @@ import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer, Call, Store
+from pffbench.backends.directory import do_nothing, made_by_root
 from pffbench.backends.inspection import Chunking
-from pffbench.backends.zarr.format import BLOSC_SHUFFLES, Json, codecs_of
+from pffbench.backends.zarr.format import BLOSC_SHUFFLES, Json, codecs_of, index_bytes
 from pffbench.backends.zarr.store import (
-    DirectoryArray,
-    DirectoryStore,
     FormatOptions,
+    GroupStore,
+    GrowingArray,
     ZarrDirectory,
-    made_by_root,
 )
-from pffbench.case import Options, Settings
+from pffbench.case import Settings
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.units import CacheSize, Size
 
@@ -66,28 +66,26 @@ class TensorStoreOptions(FormatOptions, frozen=True, kw_only=True):
     write_empty_chunks: bool | None = None
 
 
-class TensorStore(ZarrDirectory):
+class TensorStore(ZarrDirectory[TensorStoreOptions]):
     """Arrays in a directory; a chunk or a shard is a file."""
 
     name = "tensorstore"
     title = "Zarr (TensorStore)"
     summary = "Zarr directory store through TensorStore (no MPI inside)"
     libraries = ("tensorstore",)
-    options_type = TensorStoreOptions
 
-    def __init__(self, options: Options, settings: Settings) -> None:
+    def __init__(self, options: TensorStoreOptions, settings: Settings) -> None:
         super().__init__(options, settings)
         import tensorstore
 
-        assert isinstance(options, TensorStoreOptions)
         self._library = tensorstore
         self._context = _context(options, settings)
         empty = options.write_empty_chunks
         self._empty_chunks = settings == "matched" if empty is None else empty
+        self.notes = _notes(self._context)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 create the directory and the file that marks it as a group."""
-        assert isinstance(self.options, TensorStoreOptions)
         name, told = GROUP_FILES[self.options.format]
 
         def make() -> None:
@@ -95,7 +93,7 @@ class TensorStore(ZarrDirectory):
             with open(os.path.join(path, name), "x", encoding="utf-8") as file:
                 json.dump(told, file)
 
-        made_by_root(comm, make, lambda: None)
+        made_by_root(comm, make, do_nothing)
         return self._store(path, comm, created=True)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
@@ -106,7 +104,6 @@ class TensorStore(ZarrDirectory):
         return self._store(path, comm)
 
     def _store(self, path: str, comm: MPI.Intracomm | None, *, created: bool = False) -> Store:
-        assert isinstance(self.options, TensorStoreOptions)
         # A context of its own, so that a store shares no cache with another one.
         opener = partial(self._library.open, context=self._library.Context(self._context))
         empty = self._empty_chunks
@@ -114,21 +111,22 @@ class TensorStore(ZarrDirectory):
             opener, self.options, path, comm, created=created, empty_chunks=empty
         )
 
-    def notes(self) -> tuple[str, ...]:
-        threads, io_threads = (
-            self._context.get(name, {}).get("limit", "the library's default")
-            for name in ("data_copy_concurrency", "file_io_concurrency")
-        )
-        synced = self._context.get("file_io_sync", True)
-        kept = self._context.get("cache_pool", {}).get("total_bytes_limit", 0)
-        return (
-            "no library flush: a write ends when its files are there",
-            f"threads that encode and decode: {threads}; that read and write files: {io_threads}",
-            f"each file synced as it is written: {'yes' if synced else 'no'}",
-            f"decoded chunks kept: {Size(kept)}"
-            if kept
-            else "no cache: every call decodes the chunks that it touches",
-        )
+
+def _notes(context: dict[str, Any]) -> tuple[str, ...]:
+    threads, io_threads = (
+        context.get(name, {}).get("limit", "the library's default")
+        for name in ("data_copy_concurrency", "file_io_concurrency")
+    )
+    synced = context.get("file_io_sync", True)
+    kept = context.get("cache_pool", {}).get("total_bytes_limit", 0)
+    return (
+        "no library flush: a write ends when its files are there",
+        f"threads that encode and decode: {threads}; that read and write files: {io_threads}",
+        f"each file synced as it is written: {'yes' if synced else 'no'}",
+        f"decoded chunks kept: {Size(kept)}"
+        if kept
+        else "no cache: every call decodes the chunks that it touches",
+    )
 
 
 def _context(options: TensorStoreOptions, settings: Settings) -> dict[str, Any]:
@@ -222,7 +220,7 @@ def _compressors_3(spec: ArraySpec) -> list[Json]:
     return [{"name": spec.codec, "configuration": configuration}]
 
 
-class TensorStoreArray(DirectoryArray):
+class TensorStoreArray(GrowingArray):
     """An array; each call moves one box and waits until it has been moved."""
 
     _store: TensorStoreStore
@@ -253,21 +251,21 @@ class TensorStoreArray(DirectoryArray):
     def grid(self) -> Shape:
         return tuple(self._array.chunk_layout.write_chunk.shape)
 
-    @property
-    def shards(self) -> Shape | None:
-        return self._store.options.shards
-
-    def chunking(self, collective: bool) -> Chunking:
+    def layout(self, collective: bool) -> Chunking:
         codecs, _ = codecs_of(self._array.spec().to_json()["metadata"])
+        chunks = tuple(self._array.chunk_layout.read_chunk.shape)
+        shards = self._store.options.shards
         return Chunking(
-            chunks=tuple(self._array.chunk_layout.read_chunk.shape),
+            chunks=chunks,
             itemsize=int(self._array.dtype.numpy_dtype.itemsize),
             compressed=bool(codecs),
             cache=self._store.options.cache_pool or None,
+            shards=shards,
+            index_bytes=index_bytes(shards, chunks),
         )
 
 
-class TensorStoreStore(DirectoryStore):
+class TensorStoreStore(GroupStore):
     """A directory of arrays.
 
     Parameters
@@ -277,7 +275,7 @@ class TensorStoreStore(DirectoryStore):
     options : TensorStoreOptions
         How arrays are made.
     path, comm, more
-        As of `DirectoryStore`.
+        As of `GroupStore`.
     """
 
     array_type = TensorStoreArray

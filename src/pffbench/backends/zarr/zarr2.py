@@ -16,10 +16,12 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer, Call, Inquiry, Store
+from pffbench.backends.base import Buffer, Call, Store
+from pffbench.backends.directory import made_by_root
 from pffbench.backends.inspection import Chunking
+from pffbench.backends.traits import Inquiry
 from pffbench.backends.zarr.format import compressor
-from pffbench.backends.zarr.store import DirectoryArray, DirectoryStore, ZarrDirectory, made_by_root
+from pffbench.backends.zarr.store import GroupArray, GroupStore, ZarrDirectory
 from pffbench.case import Options, Settings
 from pffbench.parallel.decomposition import Box, Shape
 
@@ -53,7 +55,7 @@ class Zarr2Options(Options, frozen=True, kw_only=True):
     write_empty_chunks: bool | None = None
 
 
-class Zarr2(ZarrDirectory):
+class Zarr2(ZarrDirectory[Zarr2Options]):
     """Arrays of a group in a directory; a chunk is a file."""
 
     name = "zarr2"
@@ -62,18 +64,19 @@ class Zarr2(ZarrDirectory):
     libraries = ("zarr", "numcodecs")
     series: ClassVar[Mapping[str, tuple[int, ...]]] = {"zarr": (2,)}
     remedy = "setup/bootstrap --zarr2 makes an environment with it, see docs/install.md"
-    capabilities = replace(
-        ZarrDirectory.capabilities, byte_orders=frozenset({"native", "big"}), changes=False
-    )
-    options_type = Zarr2Options
+    capabilities = replace(ZarrDirectory.capabilities, byte_orders=frozenset({"native", "big"}))
 
-    def __init__(self, options: Options, settings: Settings) -> None:
+    def __init__(self, options: Zarr2Options, settings: Settings) -> None:
         super().__init__(options, settings)
         import zarr
 
-        assert isinstance(options, Zarr2Options)
         self._zarr = zarr
         self._threads = _threads(options, settings)
+        self.notes = (
+            "no library flush: every write goes to a file at once",
+            "no chunk cache: every call decodes the chunks that it touches",
+            f"chunks one after another in one thread; threads of Blosc: {self._threads}",
+        )
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 create the group; concurrent creation would destroy it."""
@@ -84,7 +87,6 @@ class Zarr2(ZarrDirectory):
         return self._store(self._zarr.open_group(path, mode="r"), path, comm, created=False)
 
     def _store(self, group: Any, path: str, comm: MPI.Intracomm | None, *, created: bool) -> Store:
-        assert isinstance(self.options, Zarr2Options)
         empty = self.options.write_empty_chunks is not False
         return Zarr2Store(
             group,
@@ -94,13 +96,6 @@ class Zarr2(ZarrDirectory):
             zarr_format=2,
             created=created,
             empty_chunks=empty,
-        )
-
-    def notes(self) -> tuple[str, ...]:
-        return (
-            "no library flush: every write goes to a file at once",
-            "no chunk cache: every call decodes the chunks that it touches",
-            f"chunks one after another in one thread; threads of Blosc: {self._threads}",
         )
 
 
@@ -117,7 +112,7 @@ def _threads(options: Zarr2Options, settings: Settings) -> int:
     return min(_MOST_THREADS, multiprocessing.cpu_count())
 
 
-class Zarr2Array(DirectoryArray):
+class Zarr2Array(GroupArray):
     """A Zarr array, moved through zarr-python."""
 
     def write_call(self, box: Box, buffer: Buffer) -> Call:
@@ -131,7 +126,7 @@ class Zarr2Array(DirectoryArray):
         found: Shape = self._array.chunks
         return found
 
-    def chunking(self, collective: bool) -> Chunking:
+    def layout(self, collective: bool) -> Chunking:
         return Chunking(
             chunks=self._array.chunks,
             itemsize=int(self._array.dtype.itemsize),
@@ -140,7 +135,7 @@ class Zarr2Array(DirectoryArray):
         )
 
 
-class Zarr2Store(DirectoryStore):
+class Zarr2Store(GroupStore):
     """A group in a directory.
 
     Parameters
@@ -151,11 +146,10 @@ class Zarr2Store(DirectoryStore):
         Threads of Blosc while the store is open: both the library's setting and the variable in
         the environment hold for the whole process.
     path, comm, more
-        As of `DirectoryStore`.
+        As of `GroupStore`.
     """
 
     array_type = Zarr2Array
-    lists = True
 
     def __init__(
         self, group: Any, threads: int, path: str, comm: MPI.Intracomm | None, **more: Any

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer, Call, Cuts, Inquiry, Store
+from pffbench.backends.base import Buffer, Call, Cuts, Store
+from pffbench.backends.directory import is_root, made_by_root
 from pffbench.backends.inspection import Chunking, places
+from pffbench.backends.traits import Inquiry
 from pffbench.backends.zarr.format import chunking_of, compressor, encoding, places_in_parts
 from pffbench.backends.zarr.settings import (
     ZarrOptions,
@@ -25,14 +27,8 @@ from pffbench.backends.zarr.settings import (
     refuse_settings,
     writes_empty_chunks,
 )
-from pffbench.backends.zarr.store import (
-    DirectoryArray,
-    DirectoryStore,
-    ZarrDirectory,
-    is_root,
-    made_by_root,
-)
-from pffbench.case import Options, Parameters, Settings
+from pffbench.backends.zarr.store import GroupStore, GrowingArray, ZarrDirectory
+from pffbench.case import Parameters, Settings
 from pffbench.parallel.decomposition import Box, Shape
 
 if TYPE_CHECKING:
@@ -97,7 +93,7 @@ def thread_notes(options: ZarrOptions, settings: Settings) -> tuple[str, ...]:
     return (found, "chunks that hold nothing but the fill value are not written")
 
 
-class ZarrArray(DirectoryArray):
+class ZarrArray(GrowingArray):
     """A Zarr array, moved through zarr-python, with the settings that were asked for."""
 
     _store: ZarrStore
@@ -129,18 +125,13 @@ class ZarrArray(DirectoryArray):
             return places_in_parts(box, self._array.write_chunk_sizes)
         return places(box, self.grid)
 
-    @property
-    def shards(self) -> Shape | None:
-        found: Shape | None = self._array.shards
-        return found
-
-    def chunking(self, collective: bool) -> Chunking | None:
+    def layout(self, collective: bool) -> Chunking | None:
         if self._store.options.chunk_grid == "rectilinear":
             return None
         return chunking_of(self._array)
 
 
-class ZarrStore(DirectoryStore):
+class ZarrStore(GroupStore):
     """A group in a directory.
 
     Parameters
@@ -150,11 +141,10 @@ class ZarrStore(DirectoryStore):
     options : ZarrOptions
         How arrays are made.
     path, comm, more
-        As of `DirectoryStore`.
+        As of `GroupStore`.
     """
 
     array_type = ZarrArray
-    lists = True
 
     def __init__(
         self,
@@ -214,7 +204,7 @@ def _grid_of(spec: ArraySpec) -> Any:
     return RectilinearChunkGridMetadata(chunk_shapes=spec.parts)
 
 
-class Zarr(ZarrDirectory):
+class Zarr(ZarrDirectory[ZarrOptions]):
     """Arrays of a group in a directory; a chunk or a shard is a file."""
 
     name = "zarr"
@@ -222,10 +212,13 @@ class Zarr(ZarrDirectory):
     summary = "Zarr directory store through zarr-python (no MPI inside)"
     libraries = ("zarr", "numcodecs")
     series: ClassVar[Mapping[str, tuple[int, ...]]] = {"zarr": (3, 2)}
-    capabilities = replace(ZarrDirectory.capabilities, byte_orders=frozenset({"native", "big"}))
-    options_type = ZarrOptions
+    capabilities = replace(
+        ZarrDirectory.capabilities,
+        byte_orders=frozenset({"native", "big"}),
+        option_libraries={("pipeline", "zarrs"): "zarrs"},
+    )
 
-    def __new__(cls, options: Options, settings: Settings) -> Any:
+    def __new__(cls, options: ZarrOptions, settings: Settings) -> Any:
         """Return the backend of the zarr-python that is installed.
 
         With version 2, environments with either of them run the same case.
@@ -234,24 +227,26 @@ class Zarr(ZarrDirectory):
             return super().__new__(cls)
         from pffbench.backends.zarr.zarr2 import Zarr2, Zarr2Options
 
-        assert isinstance(options, ZarrOptions)
         return Zarr2(Zarr2Options(write_empty_chunks=options.write_empty_chunks), settings)
 
-    def __init__(self, options: Options, settings: Settings) -> None:
+    def __init__(self, options: ZarrOptions, settings: Settings) -> None:
         super().__init__(options, settings)
         import zarr
 
-        assert isinstance(options, ZarrOptions)
         end_thread_in_time()
         self._zarr = zarr
         self._empty_chunks = writes_empty_chunks(options, settings)
         put_in_force(options, settings)
+        self.notes = (
+            "no library flush: every write goes to a file at once",
+            "no chunk cache: every call decodes the chunks that it touches",
+            *thread_notes(options, settings),
+        )
 
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
+        cls, parameters: Parameters, options: ZarrOptions, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
-        assert isinstance(options, ZarrOptions)
         if reason := refuse_settings(options, parameters, specs):
             return reason
         if options.consolidated and any(spec.growth for spec in specs):
@@ -260,14 +255,8 @@ class Zarr(ZarrDirectory):
             return None  # no two ranks share a chunk
         return super().refuse(parameters, options, specs, cuts)
 
-    @classmethod
-    def optional_libraries(cls, parameters: Parameters, options: Options) -> tuple[str, ...]:
-        assert isinstance(options, ZarrOptions)
-        return ("zarrs",) if options.pipeline == "zarrs" else ()
-
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 create the group; concurrent creation would destroy it."""
-        assert isinstance(self.options, ZarrOptions)
         make = partial(self._zarr.create_group, path, zarr_format=self.options.format)
         group = made_by_root(comm, make, partial(self._zarr.open_group, path, mode="r+"))
         return self._store(group, path, comm, created=True)
@@ -288,18 +277,9 @@ class Zarr(ZarrDirectory):
     def _store(
         self, group: Any, path: str, comm: MPI.Intracomm | None, *, created: bool = False
     ) -> Store:
-        assert isinstance(self.options, ZarrOptions)
         empty = self._empty_chunks
         return ZarrStore(group, self.options, path, comm, created=created, empty_chunks=empty)
 
     def forget(self, overwrite: Callable[[], None]) -> None:
         overwrite()
         in_each_thread(overwrite)
-
-    def notes(self) -> tuple[str, ...]:
-        assert isinstance(self.options, ZarrOptions)
-        return (
-            "no library flush: every write goes to a file at once",
-            "no chunk cache: every call decodes the chunks that it touches",
-            *thread_notes(self.options, self.settings),
-        )

@@ -1,0 +1,253 @@
+"""Where the elements of an array lie in a file that holds it in one piece, or in several copies."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Sequence
+from os import pwrite
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+import numpy as np
+
+from pffbench.backends.base import Buffer
+from pffbench.backends.inspection import Touched
+from pffbench.parallel.decomposition import Box, Shape
+from pffbench.parallel.stretches import Stretches
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+#: Last index fastest; first index fastest; or the middle index slowest, the others as in C.
+Order = Literal["C", "F", "M"]
+#: Runs processed at a time, so that counting the pages of millions takes little memory.
+_AT_ONCE = 2**20
+
+
+class Runs(msgspec.Struct, frozen=True):
+    """The runs of a file that make up a box: equally long, in the order of the file.
+
+    Parameters
+    ----------
+    offsets : array of int64
+        Where each begins, in bytes.
+    length : int
+        Bytes of each.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    length: int
+
+    @property
+    def end(self) -> int:
+        """Where the last one ends in the file."""
+        return int(self.offsets[-1] + np.atleast_1d(self._lengths_of(len(self.offsets) - 1))[-1])
+
+    def touched(self, page: int = mmap.PAGESIZE) -> Touched:
+        """Count the pages that the runs lie in, each page once."""
+        pages, before = 0, -1
+        for begin in range(0, len(self.offsets), _AT_ONCE):
+            some = self.offsets[begin : begin + _AT_ONCE]
+            last = (some + (self._lengths_of(begin) - 1)) // page
+            previous = np.concatenate(([before], last[:-1]))
+            pages += int((last - np.maximum(some // page, previous + 1) + 1).sum())
+            before = int(last[-1])
+        return Touched("runs", len(self.offsets), pages * page)
+
+    def _lengths_of(self, begin: int) -> int | npt.NDArray[np.int64]:
+        """Return the length of the runs that are processed from `begin` on."""
+        return self.length
+
+
+class UnequalRuns(Runs, frozen=True):
+    """The runs of a file that make up stretches of an array, in the order of the file.
+
+    Parameters
+    ----------
+    lengths : array of int64
+        Bytes of each; `length` is their sum.
+    """
+
+    lengths: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, stretches: Stretches, itemsize: int, begin: int) -> UnequalRuns:
+        """Return the runs of stretches in a file in which the array begins at a byte."""
+        lengths = stretches.lengths * itemsize
+        return cls(begin + stretches.offsets * itemsize, int(lengths.sum()), lengths)
+
+    def _lengths_of(self, begin: int) -> npt.NDArray[np.int64]:
+        return self.lengths[begin : begin + _AT_ONCE]
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """One copy of an array in a raw file.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the array.
+    itemsize : int
+        Bytes of an element.
+    order : {"C", "F", "M"}
+        Order of the axes in the file.
+    begin : int
+        Bytes before the first element.
+    """
+
+    shape: Shape
+    itemsize: int
+    order: Order
+    begin: int
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes of the array, the slowest first."""
+        in_order = tuple(range(len(self.shape)))
+        if self.order == "M":
+            middle = len(in_order) // 2
+            return (middle, *(axis for axis in in_order if axis != middle))
+        return in_order if self.order == "C" else in_order[::-1]
+
+    @property
+    def shape_in_file(self) -> Shape:
+        """The shape with the slowest axis first."""
+        return tuple(self.shape[axis] for axis in self.axes)
+
+    def runs(self, box: Box) -> Runs:
+        """Return the fewest runs that make up a box."""
+        if isinstance(box, Stretches):  # of an array in order C
+            return UnequalRuns.of(box, self.itemsize, self.begin)
+        if box.size == 0:
+            return Runs(np.empty(0, np.int64), 0)
+        shape, _, extent, steps = self._slowest_first(box)
+        strides = [
+            step * self.itemsize * math.prod(shape[axis + 1 :]) for axis, step in enumerate(steps)
+        ]
+        outer = _outer_axes(shape, extent, steps)
+        offsets = np.array(self.first_byte(box), np.int64)
+        for axis in range(outer):
+            along = np.arange(extent[axis], dtype=np.int64) * strides[axis]
+            offsets = np.add.outer(offsets, along)
+        return Runs(offsets.reshape(-1), math.prod(extent[outer:]) * self.itemsize)
+
+    def first_byte(self, box: Box) -> int:
+        """Return the offset in the file of a box's first element."""
+        if isinstance(box, Stretches):
+            return self.begin + int(box.offsets[0]) * self.itemsize
+        shape, start, *_ = self._slowest_first(box)
+        index = 0
+        for first, n in zip(start, shape, strict=True):
+            index = index * n + first
+        return self.begin + index * self.itemsize
+
+    def run_count(self, box: Box) -> int:
+        """Return the number of runs without listing them."""
+        if isinstance(box, Stretches):
+            return len(box.offsets)
+        shape, _, extent, steps = self._slowest_first(box)
+        return math.prod(extent[: _outer_axes(shape, extent, steps)]) if box.size else 0
+
+    def from_memory(self, buffer: Buffer) -> Buffer:
+        """Return a C-ordered buffer's elements in the order of the file; a copy but for order C."""
+        return buffer if self.order == "C" else np.ascontiguousarray(buffer.transpose(self.axes))
+
+    def to_memory(self, out: Buffer) -> Buffer:
+        """View a buffer, filled in the order of the file, as its box."""
+        if self.order == "C":
+            return out
+        return self.as_array(out.reshape(-1).reshape([out.shape[axis] for axis in self.axes]))
+
+    def as_array(self, stored: Buffer) -> Buffer:
+        """View data with the axes of the file as the array, or as a box of it."""
+        return stored.transpose(np.argsort(self.axes))
+
+    def _slowest_first(self, box: Box) -> tuple[Shape, Shape, Shape, Shape]:
+        whole, start, extent, steps = (
+            tuple(lengths[axis] for axis in self.axes)
+            for lengths in (self.shape, box.start, box.shape, box.steps)
+        )
+        return whole, start, extent, steps
+
+
+def _outer_axes(shape: Shape, extent: Shape, steps: Shape) -> int:
+    """Return how many of the slowest axes separate runs: the faster ones are contiguous."""
+    axis = len(shape)
+    while axis and extent[axis - 1] == shape[axis - 1]:
+        axis -= 1
+    apart = axis and steps[axis - 1] > 1 and extent[axis - 1] > 1
+    return axis if apart else max(0, axis - 1)
+
+
+class Copies(msgspec.Struct, frozen=True):
+    """An array that lies in a file in one piece, once or several times in different orders.
+
+    Parameters
+    ----------
+    copies : sequence of Copy
+        Where each is.
+    """
+
+    copies: Sequence[Copy]
+
+    def best(self, box: Box) -> Copy:
+        """Return the copy in which a box is in fewest pieces; the first of equals."""
+        return min(self.copies, key=lambda copy: copy.run_count(box))
+
+    def touched(self, box: Box) -> Touched:
+        """Return the runs of the best copy, and the bytes of their pages."""
+        return self.best(box).runs(box).touched()
+
+
+def bytes_of(buffer: Buffer) -> memoryview:
+    """View a C-contiguous buffer as bytes."""
+    return buffer.reshape(-1).view("u1").data
+
+
+def write_all(descriptor: int, data: memoryview, offset: int) -> int:
+    """Write all bytes; the kernel may take fewer than given, 2 GiB - 4 KiB at most."""
+    done = pwrite(descriptor, data, offset)
+    while done < data.nbytes:
+        done += pwrite(descriptor, data[done:], offset + done)
+    return done
+
+
+def write_runs(descriptor: int, data: memoryview, runs: Runs) -> int:
+    """Write the bytes of a box, run by run."""
+    if isinstance(runs, UnequalRuns):
+        return _write_unequal_runs(descriptor, data, runs)
+    length, begin = runs.length, 0
+    for offset in runs.offsets.data:
+        part = data[begin : begin + length]
+        if pwrite(descriptor, part, offset) < length:
+            write_all(descriptor, part, offset)
+        begin += length
+    return begin
+
+
+def _write_unequal_runs(descriptor: int, data: memoryview, runs: UnequalRuns) -> int:
+    begin = 0
+    for offset, length in zip(runs.offsets.data, runs.lengths.data, strict=True):
+        part = data[begin : begin + length]
+        if pwrite(descriptor, part, offset) < length:
+            write_all(descriptor, part, offset)
+        begin += length
+    return begin
+
+
+def diagnose_short_write(path: str, copies: Sequence[Copy], box: Box, buffer: Buffer) -> str:
+    """Write a box into each copy of its array; return the system's error, empty if there is none.
+
+    MPI-IO need not report the reason of a failure; POSIX calls do.
+    """
+    try:
+        with open(path, "r+b", buffering=0) as opened:
+            for copy in copies:
+                data = bytes_of(copy.from_memory(buffer))
+                write_runs(opened.fileno(), data, copy.runs(box))
+    except OSError as error:
+        return error.strerror or str(error)
+    except MemoryError:  # for a copy in the order of the file; the error stays unknown
+        return ""
+    return ""

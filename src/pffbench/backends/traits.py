@@ -1,0 +1,166 @@
+"""Traits that a backend, its stores or its arrays may have: each a small protocol.
+
+A class that has the methods has the trait; it need not name it, and what a class lacks is stated
+nowhere. Workloads ask with `isinstance`, and before a run with `issubclass` of a backend's class.
+Each has two implementers at least, or says why it has one (`tests/unit/test_contract.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.parallel.decomposition import Box
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from pffbench.backends.base import Array, Call, Store
+    from pffbench.backends.inspection import StoredAs, StoredChunks, StoredLayout
+
+
+# ---- of a backend
+
+
+@runtime_checkable
+class Changes(Protocol):
+    """A backend that overwrites parts of arrays in a closed store, and appends to them."""
+
+    def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
+        """Open a store to change it; as in `Backend.open`, `comm` is None for one rank."""
+
+
+@runtime_checkable
+class Forgets(Protocol):
+    """A backend whose library keeps free memory, or memory of threads, that held data."""
+
+    def forget(self, overwrite: Callable[[], None]) -> None:
+        """Erase the data from memory between writing and reading, off the timer.
+
+        Parameters
+        ----------
+        overwrite : callable
+            Overwrites the free memory of the calling thread. A library that keeps free memory of
+            its own releases it first, and one with threads calls it in each.
+        """
+
+
+@runtime_checkable
+class Describes(Protocol):
+    """A backend that inspects its closed stores."""
+
+    def describe(self, path: str) -> StoredAs:
+        """Return the storage layout of the first array of a store; called by one rank."""
+
+
+@runtime_checkable
+class SizesChunks(Protocol):
+    """A backend that finds the chunks of an array in its closed stores."""
+
+    def stored_part(self, path: str, name: str, box: Box | None = None) -> StoredChunks | None:
+        """Return the size on disk of the chunks that hold a box, or of all chunks of an array.
+
+        None for an array without chunks. Called by any rank.
+        """
+
+
+@runtime_checkable
+class Repacks(Protocol):
+    """A backend whose format has a program that rewrites a store with other chunks."""
+
+    @classmethod
+    def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
+        """Return the command, whose first word is the name of the program.
+
+        Parameters
+        ----------
+        source, target : str
+            The existing store and the new one.
+        specs : sequence of ArraySpec
+            Its arrays as they are to be stored.
+        """
+
+
+@runtime_checkable
+class CountsRequests(Protocol):
+    """A backend that counts the requests of its library; zarr-python alone lets one do so.
+
+    It is the only library here that takes a store made in Python in place of its own.
+    """
+
+    def open_counted(self, path: str) -> tuple[Store, Callable[[], int]]:
+        """Open a store for one rank, in a pass that is not timed; return it and the counter."""
+
+
+# ---- of a store
+
+#: By name of an array: the library's own object for it, its shape, its type.
+Inquiry = Mapping[str, tuple[Any, Sequence[int], Any]]
+
+
+@runtime_checkable
+class Lists(Protocol):
+    """A store that knows which arrays it has."""
+
+    def inquire(self) -> Inquiry:
+        """Find all arrays with their shapes and types, on the timer; `Store.wrap` wraps them."""
+
+
+@runtime_checkable
+class Reports(Protocol):
+    """A store whose library tells how it moved data."""
+
+    def transfer_facts(self) -> dict[str, str]:
+        """Return the library's report of the last transfer, such as its mode."""
+
+
+@runtime_checkable
+class HasAttributes(Protocol):
+    """A store whose arrays have attributes; `Capabilities.attributes` says so before a run."""
+
+    def attribute_writers(self, values: Sequence[tuple[Array, str, int]]) -> list[Call]:
+        """Prepare to set attributes, of open arrays, by name; return the calls in their order."""
+
+    def attribute_readers(self, names: Sequence[tuple[Array, str]]) -> list[Call]:
+        """Prepare to read attributes; return the calls, each of which returns a value."""
+
+
+# ---- of an array
+
+
+@runtime_checkable
+class Grows(Protocol):
+    """An array that is resized before rows are appended; others grow when these are written."""
+
+    def resizer(self, length: int) -> Call:
+        """Prepare to resize the first axis to `length`; return the call that does it."""
+
+
+@runtime_checkable
+class TellsLayout(Protocol):
+    """An array whose place in files is known."""
+
+    def layout(self, collective: bool) -> StoredLayout | None:
+        """Return the chunks of an array, or where its copies lie, off the timer; None if unknown.
+
+        With `collective`, as collective transfers use it, which may bypass its chunk cache.
+        """
+
+
+@runtime_checkable
+class CountsMissing(Protocol):
+    """An array whose calls return no count of bytes although they may move fewer: MPI-IO alone.
+
+    Other libraries raise an error, or their call returns the count.
+    """
+
+    def missing(self, call: Call, nbytes: int) -> int:
+        """Return how many of `nbytes` a call did not move; asked once for each call, untimed."""
+
+
+TRAITS: tuple[type, ...] = (
+    Changes, Forgets, Describes, SizesChunks, Repacks, CountsRequests,
+    Lists, Reports, HasAttributes,
+    Grows, TellsLayout, CountsMissing,
+)  # fmt: skip

@@ -1,0 +1,127 @@
+"""The contract of a backend: how many methods it has, and which backends have which trait."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+from pffbench.backends import traits
+from pffbench.backends.array_spec import ArraySpec, Capabilities
+from pffbench.backends.base import Array, Backend, Store, define_arrays, open_arrays
+from pffbench.backends.registry import backend_class, backend_names, missing_library
+from pffbench.backends.traits import TRAITS
+from pffbench.case import Options
+
+#: Most methods that a backend can have with its stores and arrays, and that it must have.
+MOST, MOST_DEMANDED = 25, 12
+#: Traits with one implementer; the docstring of each says why.
+OF_ONE = {"CountsRequests", "CountsMissing"}
+SPEC = ArraySpec(
+    name="a", shape=(4, 6), dtype="float32", number=0, origin=(0, 0), logical_shape=(4, 6),
+    offset=0, owner=0, chunks="library", codec="library", level=0, fill="library",
+)  # fmt: skip
+
+
+def methods(kind):
+    """Return the public methods and properties that a class itself defines."""
+    kinds = (staticmethod, classmethod, property)
+    members = vars(kind).items()
+    return {
+        f"{kind.__name__}.{name}"
+        for name, value in members
+        if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, kinds))
+    }
+
+
+def test_a_backend_can_have_few_methods_and_must_have_fewer():
+    ability = set().union(*map(methods, (Backend, Store, Array, *TRAITS)))
+    assert len(ability) <= MOST, sorted(ability)
+    demanded = [kind.__abstractmethods__ for kind in (Backend, Store, Array)]
+    assert sum(map(len, demanded)) <= MOST_DEMANDED, demanded
+
+
+def test_all_traits_are_counted():
+    protocols = {value for value in vars(traits).values() if getattr(value, "_is_protocol", False)}
+    assert {kind for kind in protocols if kind.__module__ == traits.__name__} == set(TRAITS)
+    assert all(1 <= len(methods(kind)) <= 2 for kind in TRAITS)
+
+
+@pytest.fixture(scope="module")
+def implementers(tmp_path_factory):
+    """Return the traits of each backend that is installed, its stores and its arrays."""
+    found = {kind.__name__: set() for kind in TRAITS}
+    for name in backend_names():
+        kind = backend_class(name)
+        if missing_library(kind):
+            continue
+        made = objects_of(kind, str(tmp_path_factory.mktemp(name) / f"store{kind.suffix}"))
+        for trait in TRAITS:
+            if any(isinstance(one, trait) for one in made):
+                found[trait.__name__].add(name)
+    return found
+
+
+def objects_of(kind, path):
+    """Return a backend, a store of it and an array, as they are where data are read."""
+    backend = kind(kind.options_type(), "defaults")
+    store = backend.create(path, None)
+    array = define_arrays(store, [SPEC])["a"]
+    array.writer(SPEC.whole, np.ones(SPEC.shape, SPEC.dtype), False)()
+    store.close()
+    store = backend.open(path, None)
+    array = open_arrays(store, [SPEC])["a"]
+    store.close()
+    return backend, store, array
+
+
+def test_a_trait_has_two_implementers_or_a_reason(implementers):
+    few = {trait for trait, names in implementers.items() if len(names) < 2}
+    assert few == OF_ONE
+    assert all(implementers.values())
+    for trait in TRAITS:
+        assert (" alone" in trait.__doc__) == (trait.__name__ in OF_ONE)
+
+
+def test_planning_asks_a_class_for_what_its_instance_has(implementers):
+    """Except for attributes, which a store has: `Capabilities` says so before there is one."""
+    for name in backend_names():
+        kind = backend_class(name)
+        if missing_library(kind):
+            continue
+        for trait in (traits.Changes, traits.Repacks, traits.Describes, traits.SizesChunks):
+            assert issubclass(kind, trait) == (name in implementers[trait.__name__])
+        assert kind.capabilities.attributes == (name in implementers["HasAttributes"])
+
+
+def test_a_backend_says_nothing_of_what_it_lacks():
+    """Each fact of a backend that has named nothing means that it has nothing of it."""
+    nothing = Capabilities()
+    flags = {name: value for name, value in vars_of(nothing).items() if isinstance(value, bool)}
+    assert flags
+    assert not any(flags.values())
+    assert (nothing.layouts, nothing.transfers) == ({"file_per_process"}, {"independent"})
+    assert nothing.codecs == {"none"}
+
+
+def vars_of(struct):
+    return {name: getattr(struct, name) for name in struct.__struct_fields__}
+
+
+def test_the_type_of_options_is_named_once():
+    class OwnOptions(Options, frozen=True, kw_only=True):
+        """Options of a backend of a test."""
+
+    class Own(Backend[OwnOptions]):
+        """A backend of a test."""
+
+    class Derived(Own):
+        """One that derives from it."""
+
+    assert Own.options_type is Derived.options_type is OwnOptions
+    assert Backend.options_type is Options
+    for name in backend_names():
+        kind = backend_class(name)
+        assert issubclass(kind.options_type, Options)
+        assert (kind.options_type is not Options) == (name != "npy")
