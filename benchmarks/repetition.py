@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ class Repetitions:
         self._clock = clock
         self._team = Team.of(MPI.COMM_WORLD)
         self._backend = backend_class(p.backend)(case.options, p.settings)
-        self._backend.load(p.codec)
+        for library in self._backend.capabilities.libraries(p.codec, case.options):
+            import_module(library)
         self._source = make_source(p.source, p.dtype, 1, p.file, p.variable)
         self._count = 0
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pffbench.backends.runs import Copy
+from pffbench.backends.file_layout import Copy
 from pffbench.data import make_source
 from pffbench.data.views import Generation, Merged, Strided
 from pffbench.parallel.decomposition import Box, rank_box

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.file_layout import Copy
 from pffbench.backends.inspection import Touched, touched_chunks
 from pffbench.backends.raw.layout import RawOptions, copies_of
-from pffbench.backends.runs import Copy
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
@@ -78,7 +78,7 @@ def test_pages_are_counted_once_each(case, itemsize, order, begin, page):
 def test_pages_of_many_runs_are_counted_once_across_the_parts_looked_at(monkeypatch):
     copy, box = Copy((40, 30), 1, "F", 7), Box((3, 0), (1, 30))
     whole = copy.runs(box).touched(64)
-    monkeypatch.setattr("pffbench.backends.runs._AT_ONCE", 7)
+    monkeypatch.setattr("pffbench.backends.file_layout._AT_ONCE", 7)
     assert copy.runs(box).touched(64) == whole
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +82,7 @@ def test_chunks_and_codecs_are_ruled_as_those_of_zarr_python_3(
 
 
 def test_the_listing_tells_what_cannot_run_and_no_empty_list(capsys):
-    assert print_backends(None) == 0
+    assert print_backends(Namespace(names=[])) == 0
     told = capsys.readouterr().out
     assert "zarr2: Zarr directory store through zarr-python 2" in told
     assert "(cannot run: needs zarr 2, and 3." in " ".join(told.split())

@@ -12,6 +12,7 @@ import msgspec
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
 from pffbench.backends.base import Array, Buffer, Call, Cuts, Store
+from pffbench.backends.file_layout import Copies, Copy
 from pffbench.backends.hdf5_files import (
     Hdf5FileOptions,
     Hdf5Format,
@@ -28,7 +29,6 @@ from pffbench.backends.inspection import (
     StoredLayout,
 )
 from pffbench.backends.raw.posix import PosixArray
-from pffbench.backends.runs import Copies, Copy
 from pffbench.backends.traits import Inquiry
 from pffbench.case import Parameters, Settings
 from pffbench.parallel.decomposition import Box

@@ -15,9 +15,9 @@ import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import MPI_CALL_LIMIT, Backend
+from pffbench.backends.file_layout import Copies, Copy
 from pffbench.backends.hints import Hints, Striping, check_hints
 from pffbench.backends.inspection import ChunkCacheSettings, Chunking, StoredChunks, places
-from pffbench.backends.runs import Copies, Copy
 from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.stretches import Stretches

@@ -13,8 +13,8 @@ import numpy as np
 from pffbench.backends.array_spec import EVERY_LAYOUT, ArraySpec, Capabilities
 from pffbench.backends.base import Buffer, Call, Cuts, Store
 from pffbench.backends.directory import DirectoryArray, DirectoryBackend, HoldingStore
+from pffbench.backends.file_layout import Copies, Copy, Runs, bytes_of, write_runs
 from pffbench.backends.inspection import StoredAs
-from pffbench.backends.runs import Copies, Copy, Runs, bytes_of, write_runs
 from pffbench.backends.traits import Inquiry
 from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Box

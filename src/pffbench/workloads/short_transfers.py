@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, cast
 
 from pffbench.backends.base import Array, Call
-from pffbench.backends.runs import Copies, diagnose_short_write
+from pffbench.backends.file_layout import Copies, diagnose_short_write
 from pffbench.backends.traits import CountsMissing, TellsLayout
 from pffbench.workloads.repetition import Repetition, ShortTransfer
 from pffbench.workloads.transfers import Transfer

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Backend, Call, Cuts, Storage, Store
+from pffbench.backends.file_layout import Copies, Copy, Order
 from pffbench.backends.inspection import StoredAs
-from pffbench.backends.runs import Copies, Copy, Order
 from pffbench.case import Options, Parameters, Settings
 from pffbench.units import Size, SmallSize
 

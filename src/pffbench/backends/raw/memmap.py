@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call, Store
+from pffbench.backends.file_layout import Copies, Copy
 from pffbench.backends.raw.layout import RawArray, RawOptions, RawStore, copies_of
 from pffbench.backends.raw.posix import Posix
-from pffbench.backends.runs import Copies, Copy
 from pffbench.case import Options
 from pffbench.parallel.decomposition import Box
 

@@ -9,9 +9,9 @@ from weakref import finalize
 
 from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
 from pffbench.backends.base import MPI_CALL_LIMIT, Array, Buffer, Call, Store
+from pffbench.backends.file_layout import Copies, Copy
 from pffbench.backends.hints import Hints, Striping, check_hints, facts_of, info_of
 from pffbench.backends.raw.layout import RawArray, RawBackend, RawOptions, RawStore, copies_of
-from pffbench.backends.runs import Copies, Copy
 from pffbench.parallel.decomposition import Box
 from pffbench.parallel.stretches import Stretches
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pffbench.backends.array_spec import EVERY_LAYOUT, ArraySpec, Capabilities
 from pffbench.backends.base import Array, Buffer, Call, Store
-from pffbench.backends.raw.layout import RawArray, RawBackend, RawOptions, RawStore, copies_of
-from pffbench.backends.runs import (
+from pffbench.backends.file_layout import (
     Copies,
     Copy,
     Runs,
@@ -20,6 +19,7 @@ from pffbench.backends.runs import (
     write_all,
     write_runs,
 )
+from pffbench.backends.raw.layout import RawArray, RawBackend, RawOptions, RawStore, copies_of
 from pffbench.parallel.agreement import together
 from pffbench.parallel.decomposition import Box
 
