@@ -192,6 +192,7 @@ def test_bytes_that_come_back_wrong_are_noticed(tmp_path):
     assert done.stdout.count("2048 of 2048 numbers read are not those written") == 2
 
 
+@pytest.mark.full  # the whole of doctor does so below
 def test_a_call_that_never_returns_is_told_and_ended(tmp_path):
     program = TRIAL.format(options="delays={'write': 300}, delay_rank=1", seconds=2)
     done = run(["-c", program], ranks=2, cwd=tmp_path)
