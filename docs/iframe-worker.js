@@ -1,22 +1,29 @@
-// Browsers start no Worker on a page that was opened from disk. There the search's worker runs in a hidden frame.
+// Search in pages opened from disk: browsers start no worker from a file, so its script runs in a hidden frame.
 if (location.protocol === "file:") {
-  window.IFrameWorker = window.Worker = class extends EventTarget {
+  window.Worker = class extends EventTarget {
     constructor(url) {
       super();
-      const frame = document.createElement("iframe");
-      frame.hidden = true;
-      document.body.append(frame);
-      this.inside = frame.contentWindow;
-      this.inside.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data }));
-      const script = frame.contentDocument.createElement("script");
-      script.src = url;
-      this.loaded = new Promise((done) => { script.onload = done; });
-      frame.contentDocument.body.append(script);
+      this.frame = document.createElement("iframe");
+      this.frame.hidden = true;
+      this.frame.srcdoc = "<!doctype html>";
+      this.ready = new Promise((resolve) => {
+        this.frame.addEventListener("load", () => {
+          const inside = this.frame.contentWindow;
+          // What the script posts is for the page.
+          inside.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data }));
+          const script = inside.document.createElement("script");
+          script.src = url;
+          script.addEventListener("load", () => resolve(inside));
+          inside.document.head.append(script);
+        });
+      });
+      document.body.append(this.frame);
     }
-
-    async postMessage(data) {
-      await this.loaded;
-      this.inside.dispatchEvent(new MessageEvent("message", { data }));
+    postMessage(data) {
+      this.ready.then((inside) => inside.dispatchEvent(new MessageEvent("message", { data })));
+    }
+    terminate() {
+      this.frame.remove();
     }
   };
 }
