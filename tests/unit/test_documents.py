@@ -153,6 +153,25 @@ def test_commands_of_users_have_as_many_ranks_as_a_small_machine_has_cores():
         assert found - {256, 64} <= {1, 2}, page  # the others are of clusters, and say so
 
 
+RECIPES = dict(
+    re.findall(r"^## (.*)\n(.*?)(?=^## |\Z)", PAGES["cookbook.md"], re.DOTALL | re.MULTILINE)
+)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_each_recipe_names_its_time_and_its_space(recipe, tmp_path):
+    said = RECIPES[recipe].split("\n\n")[0].strip()
+    assert re.fullmatch(r"\*(?:\d+ min|minutes|seconds).*\b(?:MiB|space)\b.*\*", said), said
+    for ranks, words in re.findall(r"mpiexec -n (\d+) python -m pffbench( .*)$", RECIPES[recipe], re.MULTILINE):
+        config = re.search(r"configs/\S+", words)
+        path = REPOSITORY / (config[0] if config else "configs/default.yaml")
+        if "mine.yaml" in words:
+            continue
+        done = pffbench_cli("plan", path, "--ranks", ranks, "--scratch", tmp_path, cwd=tmp_path)
+        (space,) = re.findall(r"^at most (\S+ \S+) at a time", done.said, re.MULTILINE)
+        assert f", {space}" in said
+
+
 def test_the_pages_for_users_are_short():
     assert sum(len(text.split()) for text in PAGES.values()) <= MOST_WORDS
 
