@@ -161,7 +161,7 @@ RECIPES = dict(
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_each_recipe_names_its_time_and_its_space(recipe, tmp_path):
     said = RECIPES[recipe].split("\n\n")[0].strip()
-    assert re.fullmatch(r"\*(?:\d+ min|minutes|seconds).*\b(?:MiB|space)\b.*\*", said), said
+    assert re.fullmatch(r"\*(?:(?:up to )?\d+ min|minutes|seconds)\b.*, .*(?:MiB|space)\b.*\*", said), said
     for ranks, words in re.findall(r"mpiexec -n (\d+) python -m pffbench( .*)$", RECIPES[recipe], re.MULTILINE):
         config = re.search(r"configs/\S+", words)
         path = REPOSITORY / (config[0] if config else "configs/default.yaml")
