@@ -1,4 +1,4 @@
-"""Write the tables of `docs/zarr.md` from the runs that it names, and take further runs into it."""
+"""Write the tables of `docs/evidence/zarr.md` from the runs that it names, and take further runs into it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from kept_runs import keep, platform
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "zarr.md"
+PAGE = ROOT / "docs" / "evidence" / "zarr.md"
 #: Where a run that the page does not name yet is put: before this heading.
 _END = "## Again\n"
 _BLOCK = re.compile(r"(<!-- run (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -71,21 +71,21 @@ def _short(text: str) -> str:
 
 
 def take(run: Path, page: Path = PAGE) -> None:
-    """Keep the tables of a run beside the page, and name it there.
+    """Keep the tables of a run, and name it on the page.
 
     Parameters
     ----------
     run : Path
         Results directory. The directories and hosts that it names are masked in the copy.
     page : Path, optional
-        The page; its runs are in ``results/zarr`` beside it.
+        The page; its runs are in ``../results/zarr``.
     """
-    kept = page.parent / "results" / "zarr" / run.name
-    keep(run, kept)
+    kept = Path("..") / "results" / "zarr" / run.name
+    keep(run, page.parent / kept)
     told = page.read_text(encoding="utf-8")
-    if f"<!-- run results/zarr/{run.name} -->" not in told:
+    if f"<!-- run {kept} -->" not in told:
         heading = f"### {run.name.replace('-', ' ').capitalize()}"
-        block = f"{heading}\n\n<!-- run results/zarr/{run.name} -->\n<!-- end -->\n\n"
+        block = f"{heading}\n\n<!-- run {kept} -->\n<!-- end -->\n\n"
         page.write_text(told.replace(_END, block + _END), encoding="utf-8")
 
 

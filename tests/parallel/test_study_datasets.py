@@ -1,7 +1,7 @@
 """Study 1 as it was done, and corrected: each thing that it did is really done, and seen.
 
 Findings that are times (growth with the number of datasets, what printing takes) are not asserted
-here, but measured in real runs and told in docs/studies.md.
+here, but measured in real runs and told in docs/evidence/studies.md.
 """
 
 import json

@@ -40,4 +40,4 @@ def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_sep("=", "SLURM TESTS DID NOT RUN", yellow=True, bold=True)
     for reason, count in reasons.items():
         write(f"{count} tests on a real Slurm did not run: {reason}", yellow=True)
-    write("So nothing is known of srun, sbatch and jobs/. See docs/slurm-test-cluster.md.")
+    write("So nothing is known of srun, sbatch and jobs/. See tests/cluster/README.md.")

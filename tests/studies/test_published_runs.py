@@ -315,7 +315,7 @@ def test_page_data_is_fit_for_json(tmp_path):
 def test_every_column_of_the_table_is_explained(tmp_path):
     run = a_paper_run(tmp_path, {"hdf5": 1.0})
     list(write_published(summarise(run), run))
-    document = (REPOSITORY / "docs" / "published.md").read_text(encoding="utf-8")
+    document = (REPOSITORY / "docs" / "reference" / "derived.md").read_text(encoding="utf-8")
     table = document.split("\n| column of")[1].split("\n\n")[0].splitlines()[2:]
     cells = [line.split("|")[1] for line in table]
     names = [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]

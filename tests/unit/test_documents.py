@@ -13,10 +13,20 @@ from launch import REPOSITORY, pffbench_cli
 from pffbench import case
 from pffbench.cli import make_parser
 
+DOCS = REPOSITORY / "docs"
+#: The pages for users.
 PAGES = {
     path.name: path.read_text(encoding="utf-8")
-    for path in [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+    for path in [REPOSITORY / "README.md", *sorted(DOCS.glob("*.md"))]
 }
+#: The pages of measurements.
+EVIDENCE = {
+    f"evidence/{path.name}": path.read_text(encoding="utf-8")
+    for path in sorted((DOCS / "evidence").glob("*.md"))
+    if path.name != "README.md"
+}
+#: Most words of the pages for users, as `wc -w` counts them: 67,365 on 2026-11-25 before measurements had pages of their own.
+MOST_WORDS = 40_000
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -26,7 +36,7 @@ def blocks(text, *languages):
 
 def command_lines():
     """Yield the page and the arguments of each command of pffbench in a block of code."""
-    for page, text in PAGES.items():
+    for page, text in (PAGES | EVIDENCE).items():
         fenced = "\n".join(blocks(text, "bash", ""))
         indented = re.findall(r"^    (.*)$", _FENCED.sub("", text), re.MULTILINE)
         for line in [*fenced.splitlines(), *indented]:
@@ -141,6 +151,41 @@ def test_commands_of_users_have_as_many_ranks_as_a_small_machine_has_cores():
     for page in ("README.md", "start.md", "cookbook.md", "experiments.md"):
         found = set(map(int, re.findall(r"mpiexec -n (\d+) ", PAGES[page])))
         assert found - {256, 64} <= {1, 2}, page  # the others are of clusters, and say so
+
+
+RECIPES = dict(
+    re.findall(r"^## (.*)\n(.*?)(?=^## |\Z)", PAGES["cookbook.md"], re.DOTALL | re.MULTILINE)
+)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_each_recipe_names_its_time_and_its_space(recipe, tmp_path):
+    said = RECIPES[recipe].split("\n\n")[0].strip()
+    assert re.fullmatch(r"\*(?:(?:up to )?\d+ min|minutes|seconds)\b.*, .*(?:MiB|space)\b.*\*", said), said
+    for ranks, words in re.findall(r"mpiexec -n (\d+) python -m pffbench( .*)$", RECIPES[recipe], re.MULTILINE):
+        config = re.search(r"configs/\S+", words)
+        path = REPOSITORY / (config[0] if config else "configs/default.yaml")
+        if "mine.yaml" in words:
+            continue
+        done = pffbench_cli("plan", path, "--ranks", ranks, "--scratch", tmp_path, cwd=tmp_path)
+        (space,) = re.findall(r"^at most (\S+ \S+) at a time", done.said, re.MULTILINE)
+        assert f", {space}" in said
+
+
+def test_the_pages_for_users_are_short():
+    assert sum(len(text.split()) for text in PAGES.values()) <= MOST_WORDS
+
+
+@pytest.mark.parametrize("page", EVIDENCE)
+def test_each_page_of_evidence_has_a_date_and_the_command_that_makes_it_again(page):
+    head = EVIDENCE[page].partition("\n## ")[0]
+    assert re.search(r"^(?:Measured|Tested|Run|Read) 2\d{3}-\d\d-\d\d\b", head, re.MULTILINE)
+    assert re.search(r"^    (?:setup/|make |python |docs/tools/)\S", head, re.MULTILINE)
+
+
+def test_each_page_of_evidence_is_in_their_list():
+    listed = re.findall(r"^\| \[[^]]+\]\(([\w-]+\.md)\)", (DOCS / "evidence/README.md").read_text(), re.MULTILINE)
+    assert sorted(f"evidence/{name}" for name in listed) == list(EVIDENCE)
 
 
 def test_the_readme_is_short():

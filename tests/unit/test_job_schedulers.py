@@ -1,6 +1,6 @@
 """Job scripts under PBS and Flux, whose commands are replaced by programs that note their words.
 
-`docs/slurm.md` says what was run under the real ones.
+`docs/evidence/sites.md` says what was run under the real ones.
 """
 
 import os

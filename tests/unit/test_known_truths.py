@@ -15,7 +15,7 @@ from pffbench.phases import ORDER, TOTALS
 CONFIGS = REPOSITORY / "configs" / "issues"
 FILES = sorted(CONFIGS.glob("*.yaml"))
 VERDICTS = {"found", "explained", "refuted"}
-PAGE = (REPOSITORY / "docs" / "known-truths.md").read_text(encoding="utf-8")
+PAGE = (REPOSITORY / "docs" / "evidence" / "known-truths.md").read_text(encoding="utf-8")
 #: Cells of the rows of the table, by the name of the experiment, which is the last cell.
 ROWS = {
     cells[-1].strip("`"): cells

@@ -104,4 +104,4 @@ def test_pareto(tmp_path):
     found = columns_of(run / "pareto.csv")
     # `stored_rate_mib_s` and its bounds: these have no names there.
     bounds = ["stored_rate_low_mib_s", "stored_rate_high_mib_s"]
-    assert [name for name in found if f"`{name}`" not in document("compression.md")] == bounds
+    assert [name for name in found if f"`{name}`" not in document("reference/derived.md")] == bounds

@@ -372,7 +372,7 @@ def test_files(tmp_path, capsys):
     assert (out / "scaling.md").read_text().splitlines()[2].startswith("- hdf5 shared")
     for phase in ("write_total", "read_total", "write", "read"):
         assert (out / f"hyperslab-shared-{phase}.png").read_bytes().startswith(b"\x89PNG")
-    text = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "derived.md").read_text()
     assert [name for name in first if f"`{name}`" not in text] == []
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/zarr.md are those of the runs in docs/results/zarr."""
+"""The tables of docs/evidence/zarr.md are those of the runs in docs/results/zarr."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def test_the_page_has_one_rank_and_four():
 
 
 def test_a_run_is_taken_with_its_place_masked_and_named_on_the_page_once(tmp_path):
-    run, page = tmp_path / "versions-9-ranks", tmp_path / "docs" / "zarr.md"
+    run, page = tmp_path / "versions-9-ranks", tmp_path / "docs" / "evidence" / "zarr.md"
     shutil.copytree(PAGE.parent / RUNS[0], run)
     for file in run.iterdir():
         text = file.read_text(encoding="utf-8")
         text = text.replace("/home/user/pffbench", "/secret/x").replace(",vm,", ",node7,")
         file.write_text(text.replace('"vm"', '"node7"'), encoding="utf-8")
-    page.parent.mkdir()
+    page.parent.mkdir(parents=True)
     page.write_text("# Zarr\n\n## Again\n\nx\n", encoding="utf-8")
     take(run, page)
     take(run, page)
-    name = "results/zarr/versions-9-ranks"
+    name = "../results/zarr/versions-9-ranks"
     assert page.read_text(encoding="utf-8") == (
         f"# Zarr\n\n### Versions 9 ranks\n\n<!-- run {name} -->\n<!-- end -->\n\n## Again\n\nx\n"
     )

@@ -153,7 +153,7 @@ def _rows(found: Comparison) -> Iterator[dict[str, object]]:
 
 
 def comparison_data(found: Comparison) -> dict[str, Any]:
-    """Return a comparison as plain data, for `--json`; `docs/compare.md` has its keys."""
+    """Return a comparison as plain data, for `--json`; `docs/reference/derived.md` has its keys."""
     pairs = (*found.overall, *found.pairs)
     return {
         "base": _runs(found.base),

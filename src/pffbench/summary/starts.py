@@ -39,7 +39,7 @@ class BetweenStarts(msgspec.Struct, frozen=True):
     starts: int = 8
 
 
-#: Totals of one way at different starts (docs/compare.md has the measurement).
+#: Totals of one way at different starts (docs/evidence/starts.md has the measurement).
 OF_TOTALS = BetweenStarts(0.06)
 #: Single phases, and those shorter than `SHORT` seconds, of which a start can take half or double.
 OF_PHASES = BetweenStarts(0.12, starts=4)

@@ -2,7 +2,7 @@
 
     python -m pffbench.workloads.made_maps atmosphere --processes 16 --seed 1 atmosphere.npz
 
-Only numbers of processes, stretches and elements are E3SM's, and `docs/irregular.md` has their
+Only numbers of processes, stretches and elements are E3SM's, and `docs/evidence/maps.md` has their
 source; the process of each stretch is drawn from a seed.
 """
 
