@@ -23,7 +23,7 @@ from pffbench.units import percent, seconds_text
 from pffbench_analysis.charts import label
 from pffbench_analysis.picture import Picture, PicturePanel, Words
 from pffbench_analysis.specs import ROW, Spec, log_scale, number_axis, panel, point, ratios
-from pffbench_analysis.style import colour, plain
+from pffbench_analysis.style import colour
 
 #: Standings of the contender with the smallest median, and of the others.
 Standing = Literal["fastest", "ahead", "slower", "equal", "undecided"]
@@ -130,7 +130,7 @@ def answer_panels(summary: Summary) -> list[AnswerPanel]:
     for total in TOTALS:
         found = [a for a in summary.answers if a.total == total and not a.too_short]
         if rows := tuple(row for answer in found for row in _rows(answer, summary)):
-            panels.append(AnswerPanel(total, plain(subject(summary, total)), rows))
+            panels.append(AnswerPanel(total, subject(summary, total), rows))
     return panels
 
 
@@ -143,9 +143,9 @@ def _rows(answer: Answer, summary: Summary) -> Iterator[AnswerRow]:
     def row(name: str, case: CaseSummary, *standing: Any) -> AnswerRow:
         return AnswerRow(
             place,
-            plain(comparisons[answer.key]),
-            plain(names[name]),
-            plain(label(case)),
+            comparisons[answer.key],
+            names[name],
+            label(case),
             case.sample.backend,
             case.phases[answer.total].seconds.median,
             *standing,
@@ -181,7 +181,7 @@ def answer_notes(summary: Summary) -> list[str]:
             "from the harness and not drawn."
         )
     if missing := absent(summary):
-        notes.append(plain(f"{'; '.join(missing)}."))
+        notes.append(f"{'; '.join(missing)}.")
     return notes
 
 

@@ -11,7 +11,6 @@ from pffbench.summary.columns import many_arrays, title
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.text import counted, without_digests
 from pffbench_analysis.charts import CaseMedian, Chart, dots_each, keeps_data, label
-from pffbench_analysis.style import plain
 
 #: Libraries whose versions are named below a figure, by import name, with the C library that
 #: each wraps, by the key in `run.json`.
@@ -28,7 +27,7 @@ def heading(cases: Sequence[CaseSummary], summary: Summary, differs: Mapping[str
     """Return the heading of a comparison, with its distinguishing parameters."""
     told = title(cases, summary)
     more = [f"{key} {value}" for key, value in differs.items() if key not in _IN_TITLE]
-    return plain(", ".join([told, *more]))
+    return ", ".join([told, *more])
 
 
 #: Parameters that the title already names.
@@ -109,7 +108,7 @@ def alarms(summary: Summary) -> list[str]:
     if record.status != "finished":
         state = "is not at its end" if record.status == "running" else "was interrupted"
         texts.append(f"The run {state}: repetitions are missing.")
-    return [plain(without_digests(text)) for text in texts]
+    return list(map(without_digests, texts))
 
 
 def alarms_of_group(summary: Summary, group: str) -> list[str]:
@@ -118,12 +117,11 @@ def alarms_of_group(summary: Summary, group: str) -> list[str]:
     entries = summary.record.cases.items()
     missing = sorted(name for name, e in entries if e.get("group") == group and name not in there)
     texts = [f"No result: {', '.join(missing)}"] if missing else []
-    texts += [
+    return texts + [
         f"Not drawn, INVALID: {label(case)}: {case.invalid}"
         for case in summary.groups[group]
         if case.invalid
     ]
-    return [plain(text) for text in texts]
 
 
 def footnote(summary: Summary) -> str:
@@ -137,7 +135,7 @@ def footnote(summary: Summary) -> str:
         *([str(filesystem)] if filesystem else []),
         *software_versions(record),
     ]
-    return plain("; ".join(parts))
+    return "; ".join(parts)
 
 
 def job_size(record: RunRecord) -> str:

@@ -26,7 +26,7 @@ from pffbench_analysis.specs import (
     texts,
     written,
 )
-from pffbench_analysis.style import colour, plain
+from pffbench_analysis.style import colour
 
 
 def draw(chart: Chart, words: Words) -> Picture:
@@ -34,7 +34,7 @@ def draw(chart: Chart, words: Words) -> Picture:
     marks = [v for p in chart.panels for v in _drawn(p)]
     is_log = any(v > 0 for v in marks)
     x = number_axis(f"{chart.unit}, logarithmic" if is_log else chart.unit, log_scale(marks))
-    rows = [f"{i} {plain(label)}" for i, label in enumerate(chart.labels)]
+    rows = [f"{i} {label}" for i, label in enumerate(chart.labels)]
     most = dots_each(sum(len(panel.drawn) for panel in chart.panels))
     panels = [PicturePanel(p.heading, _panel(p, x, rows, most)) for p in chart.panels]
     columns = 2 if len(panels) <= 2 else 3

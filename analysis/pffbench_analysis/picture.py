@@ -14,7 +14,7 @@ from pffbench.commands import to_install_analysis
 from pffbench.errors import UserError
 from pffbench.regular_files import replacing
 from pffbench_analysis.specs import CONFIG, INK, PAPER, Spec, layer
-from pffbench_analysis.style import ALARM, PALE_INK, plain
+from pffbench_analysis.style import ALARM, PALE_INK, drawable
 from pffbench_analysis.style import INK as DARK
 
 #: Suffixes of the files of a figure.
@@ -140,15 +140,16 @@ class Picture:
 
     def svg(self) -> str:
         """Return the figure as SVG."""
-        text = json.dumps(self.spec(), allow_nan=False).replace(INK, DARK).replace(PAPER, "white")
+        text = json.dumps(drawable(self.spec()), allow_nan=False)
+        text = text.replace(INK, DARK).replace(PAPER, "white")
         return str(converter().vegalite_to_svg(text))
 
     def spec(self) -> Spec:
         """Return the figure as a Vega-Lite specification."""
         return {
             "title": {
-                "text": plain(self.heading),
-                "subtitle": textwrap.wrap(plain(self.words.title), 125),
+                "text": self.heading,
+                "subtitle": textwrap.wrap(self.words.title, 125),
                 "fontSize": 16,
                 "subtitleFontSize": 13,
             },
@@ -188,7 +189,7 @@ class Picture:
             if self.words.stamp:
                 layers.append(_stamped(self.words.stamp, width, spec["height"]))
             if panel.heading:
-                lines = textwrap.wrap(plain(panel.heading), max(8, width // 7))
+                lines = textwrap.wrap(panel.heading, max(8, width // 7))
                 spec["title"] = {"text": lines, "fontSize": 13, "frame": "group", "offset": 20}
             drawn.append(spec | {"layer": layers})
         layout = {"columns": columns, "align": "each", "spacing": _GAP}
@@ -238,7 +239,7 @@ def _stamped(text: str, width: int, height: int) -> Spec:
 
 def _legend(entries: Sequence[LegendEntry], left: float) -> Spec:
     """Return the legend, which begins that far left of the panels."""
-    names = [plain(entry.name) for entry in entries]
+    names = [entry.name for entry in entries]
     columns = max(1, int(_WIDTH // (34 + max(map(_pixels, names)))))
     ranges = {
         "fill": [entry.fill for entry in entries],
@@ -273,7 +274,7 @@ def _legend(entries: Sequence[LegendEntry], left: float) -> Spec:
 
 def _text(text: str, left: float, ink: str) -> Spec:
     """Return lines below the panels, which begin that far left of them."""
-    lines = textwrap.wrap(plain(text), 155, max_lines=4, placeholder=" …", break_on_hyphens=False)
+    lines = textwrap.wrap(text, 155, max_lines=4, placeholder=" …", break_on_hyphens=False)
     style = {"fontSize": 11, "fontWeight": "normal", "color": ink, "dx": -left, "offset": 0}
     return {**_NOTHING, "title": {"text": lines, **style}}
 

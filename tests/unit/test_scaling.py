@@ -20,7 +20,7 @@ from pffbench.summary.starts import starts_of
 from pffbench_analysis.scaling import Point, load_series, predict
 from pffbench_analysis.scaling.crossing import crossings
 from pffbench_analysis.scaling.export import scaling
-from pffbench_analysis.scaling.figures import draw, figures
+from pffbench_analysis.scaling.figures import draw, figure_names
 from pffbench_analysis.scaling.sentences import summary_lines, verdict
 from pffbench_analysis.specs import PAPER
 
@@ -297,7 +297,7 @@ def test_bad_runs_are_told(tmp_path):
     runs = [*a_series(tmp_path, (1, 2)), bad]
     series = load_series(runs)
     assert series.alarms == ("INVALID: run-4: rotten",)
-    figure = dict(figures(series))["hyperslab-shared-write_total"]
+    figure = draw(series, figure_names(series)["hyperslab-shared-write_total"])
     assert figure.words.stamp == "INVALID"
 
 
@@ -326,7 +326,7 @@ def test_too_few_sizes_say_what_cannot_be_told(tmp_path, sizes, said):
     series = load_series(a_series(tmp_path, sizes))
     assert said in summary_lines(series)[0]
     assert not any(series.prediction(curve) for curve in series.curves)
-    assert bool(list(figures(series))) == (len(sizes) > 1)
+    assert bool(figure_names(series)) == (len(sizes) > 1)
 
 
 def test_a_useless_prediction_is_not_made(tmp_path):

@@ -14,7 +14,7 @@ from pffbench_analysis.compare.sentences import machine
 from pffbench_analysis.picture import Picture, PicturePanel, Words
 from pffbench_analysis.runs import ABSENT
 from pffbench_analysis.specs import ROW, Spec, log_scale, number_axis, panel, point, ratios
-from pffbench_analysis.style import colour, plain
+from pffbench_analysis.style import colour
 
 #: Largest number of cases in a readable figure.
 _MOST = 80
@@ -84,7 +84,7 @@ def _text(found: Comparison, band: float, pairs: Sequence[Pair], labels: Sequenc
 
 
 def _panel(labels: Sequence[str], pairs: Sequence[Pair], margin: float, x: Spec) -> Spec:
-    rows = {label: f"{i} {plain(label)}" for i, label in enumerate(labels)}
+    rows = {label: f"{i} {label}" for i, label in enumerate(labels)}
     drawn = {pair.case.label: pair for pair in pairs if pair.case.label in rows}
     values = [
         {

@@ -8,11 +8,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from pffbench.regular_files import write_replacing
+from pffbench.run.output import make_table
 from pffbench.text import escape_markdown, markdown_table, one_line
 from pffbench.units import seconds_text
 from pffbench_analysis.compare.comparison import Comparison, Pair, Side, Verdict, typical
@@ -105,7 +104,7 @@ def print_comparison(found: Comparison, console: Console, rows: RowChoice) -> No
         console.print(f"• {line}", markup=False, highlight=False)
     shown = rows.of(found)
     if shown:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        table = make_table()
         for name in _HEADINGS:
             table.add_column(name, justify="left" if name in _WORDS else "right", overflow="fold")
         for pair in shown:

@@ -25,13 +25,13 @@ from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import differences
 from pffbench_analysis.page.compression import compression_of
-from pffbench_analysis.page.numbers import figure_data, rounded
+from pffbench_analysis.page.numbers import figure_data
 from pffbench_analysis.page.provenance import provenance_of
 from pffbench_analysis.page.ranks import read_ranks
 from pffbench_analysis.page.sections import choices_of, machine_of, verdict_of
 from pffbench_analysis.page.tables import table_of
 from pffbench_analysis.picture import converter
-from pffbench_analysis.style import plain
+from pffbench_analysis.style import drawable, plain
 
 _ASSETS = files("pffbench_analysis.page") / "assets"
 #: In order of dependence.
@@ -79,7 +79,7 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
     gaps = [ranks.missing] if ranks.missing else []
     costs = shard_costs(summary)
     return (
-        _environment()
+        page_environment("pffbench_analysis.page")
         .get_template("page.html")
         .render(
             name=summary.record.name,
@@ -96,7 +96,7 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
             added=[extension.section(summary, directory) for extension in report_extensions()],
             beside=[name for name in _beside() if (directory / name).exists()],
             compression=compression,
-            data=rounded(figure_data(summary, ranks, common) | {"compression": points}),
+            data=drawable(figure_data(summary, ranks, common) | {"compression": points}),
             style=(_ASSETS / "page.css").read_text(encoding="utf-8"),
             scripts=scripts,
             policy=_policy(scripts),
@@ -117,9 +117,10 @@ def _repetitions(summary: Summary) -> dict[str, frozenset[int]]:
     }
 
 
-def _environment() -> jinja2.Environment:
+def page_environment(package: str) -> jinja2.Environment:
+    """Return the environment of the templates of a package, which make a page or a part of it."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pffbench_analysis.page"),
+        loader=jinja2.PackageLoader(package),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_shown,

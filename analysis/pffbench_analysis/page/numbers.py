@@ -6,7 +6,6 @@ The size of a page is bounded so that it opens at once: surplus repetitions are 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,13 +23,12 @@ from pffbench_analysis.captions import stamp
 from pffbench_analysis.charts import differences, kept, label, place, raw_limit
 from pffbench_analysis.page.interactive import interactive_specs
 from pffbench_analysis.page.ranks import RankTimes
-from pffbench_analysis.style import colour, plain
+from pffbench_analysis.style import colour
 
 #: Largest number of repetitions, over all cases and phases, that are drawn individually.
 MOST_POINTS = 40_000
 #: Smallest number of repetitions that a case shows in each phase.
 _FEWEST_POINTS = 8
-_DIGITS = 5
 
 Plain = dict[str, Any]
 
@@ -164,17 +162,3 @@ def _phase(found: PhaseSummary, most: int) -> Plain:
         "blocks": [blocks[place] for place in places],
         "seconds": [seconds[place] for place in places],
     }
-
-
-def rounded(value: Any) -> Any:
-    """Return plain data with the digits that a figure can show, and text that fonts can.
-
-    None stands where a number is missing.
-    """
-    if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
-    if isinstance(value, str):
-        return plain(value)
-    if isinstance(value, Mapping):
-        return {key: rounded(below) for key, below in value.items()}
-    return [rounded(item) for item in value] if isinstance(value, list | tuple) else value

@@ -44,11 +44,8 @@ class Facts:
 def provenance_of(record: RunRecord) -> list[Facts]:
     """Return the content of `run.json`, the run itself first."""
     told = {key: value for key, value in asdict(record).items() if key not in _ELSEWHERE}
-    provenance = told.pop("provenance", {})
-    if not isinstance(provenance, Mapping):
-        provenance = {"provenance": provenance}
-    if isinstance(told.get("command"), list):
-        told["command"] = shlex.join(map(str, told["command"]))
+    provenance = told.pop("provenance")
+    told["command"] = shlex.join(told["command"])
     run, groups = _divided(told)
     single, kinds = _divided(provenance)
     order = {"run": run, **kinds, "provenance": single, **groups}

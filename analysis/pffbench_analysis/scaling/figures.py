@@ -30,7 +30,7 @@ from pffbench_analysis.specs import (
     points,
     rules,
 )
-from pffbench_analysis.style import MARKS, colour, plain
+from pffbench_analysis.style import MARKS, colour
 
 _MIB = 2**20
 #: Marks distinguish the cases that share a colour; diamonds are predictions.
@@ -74,7 +74,7 @@ class DrawnCurve:
         is_pale = case.sample.settings == "defaults" and not case.raw
         tint, opacity = colour(case.sample.backend), 0.5 if is_pale else 1.0
         return {
-            "case": plain(label(case)),
+            "case": label(case),
             "size": size * self.aside,
             "value": value.value,
             "low": value.low if known else None,
@@ -121,12 +121,6 @@ def _marked(name: str, rows: list[dict[str, Any]], x: Spec, y: Spec, **mark: Any
         rules(f"{name}intervals", rows, ends, "isValid(datum.low)", **mark),
         points(f"{name}points", rows, across, at(y, "value"), 60),
     ]
-
-
-def figures(series: Series) -> Iterator[tuple[str, Picture]]:
-    """Draw and name a figure for each comparison and phase with two or more sizes."""
-    for name, curves in figure_names(series).items():
-        yield name, draw(series, curves)
 
 
 def figure_names(series: Series) -> dict[str, list[Curve]]:
@@ -227,7 +221,7 @@ def _legend(drawn: Sequence[DrawnCurve]) -> Iterator[LegendEntry]:
     for one in drawn:
         s = one.curve.case.sample
         name = case_name(one.curve).replace(f" {s.layout}", "", 1)
-        name = plain(name.replace(f" {s.transfer}", "", 1))
+        name = name.replace(f" {s.transfer}", "", 1)
         named.setdefault(name, LegendEntry(name, colour(s.backend), shape=one.mark))
     yield from named.values()
     yield LegendEntry("ideal", shape="stroke", dash=(1, 3))

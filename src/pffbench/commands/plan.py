@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 import psutil
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -35,7 +34,7 @@ from pffbench.parallel.launcher import reason_against_mpi
 from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.calibration import is_open
 from pffbench.run.options import add_experiment
-from pffbench.run.output import make_console, print_json
+from pffbench.run.output import make_console, make_table, print_json
 from pffbench.run.space import parent_of_node
 from pffbench.storage.filesystem import FileSystem, filesystem
 from pffbench.storage.page_cache import reason_against_cold_reads
@@ -259,7 +258,7 @@ def keep_mpi_asleep() -> None:
 def _cases(plan: Plan, console: Console, cases: Sequence[Case]) -> list[Table | str]:
     """Return a table of the cases, or two lines for each where it would be too wide."""
     names = case_names(cases)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = make_table()
     writers = any(plan.costs[case.id].writer_memory for case in cases)
     for i, heading in enumerate((*_HEADINGS, *["memory/writer"] * writers)):
         table.add_column(heading, justify="right" if i else "left", no_wrap=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -69,11 +69,14 @@ def check_keys(
     names = [*([tag] if tag else []), *allowed]
     for key in data:
         if key not in names:
-            near = similar_word(short(str(key)), names)
-            hint = f"did you mean {near!r}? " if near else ""
-            raise UserError(
-                f"{join(where, short(str(key)))}: unknown key ({hint}allowed: {', '.join(names)})"
-            )
+            word = short(str(key))
+            raise UserError(f"{join(where, word)}: unknown key ({allowed_instead(word, names)})")
+
+
+def allowed_instead(word: str, names: Sequence[str]) -> str:
+    """Return the names that are allowed, after the one that a word was probably meant to be."""
+    near = similar_word(word, names)
+    return f"{f'did you mean {near!r}? ' if near else ''}allowed: {', '.join(names)}"
 
 
 def join(where: str, key: str) -> str:

@@ -19,12 +19,12 @@ import yaml
 from pffbench.backends.registry import is_backend
 from pffbench.case import Case, Parameters
 from pffbench.errors import UserError
-from pffbench.experiment.convert import join, short, shown, to_struct
+from pffbench.experiment.convert import allowed_instead, join, short, shown, to_struct
 from pffbench.experiment.schema import Experiment, study_names
 from pffbench.experiment.sweep import MOST_CASES, expand, with_roofline
 from pffbench.plugins import load, plugins
 from pffbench.regular_files import read_regular, similar_path
-from pffbench.text import has_controls, one_line, similar_word
+from pffbench.text import has_controls, one_line
 from pffbench.workloads.registry import workload, workload_names
 
 #: Names of the experiments that the package has.
@@ -362,9 +362,7 @@ def _override(data: dict[str, Any], override: str) -> None:
         return
     if key.split(".")[0] not in _case_keys():
         names = [*Experiment.__struct_fields__, *sorted(_case_keys())]
-        near = similar_word(key, names)
-        hint = f"did you mean {near!r}? " if near else ""
-        raise UserError(f"{place}: unknown key {shown(key)} ({hint}allowed: {', '.join(names)})")
+        raise UserError(f"{place}: unknown key {shown(key)} ({allowed_instead(key, names)})")
     cases = data.get("cases")
     for entry in cases if isinstance(cases, list) else []:
         if isinstance(entry, dict):

@@ -15,8 +15,14 @@ from pffbench.backends.registry import backend_class, backend_names, is_backend
 from pffbench.case import Case, Options, Parameters, Transfer, itemsize, work_of
 from pffbench.data import default_dtype
 from pffbench.errors import UserError
-from pffbench.experiment.convert import check_keys, converted, join, short, shown
-from pffbench.text import similar_word
+from pffbench.experiment.convert import (
+    allowed_instead,
+    check_keys,
+    converted,
+    join,
+    short,
+    shown,
+)
 from pffbench.units import Size, SmallSize
 from pffbench.workloads.registry import is_workload, workload, workload_names
 
@@ -262,11 +268,9 @@ def _known(
         raise UserError(f"{where}: {key} is missing (allowed: {', '.join(names())})")
     value = point[key]
     if not isinstance(value, str) or not is_known(value):
-        near = similar_word(short(str(value)), names())
-        hint = f"did you mean {near!r}? " if near else ""
         raise UserError(
             f"{join(where, key)}: unknown {key} {shown(value)} "
-            f"({hint}allowed: {', '.join(names())})"
+            f"({allowed_instead(short(str(value)), names())})"
         )
     return value
 

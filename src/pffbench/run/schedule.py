@@ -13,48 +13,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict
 
 from pffbench.case import Case
 from pffbench.experiment.plan import Plan
 from pffbench.run.order import by_importance
 from pffbench.run.spec import BlockSpec
-from pffbench.summary.headline import Design, TotalTimes, answers, undecided_cases
+from pffbench.summary.headline import Design, answers, undecided_cases
 from pffbench.summary.rank_test import FEWEST
 from pffbench.units import Duration
+
+if TYPE_CHECKING:
+    from pffbench.run.recorder import Recorder
 
 #: Shorter reads are repeated within a repetition, at most so often.
 READ_SECONDS = 0.1
 MOST_READS = 8
 #: States of the page cache in which repeated reads do the same work as a single one.
 _REPEATABLE = frozenset({"warm", "shifted", "copied"})
-
-
-class Record(Protocol):
-    """The records on rank 0 that the schedule needs."""
-
-    @property
-    def resolution(self) -> float:
-        """Resolution of the harness in seconds."""
-
-    @property
-    def cases(self) -> Mapping[str, Mapping[str, object]]:
-        """Entries of the cases in `run.json`."""
-
-    def totals(self, last: int) -> TotalTimes:
-        """Return seconds of the repetitions that count, up to a block."""
-
-    def read_seconds(self, case: str) -> float | None:
-        """Return the read time of the first repetition, including warm-up."""
-
-    def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
-        """Record that cases have enough repetitions."""
-
-    def leave_out(self, cases: Sequence[str], why: str, limit: str) -> None:
-        """Record that cases do not run, with the reason and a sentence for the verdict."""
-
-    def limit(self, text: str) -> None:
-        """Record a sentence for the verdict: what the run cannot show, and a way to show it."""
 
 
 class Schedule:
@@ -70,22 +48,14 @@ class Schedule:
         Cases with repetitions of an earlier start, which are never left out.
     """
 
-    def __init__(self, plan: Plan, record: Record, begun: Collection[str] = ()) -> None:
+    def __init__(self, plan: Plan, record: Recorder, begun: Collection[str] = ()) -> None:
         self._plan = plan
         self._record = record
         experiment = plan.experiment
         self._auto = experiment.repetitions == "auto"
         #: Repetitions that each case is to have before any has more.
         self._fewest = min(FEWEST, experiment.blocks - experiment.warmup)
-        self._design = Design.of_experiment(
-            {
-                "repetitions": experiment.repetitions,
-                "max_repetitions": experiment.max_repetitions,
-                "margin": experiment.margin,
-                "cold_reads": experiment.cold_reads,
-                "environments": experiment.environments,
-            }
-        )
+        self._design = Design.of_experiment(asdict(experiment))
         self._active = list(range(len(plan.cases)))
         self._reads: dict[str, int] = {}
         self._parts = by_importance(plan.cases)

@@ -165,7 +165,7 @@ def curves_over(
     for key, points in here.items():
         where, operation, alternative, backend = key
         if len({p.x for p in points}) > 1:
-            measured = tuple(sorted(points, key=_x))
+            measured = tuple(sorted(points, key=lambda p: p.x))
             curve = PublishedCurve(alternative, backend, there.get(key, ()), measured)
             found.setdefault(where, {}).setdefault(operation, []).append(curve)
     rows = sorted(found, key=lambda where: -_places(found[where].values()))
@@ -188,11 +188,7 @@ def _published(
             low, high = value.value - value.sd, value.value + value.sd
             own = found.setdefault(axis.others(value), {})
             own.setdefault(x, PublishedPoint(x, value.value, low, high))
-    return {key: tuple(sorted(own.values(), key=_x)) for key, own in found.items()}
-
-
-def _x(point: PublishedPoint) -> float:
-    return point.x
+    return {key: tuple(sorted(own.values())) for key, own in found.items()}
 
 
 def _places(quantities: Collection[Sequence[PublishedCurve]]) -> int:

@@ -28,7 +28,7 @@ from pffbench_analysis.specs import (
     rules,
     written,
 )
-from pffbench_analysis.style import INK, colour, plain
+from pffbench_analysis.style import INK, colour
 from pffbench_studies.published.counterparts import Match
 from pffbench_studies.published.curves import (
     Curves,
@@ -86,10 +86,10 @@ def _rows(lines: Sequence[Line]) -> tuple[dict[Line, str], list[dict[str, Any]]]
     titles = []
     for number, (group, own) in enumerate(groupby(lines, key=lambda line: line[:2])):
         told = [group[0]] * (len(subjects) > 1) + [group[1]] * (len(variants) > 1)
-        for i, text in enumerate(textwrap.wrap(plain(", ".join(told)), _HEADING)):
+        for i, text in enumerate(textwrap.wrap(", ".join(told), _HEADING)):
             rows["", "", f"{number}.{i}"] = f"{number}.{i} "
             titles.append({"row": f"{number}.{i} ", "text": text})
-        rows |= {line: f"{number} {plain(line[2])}" for line in own}
+        rows |= {line: f"{number} {line[2]}" for line in own}
     return rows, titles
 
 
@@ -213,11 +213,11 @@ def draw_curves(curves: Curves, study: Study, summary: Summary) -> Picture:
     panels = []
     for one in curves.panels:
         ends = [y for p in _points(curves.panels if alone else [one]) for y in p[1:]]
-        upwards = number_axis(plain(one.quantity), log_scale(ends, 0.1), tickCount=4)
+        upwards = number_axis(one.quantity, log_scale(ends, 0.1), tickCount=4)
         layers = [mark for c in one.curves for mark in _marks(c, colours, across, upwards)]
         heading = one.row if alone or one.quantity == quantities[0] else ""
         panels.append(PicturePanel(heading, panel(layers, _HEIGHT)))
-    legend = [LegendEntry(plain(name), tint) for name, tint in colours.items()]
+    legend = [LegendEntry(name, tint) for name, tint in colours.items()]
     legend.append(LegendEntry("published", shape="stroke", dash=(4, 3)))
     notes = [_NOTE, *filter(None, [curves.note])]
     if curves.left_out:
@@ -246,7 +246,7 @@ def _colours(curves: Sequence[PublishedCurve]) -> dict[str, str]:
 
 def _across(curves: Curves) -> Spec:
     """Return the horizontal axis that all panels share."""
-    title, names = plain(curves.axis.over), curves.axis.names
+    title, names = curves.axis.over, curves.axis.names
     if not names:
         values = sorted({p.x for p in _points(curves.panels)})
         return number_axis(title, log_scale(values), values=values)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pffbench.run.output import make_table
 from pffbench_studies.published.counterparts import Match
 from pffbench_studies.published.order import Order, OrderVerdict
 from pffbench_studies.published.sidebyside import SideBySide
@@ -61,7 +61,7 @@ def print_side_by_side(found: SideBySide, console: Console) -> None:
 
 
 def _table(matches: Sequence[Match], found: SideBySide) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = make_table()
     for heading in ("case", "operation", "published", "here", "order"):
         table.add_column(heading)
     before = ""
@@ -82,12 +82,11 @@ def _table(matches: Sequence[Match], found: SideBySide) -> Table:
 
 def _rows(matches: Sequence[Match]) -> Iterator[list[Match]]:
     """Yield the numbers of each row: those of one subject and operation."""
-    rows: dict[tuple[str, str], list[Match]] = {}
+    rows: dict[str, dict[str, list[Match]]] = {}
     for match in matches:
-        rows.setdefault((match.subject, match.operation), []).append(match)
-    subjects = list(dict.fromkeys(subject for subject, _ in rows))
-    for key in sorted(rows, key=lambda key: subjects.index(key[0])):
-        yield rows[key]
+        rows.setdefault(match.subject, {}).setdefault(match.operation, []).append(match)
+    for operations in rows.values():
+        yield from operations.values()
 
 
 def _there(row: Sequence[Match]) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import msgspec
 
 from pffbench.regular_files import write_replacing
 from pffbench.summary.summary import Summary
 from pffbench.text import escape_markdown, markdown_table
 from pffbench_analysis.derived_files import write_csv
+from pffbench_analysis.page.build import page_environment
 from pffbench_analysis.picture import remove, save
 from pffbench_studies.published.counterparts import Match
 from pffbench_studies.published.figure import draw_curves, draw_published
@@ -95,15 +95,9 @@ def section(summary: Summary, directory: Path) -> str:
     data = page_data(summary)
     if data is None:
         return ""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pffbench_studies.published"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    template = page_environment("pffbench_studies.published").get_template("published.html")
     figures = (_uri(directory / f"{name}.svg") for name in _FIGURES)
-    return environment.get_template("published.html").render(
+    return template.render(
         published=data,
         figures=[*filter(None, figures)],
         csv=_uri(directory / "published.csv"),

@@ -42,19 +42,13 @@ def compression(storage: ColumnStorage) -> dict[str, Any]:
 class Hdf5Folder(Folder):
     """An HDF5 file."""
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
     def create(
         self, name: str, shape: Shape, dtype: Any, chunks: Shape, storage: ColumnStorage | None
     ) -> Column:
         told = {} if storage is None else compression(storage)
-        return self._file.create_dataset(
+        return self.group.create_dataset(
             name, shape, dtype, maxshape=(None,) * len(shape), chunks=chunks, **told
         )
-
-    def array(self, name: str) -> Column:
-        return self._file[name]
 
     def read_into(
         self, column: Column, selection: tuple[Any, ...], out: Values, place: tuple[slice, ...]
@@ -62,10 +56,10 @@ class Hdf5Folder(Folder):
         column.read_direct(out, selection, place)
 
     def flush(self) -> None:
-        self._file.flush()
+        self.group.flush()
 
     def close(self) -> None:
-        self._file.close()
+        self.group.close()
 
 
 class Hdf5Versions(FolderStore):

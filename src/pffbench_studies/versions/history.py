@@ -148,7 +148,7 @@ class History(msgspec.Struct, frozen=True):
         table = self._initial()
         yield Version(0, tuple(_whole(name, table[name]) for name in COLUMNS), Rows(), table)
         for number in range(1, self.versions + 1):
-            events = _Events(KINDS[self.kind], table, self._draw(number), self.change)
+            events = _Events(KINDS[self.kind], dict(table), self._draw(number), self.change)
             events.happen(self.probabilities, self.placement, first=number == 1)
             table = events.table
             yield Version(number, tuple(events.edits), events.rows, table)
@@ -171,18 +171,14 @@ def _whole(name: str, values: Values) -> Edit:
 
 @dataclass
 class _Events:
-    """Events of a table in one version; collects the edits."""
+    """Events of a table in one version; collects the edits, and makes them in the table."""
 
     kind: HistoryKind
-    before: Table
+    table: dict[str, Values]
     draw: np.random.Generator
     change: Change
     edits: list[Edit] = field(default_factory=list)
     rows: Rows = field(default_factory=Rows)
-    table: dict[str, Values] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.table = dict(self.before)
 
     def happen(self, probabilities: Probabilities, placement: Placement, first: bool) -> None:
         """Change values, then delete, insert and append rows, in the order of the study."""

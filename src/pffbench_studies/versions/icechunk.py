@@ -68,7 +68,7 @@ class _Keeping(VersionWriter):
                 self._columns.update((name, group[name]) for name in COLUMNS)
                 fill()
             else:
-                folder = ZarrFolder(zarr.create_group(self._session.store), 3)
+                folder = ZarrFolder(zarr.create_group(self._session.store))
                 created(folder, "", version, self._storage)
 
         return call
@@ -98,4 +98,4 @@ class _Recalling(VersionReader):
         return {name: group[name] for name in COLUMNS}
 
     def reader(self, found: dict[str, Column], out: Table) -> Callable[[], Mapping[str, Values]]:
-        return whole_columns(ZarrFolder(None, 3), found, out)
+        return whole_columns(ZarrFolder(None), found, out)

@@ -15,7 +15,16 @@ Column = Any
 
 
 class Folder(ABC):
-    """An open store of named arrays that can grow."""
+    """An open store of named arrays that can grow.
+
+    Parameters
+    ----------
+    group : h5py.File or zarr.Group
+        What a library has opened.
+    """
+
+    def __init__(self, group: Any) -> None:
+        self.group = group
 
     @abstractmethod
     def create(
@@ -23,9 +32,9 @@ class Folder(ABC):
     ) -> Column:
         """Create an array and the groups in its name; without ``storage`` uncompressed."""
 
-    @abstractmethod
     def array(self, name: str) -> Column:
         """Open an array."""
+        return self.group[name]
 
     @abstractmethod
     def read_into(

@@ -20,31 +20,17 @@ from pffbench_studies.versions.plain import Column, Folder
 
 
 class ZarrFolder(Folder):
-    """A Zarr group, in a directory or in any other Zarr store.
-
-    Parameters
-    ----------
-    group : zarr.Group
-        The group.
-    zarr_format : {2, 3}
-        Its format.
-    """
-
-    def __init__(self, group: Any, zarr_format: int) -> None:
-        self._group = group
-        self._format = zarr_format
+    """A Zarr group, in a directory or in any other Zarr store."""
 
     def create(
         self, name: str, shape: Shape, dtype: Any, chunks: Shape, storage: ColumnStorage | None
     ) -> Column:
         wanted: Any = storage  # it has the attributes of a specification used here
-        codec = None if storage is None else compressor(self._format, wanted)
-        return self._group.create_array(
+        zarr_format = self.group.metadata.zarr_format
+        codec = None if storage is None else compressor(zarr_format, wanted)
+        return self.group.create_array(
             name, shape=shape, dtype=dtype, chunks=chunks, compressors=codec
         )
-
-    def array(self, name: str) -> Column:
-        return self._group[name]
 
     def read_into(
         self, column: Column, selection: tuple[Any, ...], out: Values, place: tuple[slice, ...]
@@ -57,12 +43,9 @@ class ZarrVersions(FolderStore):
 
     def folder(self, path: str, *, new: bool) -> Folder:
         assert isinstance(self.options, ZarrOptions)
-        zarr_format = self.options.format
-        group = (
-            zarr.create_group(path, zarr_format=zarr_format)
-            if new else zarr.open_group(path, mode="r")
-        )  # fmt: skip
-        return ZarrFolder(group, zarr_format)
+        if new:
+            return ZarrFolder(zarr.create_group(path, zarr_format=self.options.format))
+        return ZarrFolder(zarr.open_group(path, mode="r"))
 
     def look_at(self, path: str) -> tuple[StoredSize, StoredAs]:
         values = self.folder(path, new=False).array(f"{self.first_prefix}val")
