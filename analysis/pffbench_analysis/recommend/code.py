@@ -118,6 +118,8 @@ def _refuse(parameters: Parameters, options: Options) -> None:
             "collective writing of arrays that belong to one rank each needs calls with empty "
             "selections, which h5py and netCDF4 skip; pffbench makes them below these libraries"
         )
+    if getattr(options, "api", "") == "pread":
+        raise NoCodeError("pread goes past HDF5, and only shows what its layers cost")
     if getattr(options, "unlimited", False):
         raise NoCodeError(
             "unlimited dimensions slow down every access to netCDF files of many variables; "
