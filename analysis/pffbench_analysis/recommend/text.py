@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import msgspec
 
 from pffbench.errors import UserError
+from pffbench.summary.answer import settings_lines
 from pffbench.summary.columns import title
 from pffbench.summary.conclusions import interval, listed, number
 from pffbench.summary.rank_test import Ratio
@@ -66,6 +66,7 @@ def lines_of(advice: Advice, own: OwnData | None = None, *, every: bool = False)
     for one in shown:
         yield from ("", f"## {work_title(advice, one)}", "")
         yield from (f"- **{head}** {text}" for head, text in choice_lines(one, own))
+    yield from (f"- **Settings:** {text}" for text in settings_lines(advice.summary))
     others = [f"{work_label(advice, one)}: {_in_short(one)}" for one in advice.works[1:]]
     if others and not every and not advice.works[0].obstacle:
         yield f"- **Also in this run** (all with --all): {abridged(others, _MOST_OTHERS)}."
@@ -158,8 +159,7 @@ def _named(placed: Sequence[RankedWay], work: Work) -> str:
 def _ratio(ratio: Ratio) -> str:
     if not ratio.n:
         return "no repetition can be compared"
-    bounded = ratio.low > 0 and math.isfinite(ratio.high)
-    bounds = interval(ratio) if bounded else "too few repetitions for an interval"
+    bounds = interval(ratio) if ratio.is_bounded else "too few repetitions for an interval"
     return f"{number(ratio.value)} times as long, {bounds}"
 
 
@@ -354,6 +354,7 @@ def _data(advice: Advice, own: OwnData | None) -> dict[str, Any]:
         "run_id": record.run_id,
         "name": record.name,
         "ranks": record.ranks,
+        "settings": settings_lines(advice.summary),
         "works": [_work_data(advice, one, own) for one in advice.works],
     }
 
