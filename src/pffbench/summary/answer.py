@@ -77,7 +77,7 @@ class AnswerTable(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]
-    settings: tuple[SettingsTable, ...] = ()
+    settings: tuple[SettingsTable, ...]
 
 
 class _Column(msgspec.Struct, frozen=True):
@@ -110,14 +110,13 @@ def answer_of(summary: Summary) -> AnswerTable | None:
     names = _ordered(columns)
     sweep = sweep_answer(summary, names)
     if reason := reason_for_none(summary, sweep):
-        return AnswerTable("NO ANSWER", reason, evidence, (), (), ())
+        return AnswerTable("NO ANSWER", reason, evidence, (), (), (), ())
     if sweep and (sweep.single or not columns):
         # The contenders are the settings, which have tables of their own.
-        notes = (
-            *sweep.notes,
-            *_amount(summary, [c.sample.case for c in summary.cases if not c.raw]),
-        )
-        return AnswerTable("ANSWER", sweep.sentence, evidence, (), (), notes, sweep.tables)
+        cases = [case.sample.case for case in summary.cases if not case.raw]
+        notes = [*sweep.notes, *_amount(summary, cases), *(f"{t}." for t in absent(summary))]
+        notes += _raw_lines(summary, columns, names[0], sweep.single) if names else ()
+        return AnswerTable("ANSWER", sweep.sentence, evidence, (), (), tuple(notes), sweep.tables)
     label = _labels(summary)
     return AnswerTable(
         "ANSWER",
@@ -273,10 +272,7 @@ def _notes(summary: Summary, columns: Sequence[_Column], names: Sequence[str]) -
     if len(names) > _MOST_ROWS:
         yield f"{len(names) - _MOST_ROWS} more are slower more often; summary.md has them."
     yield from undecided(summary)
-    if raw := [found for column in columns if (found := _raw(summary, column, names[0]))]:
-        speeds, parts = zip(*raw, strict=True)
-        label = _labels(summary)[names[0]]
-        yield f"Raw I/O here: {', '.join(speeds)}; {label} reaches {listed(parts)} of it."
+    yield from _raw_lines(summary, columns, names[0], _labels(summary)[names[0]])
 
 
 def _amount(summary: Summary, cases: Sequence[str], over: str = "") -> Iterator[str]:
@@ -287,6 +283,15 @@ def _amount(summary: Summary, cases: Sequence[str], over: str = "") -> Iterator[
         f"Times as long as the fastest (medians; same: within {summary.margin:.0%}): "
         f"{amount}{counted(summary.record.ranks, 'rank')}{over}."
     )
+
+
+def _raw_lines(
+    summary: Summary, columns: Sequence[_Column], name: str, label: str
+) -> Iterator[str]:
+    """Say how fast raw I/O is, and what part of it a contender reaches."""
+    if raw := [found for column in columns if (found := _raw(summary, column, name))]:
+        speeds, parts = zip(*raw, strict=True)
+        yield f"Raw I/O here: {', '.join(speeds)}; {label} reaches {listed(parts)} of it."
 
 
 def _raw(summary: Summary, column: _Column, name: str) -> tuple[str, str] | None:

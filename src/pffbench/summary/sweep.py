@@ -99,7 +99,7 @@ class FormatSettings(msgspec.Struct, frozen=True):
     @property
     def best(self) -> dict[str, str]:
         """The value of each key of which every other value is shown to be slower."""
-        values = {key: {one.values.get(key, "–") for one in self.rivals} for key in self.keys}
+        values = {key: {one.values[key] for one in self.rivals} for key in self.keys}
         return {key: found.pop() for key, found in values.items() if len(found) == 1}
 
 
@@ -321,19 +321,19 @@ class _Field(msgspec.Struct, frozen=True):
     def _format(
         self, group: str, name: str, ways: Sequence[_Way], compared: WaysCompared
     ) -> FormatSettings:
+        keys = dict.fromkeys(key for way in ways for key in way.values)
+        vary = tuple(key for key in keys if len({way.values.get(key) for way in ways}) > 1)
         results = []
         for way in ways:
-            case = way.case.sample.case
+            case, values = way.case.sample.case, {key: way.values.get(key, "–") for key in vary}
             decision = compared.decisions.get((case, compared.first), Decision(Ratio.unknown()))
             if case == compared.first:
-                one = SettingResult(case, way.values, "fastest", Ratio(0, 1.0, 1.0, 1.0, 1.0))
+                one = SettingResult(case, values, "fastest", Ratio(0, 1.0, 1.0, 1.0, 1.0))
             else:
                 standing = _standing(decision)
-                one = SettingResult(case, way.values, standing, decision.ratio, decision.needed)
+                one = SettingResult(case, values, standing, decision.ratio, decision.needed)
             results.append(one)
-        keys = dict.fromkeys(key for way in ways for key in way.values)
-        vary = [key for key in keys if len({way.values.get(key) for way in ways}) > 1]
-        return FormatSettings(name, group, tuple(vary), tuple(results))
+        return FormatSettings(name, group, vary, tuple(results))
 
     def _effect(
         self, key: str, compared: Mapping[tuple[str, ...], WaysCompared]

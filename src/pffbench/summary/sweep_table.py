@@ -79,7 +79,7 @@ def sweep_answer(summary: Summary, order: Sequence[str] = ()) -> SweepAnswer | N
     told = [name for name in formats if any(best[name].values())]
     every = [one for sweep in sweeps for one in sweep.formats if one.keys]
     equal = all(other.standing in ("equal", "fastest") for one in every for other in one.results)
-    compared = {one.name for sweep in sweeps for one in sweep.formats}
+    compared = {case.sample.backend for case in summary.cases if not case.raw}
     sentence = _no_matter(every, summary) if equal else _sentence(best, told, every, sweeps)
     decided = equal or any(effect.decided for sweep in sweeps for effect in sweep.effects)
     return SweepAnswer(
