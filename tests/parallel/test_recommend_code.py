@@ -27,6 +27,22 @@ CASES = {
         {"data.h5": ["array_0"]},
         {"shape": [8, 6], "chunks": [4, 6], "codec": "none", "values": [1, 2]},
     ),
+    "hdf5-slices-collective-steps": (
+        {"backend": "hdf5", "transfer": "collective", "steps": 2, "api": "high_level", **BLOCK},
+        {"data.h5": ["array_0"]},
+        {"shape": [2, 8, 6], "chunks": [1, 4, 6], "codec": "none", "values": [1, 2]},
+    ),
+    "hdf5-slices-two-arrays": (
+        {"backend": "hdf5", "arrays": 2, "api": "high_level", **BLOCK},
+        {"data.h5": ["array_0", "array_1"]},
+        {"shape": [8, 6], "chunks": [4, 6], "codec": "none", "values": [1, 2]},
+    ),
+    "hdf5-file-per-process-steps": (
+        {"backend": "hdf5", "layout": "file_per_process", "steps": 2, "settings": "defaults",
+         **BLOCK},
+        {"data-0.h5": ["array_0"], "data-1.h5": ["array_0"]},
+        {"shape": [2, 4, 6], "chunks": None, "codec": "none"},
+    ),
     "hdf5-collective-gzip-steps": (
         {"backend": "hdf5", "transfer": "collective", "codec": "gzip", "level": 3, "steps": 3,
          "chunks": [1, 2, 3], "durability": "flush", "hints": {"cb_nodes": 1, "b": "'x\""},
@@ -169,6 +185,12 @@ def test_the_printed_code_stores_what_was_recommended(stored, name):
             assert storage.items() <= found.items(), (file, array, found)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_the_program_has_no_loop_of_one_and_nothing_empty(tmp_path, name):
+    results = a_run(tmp_path, [entry_of(CASES[name][0])], repetitions=6)
+    assert not re.search(r"range\(1\)|\{\s*\}", printed_code(recommend([results]).lines()))
+
+
 def test_every_rank_wrote_its_own_file_or_array(stored):
     files = stored["hdf5-file-per-process-gzip"]
     assert [files[f"data-{r}.h5"]["array_0"]["values"] for r in range(2)] == [[1], [2]]
@@ -205,6 +227,6 @@ def test_numbers_in_run_json_cannot_become_other_code(tmp_path):
 @pytest.mark.parametrize("name", ["hdf5-collective-gzip-steps", "netcdf4-collective-gzip"])
 def test_the_program_has_the_hints(tmp_path, name):
     results = a_run(tmp_path, [entry_of(CASES[name][0])], repetitions=6)
-    assert """how["info"] = MPI.Info.Create({'cb_nodes': '1',""" in printed_code(
+    assert """"info": MPI.Info.Create({'cb_nodes': '1',""" in printed_code(
         recommend([results]).lines()
     )

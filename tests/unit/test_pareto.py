@@ -100,7 +100,7 @@ def a_point(ratio, seconds=None, read=None, unsure=False):
 
 def a_kind(points, design=DESIGN):
     """Return the kind of data of some ways."""
-    return DataKind("", Work({}, tuple(points), design, ()), 2, tuple(points))
+    return DataKind("", Work({}, tuple(points), design), 2, tuple(points))
 
 
 def place_points(points, directions, design=DESIGN):

@@ -342,7 +342,7 @@ def test_json_has_the_content_of_the_text(tmp_path):
     run = a_run_of_layouts(tmp_path)
     told = json.loads(pffbench_cli("recommend", run, "--json").stdout)
     assert (told["format"], told["version"]) == ("pffbench recommend", 1)
-    text = "\n".join(recommend([run]).lines()).replace("**", "")
+    text = "\n".join(recommend([run]).lines(every=True)).replace("**", "")
     for work in told["runs"][0]["works"]:
         for sentence in (*work["sentences"], *work["doubts"], *work["not_tested"]):
             assert sentence in text
@@ -351,6 +351,61 @@ def test_json_has_the_content_of_the_text(tmp_path):
     slower = told["runs"][0]["works"][0]["answers"][0]["ways"][-1]
     assert slower["standing"] == "slower"
     assert slower["times_as_long"]["value"] == pytest.approx(4)
+
+
+def test_one_work_is_answered_with_one_program_and_the_others_in_a_line(tmp_path):
+    run = a_run_of_layouts(tmp_path)
+    text = pffbench_cli("recommend", run).stdout
+    assert text.count("### The program") == text.count("**Take**") == 1
+    assert "- **Also in this run** (all with --all): layout file_per_process: hdf5." in text
+    everything = pffbench_cli("recommend", run, "--all").stdout
+    assert everything.count("### The program") == 2
+    assert "**Only measured:** hdf5, a file for each process" in everything
+    assert "Also in this run" not in everything
+
+
+def test_what_the_run_tested_in_another_work_is_not_called_untested(tmp_path):
+    cases = [a_case("hdf5", cache=cache) for cache in ("warm", "dropped")]
+    cases += [a_case("hdf5", layout="own"), a_case("hdf5", codec="gzip", dtype="int16")]
+    seconds = {name: [np.full(8, 1.0)] * 2 for name, _ in cases}
+    text = told(timed_run(tmp_path, seconds, cases))
+    assert "- cache states shifted, separate" in text
+    assert "- layouts file_per_process" in text
+    assert "- codecs zstd, blosc, szip, lz4" in text
+
+
+def test_the_time_of_the_users_own_program_is_told(tmp_path):
+    run = a_run_of_layouts(tmp_path)
+    given = ("--bytes", "8.388608G", "--steps", "36")  # 1000 times the 8 MiB of the run, each
+    done = pffbench_cli("recommend", run, *given)
+    # 1 s to write, 1 s to read: 2 s; Zarr takes 4 times as long.
+    line = next(line for line in done.stdout.splitlines() if "Your program" in line)
+    assert "36 steps of 7.812 GiB take in all, if time grows as bytes, 20.0 h with hdf5" in line
+    assert line.endswith("zarr, independent transfer 60.0 h to 60.0 h more.")
+    works = json.loads(pffbench_cli("recommend", run, "--json", *given).stdout)["runs"][0]["works"]
+    assert works[0]["sentences"][-1].startswith("Your program: 36 steps")
+    for wrong in (("--steps", "3"), ("--bytes", "600X"), ("--bytes", "1G", "--steps", "0")):
+        assert pffbench_cli("recommend", run, *wrong).status == 2
+
+
+@pytest.mark.parametrize("api", ["low_level", "high_level"])
+def test_the_program_makes_the_calls_that_were_measured(tmp_path, api):
+    apis = ("low_level", "high_level")
+    cases = [with_options(a_case("hdf5", shape_per_rank=[4, 6]), api=name) for name in apis]
+    seconds = {
+        name: [np.linspace(1, 1.01, 12) * (1 if entry["options"]["api"] == api else 1.5)] * 2
+        for name, entry in cases
+    }
+    text = told(timed_run(tmp_path, seconds, cases, 12, experiment={"repetitions": 12}))
+    assert ("dset.id.write(" in text) == (api == "low_level")
+    assert ("dset[part] = data" in text) == (api == "high_level")
+    assert ("With slices of h5py it takes 1.50 times as long" in text) == (api == "low_level")
+    assert not re.search(r"range\(1\)|= \{\}", text)
+
+
+def with_options(case, **options):
+    name, entry = case
+    return f"{name}-{options}", {**entry, "options": options}
 
 
 def test_on_a_terminal_no_mark_of_markdown_is_left(tmp_path):

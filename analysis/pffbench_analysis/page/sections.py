@@ -19,7 +19,7 @@ from pffbench.text import abridged, counted, without_digests
 from pffbench.units import Size
 from pffbench_analysis.captions import job_size, software_versions
 from pffbench_analysis.recommend.advice import advice_of
-from pffbench_analysis.recommend.text import choice_lines, program_of, work_layouts, work_title
+from pffbench_analysis.recommend.text import choice_lines, program_of, work_label, work_title
 
 Kind = Literal["good", "bad", "open"]
 
@@ -109,7 +109,7 @@ class RecommendedProgram:
     Parameters
     ----------
     layouts : str
-        Its layouts.
+        What sets it apart from others: its layouts, and parameters.
     title : str
         The comparison.
     lines : list of (str, str)
@@ -132,7 +132,7 @@ def choices_of(summary: Summary, directory: Path) -> list[RecommendedProgram]:
         return []
     return [
         RecommendedProgram(
-            f"Layout {work_layouts(one)}",
+            work_label(advice, one),
             work_title(advice, one),
             choice_lines(one),
             program_of(one, summary.record.ranks)[0] or "",

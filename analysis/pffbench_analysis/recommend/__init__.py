@@ -2,6 +2,6 @@
 
 from pffbench_analysis.recommend.advice import Advice, advise
 from pffbench_analysis.recommend.candidates import Filters, Weights
-from pffbench_analysis.recommend.text import Recommended, recommend
+from pffbench_analysis.recommend.text import OwnData, Recommended, recommend
 
-__all__ = ["Advice", "Filters", "Recommended", "Weights", "advise", "recommend"]
+__all__ = ["Advice", "Filters", "OwnData", "Recommended", "Weights", "advise", "recommend"]

@@ -12,7 +12,7 @@ from pffbench.summary.summary import Summary
 from pffbench.text import value_text
 from pffbench.units import Size
 from pffbench_analysis.captions import job_size
-from pffbench_analysis.recommend.candidates import READING, Candidate, Work
+from pffbench_analysis.recommend.candidates import READING, Candidate, Work, works
 
 #: Part of a node's memory below which data may never have left it.
 _SMALL = 0.5
@@ -78,8 +78,9 @@ def _small(summary: Summary) -> Iterator[str]:
 
 
 def untested(summary: Summary, work: Work) -> Iterator[str]:
-    """Yield the choices that the answers for a work do not cover."""
-    candidates = work.tested
+    """Yield the choices that the run does not cover, in this work or in another one."""
+    covered = works(summary)
+    candidates = [way for one in covered for way in one.candidates]
     record = summary.record
     kinds = {name: backend_class(name) for name in backend_names()}
     # Of two series of a library, one that cannot run here is no other format to try.
@@ -100,7 +101,7 @@ def untested(summary: Summary, work: Work) -> Iterator[str]:
     )
     chunks = sorted({_chunks(c) for c in candidates})
     yield f"chunks other than {', '.join(chunks)}"
-    yield from _others("cache states", [work.parameters.get("cache")], _CACHES)
+    yield from _others("cache states", [one.parameters.get("cache") for one in covered], _CACHES)
     source = work.parameters.get("source")
     if source in ("uniform", "integers", "constant"):
         how = "far too well" if source == "constant" else "hardly at all"

@@ -205,14 +205,11 @@ class Work:
         The ways.
     design : Design
         Plan of their repetitions.
-    tested : tuple of Candidate
-        All measured ways of the same data, also those of other layouts or that were not asked for.
     """
 
     parameters: Mapping[str, Any]
     candidates: tuple[Candidate, ...]
     design: Design
-    tested: tuple[Candidate, ...]
 
     def short(self, candidate: Candidate) -> str:
         """Name a way by the words that distinguish it from the others."""
@@ -322,7 +319,7 @@ def works(summary: Summary, filters: Filters | None = None) -> list[Work]:
     if filters is not None:
         filters.check([candidate for tested in found.values() for candidate in tested])
     return [
-        Work(common[key], tuple(candidates), design, tuple(tested))
+        Work(common[key], tuple(candidates), design)
         for key, tested in found.items()
         for candidates in _by_layout(tested, filters)
     ]

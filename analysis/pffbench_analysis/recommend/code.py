@@ -23,7 +23,6 @@ from pffbench.parallel.decomposition import Shape, process_grid
 from pffbench.workloads.registry import workload
 from pffbench_analysis.recommend.candidates import Candidate
 
-_LIBRARIES = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
 _WORKLOADS = ("datasets", "hyperslab")
 _SUFFIXES = {"hdf5": ".h5", "netcdf4": ".nc", "zarr": ".zarr"}
 
@@ -118,6 +117,8 @@ def _refuse(parameters: Parameters, options: Options) -> None:
             "collective writing of arrays that belong to one rank each needs calls with empty "
             "selections, which h5py and netCDF4 skip; pffbench makes them below these libraries"
         )
+    if getattr(options, "api", "") == "pread":
+        raise NoCodeError("pread goes past HDF5, and only shows what its layers cost")
     if getattr(options, "unlimited", False):
         raise NoCodeError(
             "unlimited dimensions slow down every access to netCDF files of many variables; "
@@ -130,7 +131,7 @@ def _refuse(parameters: Parameters, options: Options) -> None:
 def _typed(candidate: Candidate) -> tuple[Parameters, Options]:
     """Return parameters and options as values of checked types, since they become code."""
     backend = candidate.backend
-    if backend not in _LIBRARIES:
+    if backend not in _SUFFIXES:
         raise NoCodeError(f"there are no lines for the backend {backend}")
     kind = workload(str(candidate.parameters["workload"])).parameters_type
     # Which environment ran it is no parameter of the case.
@@ -138,16 +139,13 @@ def _typed(candidate: Candidate) -> tuple[Parameters, Options]:
     try:
         parameters = msgspec.convert(given, kind)
         options = msgspec.convert(
-            dict(candidate.options), backend_class(backend).options_type, dec_hook=_decode
+            dict(candidate.options),
+            backend_class(backend).options_type,
+            dec_hook=lambda kind, value: kind(value),  # the number in run.json is a size
         )
     except msgspec.ValidationError as error:
         raise NoCodeError(f"its entry in run.json is of another pffbench: {error}") from None
     return parameters, options
-
-
-def _decode(kind: type, value: Any) -> Any:
-    """Convert the number in `run.json` to a size."""
-    return kind(value)
 
 
 def _geometry(p: Parameters, spec: ArraySpec, ranks: int) -> Geometry:

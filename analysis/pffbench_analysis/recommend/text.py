@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +10,14 @@ from typing import Any
 import msgspec
 
 from pffbench.errors import UserError
+from pffbench.summary.answer import settings_lines
 from pffbench.summary.columns import title
-from pffbench.summary.conclusions import interval, number
+from pffbench.summary.conclusions import interval, listed, number
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.results import RatioResult
 from pffbench.text import abridged, counted
-from pffbench.units import Size, seconds_text
+from pffbench.units import Size, duration_text, seconds_text
+from pffbench_analysis.charts import differences
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice, advise
 from pffbench_analysis.recommend.bounds import doubts, untested
 from pffbench_analysis.recommend.candidates import Candidate, Filters, Weights, Work
@@ -27,17 +28,50 @@ from pffbench_analysis.recommend.judge import RankedWay, Recommendation, WayStan
 _MOST_WAYS = 8
 #: Largest number of ways in one of the first three lines.
 _MOST_NAMED = 3
+#: Largest number of further works that are named.
+_MOST_OTHERS = 5
 
 
-def lines_of(advice: Advice) -> Iterator[str]:
-    """Yield the lines of a recommendation as Markdown: the choices of all works come first."""
+@dataclass(frozen=True)
+class OwnData:
+    """What a user's program writes and reads.
+
+    Parameters
+    ----------
+    nbytes : int
+        Bytes of all ranks together in each step.
+    steps : int
+        Number of steps.
+    """
+
+    nbytes: int
+    steps: int = 1
+
+
+def lines_of(advice: Advice, own: OwnData | None = None, *, every: bool = False) -> Iterator[str]:
+    """Yield the lines of a recommendation as Markdown: the choice comes first.
+
+    Parameters
+    ----------
+    advice : Advice
+        The recommendation.
+    own : OwnData, optional
+        What the user's program writes and reads, of which the time is estimated.
+    every : bool
+        Whether to answer every work; else the first one, and in a line what is taken in others.
+    """
     record = advice.summary.record
+    shown = advice.works if every else advice.works[:1]
     yield f"# {record.name}: {advice.directory} ({counted(record.ranks, 'rank')})"
-    for one in advice.works:
+    for one in shown:
         yield from ("", f"## {work_title(advice, one)}", "")
-        yield from (f"- **{head}** {text}" for head, text in choice_lines(one))
-    for one in advice.works:
-        if len(advice.works) > 1:
+        yield from (f"- **{head}** {text}" for head, text in choice_lines(one, own))
+    yield from (f"- **Settings:** {text}" for text in settings_lines(advice.summary))
+    others = [f"{work_label(advice, one)}: {_in_short(one)}" for one in advice.works[1:]]
+    if others and not every and not advice.works[0].obstacle:
+        yield f"- **Also in this run** (all with --all): {abridged(others, _MOST_OTHERS)}."
+    for one in shown:
+        if len(shown) > 1:
             yield from ("", f"## {work_title(advice, one)}")
         yield from ("", "### Because", "")
         for answer in one.answers:
@@ -47,12 +81,12 @@ def lines_of(advice: Advice) -> Iterator[str]:
         yield from _code(one, record.ranks)
 
 
-def choice_lines(one: WorkAdvice) -> list[tuple[str, str]]:
-    """Return the answer for a work in three lines, each with its first word.
+def choice_lines(one: WorkAdvice, own: OwnData | None = None) -> list[tuple[str, str]]:
+    """Return the answer for a work in a few lines, each with its first word.
 
     These are the way to take, those that are as good here, and those to avoid, with their times
     over that of the first. Where the fastest way is not decided, the first two are the ways that
-    it may be, and what would decide it.
+    it may be, and what would decide it. The last is the time of the user's program.
     """
     answer = one.answer
     if one.obstacle:
@@ -61,9 +95,10 @@ def choice_lines(one: WorkAdvice) -> list[tuple[str, str]]:
         reasons = dict.fromkeys(a.why_not for a in one.answers if a.why_not)
         return [("No recommendation:", f"{'; '.join(reasons)}.")]
     first, *others = answer.best
+    time = [] if own is None else [("Your program:", f"{_time_of(own, answer, one.work)}.")]
     if first.standing is WayStanding.ONLY:
         text = f"{first.candidate.label}. There is nothing to compare it with."
-        return [("Only measured:", text)]
+        return [("Only measured:", text), *time]
     if answer.taken is None:
         named = _named(answer.best, one.work)
         lines = [
@@ -76,7 +111,40 @@ def choice_lines(one: WorkAdvice) -> list[tuple[str, str]]:
             ("As good here:", f"{_named(others, one.work) or 'none is shown to be'}."),
         ]
     slower = sorted(answer.slower, key=lambda placed: -placed.median)
-    return [*lines, ("Avoid:", f"{_named(slower, one.work) or 'none is shown to be slower'}.")]
+    avoid = ("Avoid:", f"{_named(slower, one.work) or 'none is shown to be slower'}.")
+    return [*lines, avoid, *time]
+
+
+def _time_of(own: OwnData, answer: Recommendation, work: Work) -> str:
+    """Estimate the time of a user's program by the best ways, and what slower ones add to it."""
+    first = answer.placed[0]
+    scale = own.steps * own.nbytes / first.candidate.case.nbytes
+    seconds = scale * first.median
+    best = listed([work.short(placed.candidate) for placed in answer.best[:_MOST_NAMED]], "or")
+    more = [
+        f"{work.short(placed.candidate)} {duration_text(seconds * (ratio.low - 1))} to "
+        f"{duration_text(seconds * (ratio.high - 1))} more"
+        for placed in answer.slower
+        if (ratio := placed.ratio)
+    ]
+    told = [f"{duration_text(seconds)} with {best}", *more[:_MOST_NAMED]]
+    steps = f"{counted(own.steps, 'step')} of {Size(own.nbytes)}"
+    return f"{steps} take in all, if time grows as bytes, {'; '.join(told)}"
+
+
+def work_label(advice: Advice, one: WorkAdvice) -> str:
+    """Name a work by its layouts, if it is the first; else by what sets it apart from that one."""
+    told = differences({str(i): other.work.parameters for i, other in enumerate(advice.works)})
+    first, own = told["0"], told[str(advice.works.index(one))]
+    words = [f"{key} {value}" for key, value in own.items() if first.get(key) != value]
+    layouts = work_layouts(one)
+    if not words or layouts != work_layouts(advice.works[0]):
+        words.insert(0, f"layout {layouts}")
+    return ", ".join(words)
+
+
+def _in_short(one: WorkAdvice) -> str:
+    return "not decided" if one.choice is None else one.work.short(one.choice)
 
 
 def _named(placed: Sequence[RankedWay], work: Work) -> str:
@@ -91,8 +159,7 @@ def _named(placed: Sequence[RankedWay], work: Work) -> str:
 def _ratio(ratio: Ratio) -> str:
     if not ratio.n:
         return "no repetition can be compared"
-    bounded = ratio.low > 0 and math.isfinite(ratio.high)
-    bounds = interval(ratio) if bounded else "too few repetitions for an interval"
+    bounds = interval(ratio) if ratio.is_bounded else "too few repetitions for an interval"
     return f"{number(ratio.value)} times as long, {bounds}"
 
 
@@ -166,12 +233,12 @@ def _code(one: WorkAdvice, ranks: int) -> Iterator[str]:
         return
     yield from ("In a program of your own (run it with mpiexec or srun):", "")
     yield from ("```python", *program.rstrip("\n").split("\n"), "```")
-    for text in _beyond(one.choice):
+    for text in _beyond(one, one.choice):
         yield f"\n{text}"
 
 
-def _beyond(choice: Candidate) -> Iterator[str]:
-    """Yield actions of the measured case that the lines cannot express."""
+def _beyond(one: WorkAdvice, choice: Candidate) -> Iterator[str]:
+    """Yield what is to be known of the lines: where they differ from the measured case, and how."""
     collective = choice.options.get("collective_metadata")
     shared = choice.parameters["layout"] != "file_per_process"
     if choice.backend == "hdf5" and shared:
@@ -181,6 +248,11 @@ def _beyond(choice: Candidate) -> Iterator[str]:
                 "Measured with collective metadata, as netCDF has it; h5py offers no call for it, "
                 "and with many datasets opening may take longer without."
             )
+    sliced = {**choice.options, "api": "high_level"}
+    for placed in one.answer.placed if one.answer else ():
+        way = placed.candidate
+        if placed.ratio and (way.parameters, way.options) == (choice.parameters, sliced):
+            yield f"With slices of h5py it takes {_ratio(placed.ratio)}."
 
 
 def agreement(all_: Sequence[Advice]) -> Iterator[str]:
@@ -214,29 +286,35 @@ class Recommended:
         One for each run that can be used.
     refused : tuple of str
         Reasons why the others cannot.
+    own : OwnData, optional
+        What the user's program writes and reads.
     """
 
     advices: tuple[Advice, ...]
     refused: tuple[str, ...] = ()
+    own: OwnData | None = None
 
-    def lines(self) -> list[str]:
-        """Return text and code as Markdown."""
+    def lines(self, *, every: bool = False) -> list[str]:
+        """Return text and code as Markdown, of the first work or of every one."""
         lines = [f"Left out: {text}." for text in self.refused]
         for advice in self.advices:
-            lines += ([""] if lines else []) + list(lines_of(advice))
+            lines += ([""] if lines else []) + list(lines_of(advice, self.own, every=every))
         return [*lines, *agreement(self.advices)]
 
     def data(self) -> dict[str, Any]:
         """Return the same as plain data, for `--json`; `docs/recommend.md` has its keys."""
         return {
             "left_out": list(self.refused),
-            "runs": [_data(advice) for advice in self.advices],
+            "runs": [_data(advice, self.own) for advice in self.advices],
             "agreement": [line for line in agreement(self.advices) if line],
         }
 
 
 def recommend(
-    runs: Sequence[str | Path], weights: Weights | None = None, filters: Filters | None = None
+    runs: Sequence[str | Path],
+    weights: Weights | None = None,
+    filters: Filters | None = None,
+    own: OwnData | None = None,
 ) -> Recommended:
     """Return the recommendations of some runs.
 
@@ -249,6 +327,8 @@ def recommend(
         How often data are written and read; by default once each.
     filters : Filters, optional
         The ways to choose from; by default all, each layout by itself.
+    own : OwnData, optional
+        What the user's program writes and reads, of which the time is estimated.
 
     Raises
     ------
@@ -264,27 +344,28 @@ def recommend(
             refused.append(str(error))
     if not found:
         raise UserError("; ".join(refused))
-    return Recommended(tuple(found), tuple(refused))
+    return Recommended(tuple(found), tuple(refused), own)
 
 
-def _data(advice: Advice) -> dict[str, Any]:
+def _data(advice: Advice, own: OwnData | None) -> dict[str, Any]:
     record = advice.summary.record
     return {
         "directory": str(advice.directory),
         "run_id": record.run_id,
         "name": record.name,
         "ranks": record.ranks,
-        "works": [_work_data(advice, one) for one in advice.works],
+        "settings": settings_lines(advice.summary),
+        "works": [_work_data(advice, one, own) for one in advice.works],
     }
 
 
-def _work_data(advice: Advice, one: WorkAdvice) -> dict[str, Any]:
+def _work_data(advice: Advice, one: WorkAdvice, own: OwnData | None) -> dict[str, Any]:
     program, reason = program_of(one, advice.summary.record.ranks)
     return {
         "title": work_title(advice, one),
         "parameters": dict(one.work.parameters),
         "take": None if one.choice is None else one.choice.case.sample.case,
-        "sentences": [f"{head} {text}" for head, text in choice_lines(one)],
+        "sentences": [f"{head} {text}" for head, text in choice_lines(one, own)],
         "answers": [
             {
                 "purpose": answer.purpose.name,

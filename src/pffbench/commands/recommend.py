@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from pffbench.commands import needing_analysis
 from pffbench.commands.arguments import add_json
+from pffbench.errors import UserError
 from pffbench.run.output import make_console, print_json
+from pffbench.units import Size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,7 +72,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="restrict to a single file: no file for each process, no directory "
         "(example: --one-file)",
     )
+    parser.add_argument(
+        "--bytes",
+        type=_size,
+        metavar="SIZE",
+        help="bytes that your program, all ranks together, writes in a step: the time of each way "
+        "is told (example: --bytes 600G --steps 100)",
+    )
+    parser.add_argument(
+        "--steps",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="steps that the told time is for, such as those of a day (default: 1)",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="answer every layout, size and cache state of the run, each with its program",
+    )
     add_json(parser)
+
+
+def _size(text: str) -> Size:
+    """Return a size; 600G and 600GB are 600 GB."""
+    number = text if text.endswith("B") or text.isdecimal() else f"{text}B"
+    try:
+        return Size.parse(int(text) if text.isdecimal() else number)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of steps (1 or more)")
+    return int(text)
 
 
 def _weight(text: str) -> tuple[float, float]:
@@ -96,7 +132,7 @@ def _reads(text: str) -> tuple[float, float]:
 def main(arguments: argparse.Namespace) -> int:
     """Print the recommendation of runs. Return the exit status."""
     with needing_analysis("recommend"):
-        from pffbench_analysis.recommend import Filters, Weights, recommend
+        from pffbench_analysis.recommend import Filters, OwnData, Weights, recommend
     write, read = arguments.weight
     filters = Filters(
         tuple(arguments.layout),
@@ -104,13 +140,16 @@ def main(arguments: argparse.Namespace) -> int:
         tuple(arguments.transfer),
         arguments.one_file,
     )
-    found = recommend(arguments.runs, Weights(write, read), filters)
+    own = OwnData(arguments.bytes, arguments.steps) if arguments.bytes else None
+    if arguments.steps > 1 and own is None:
+        raise UserError("--steps needs --bytes, the amount of data of a step")
+    found = recommend(arguments.runs, Weights(write, read), filters, own)
     if arguments.json:
         print_json({"format": "pffbench recommend", "version": _JSON_VERSION, **found.data()})
     elif sys.stdout.isatty():
-        print_markdown(found.lines(), make_console())
+        print_markdown(found.lines(every=arguments.all), make_console())
     else:
-        for line in found.lines():
+        for line in found.lines(every=arguments.all):
             print(line)
     return 0
 

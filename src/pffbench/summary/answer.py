@@ -16,37 +16,37 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from pffbench.backends.registry import backend_class, is_backend
 from pffbench.summary.cautions import busy
 from pffbench.summary.conclusions import (
     absent,
     cases_of,
+    column_heading,
     contender_labels,
     interval,
     listed,
-    measured_in,
     number,
     undecided,
     validity,
     what_would_decide,
 )
 from pffbench.summary.headline import Answer, Contender
+from pffbench.summary.labels import Measured
 from pffbench.summary.quantities import part_of_raw
 from pffbench.summary.rank_test import FEWEST
 from pffbench.summary.summary import Summary
+from pffbench.summary.sweep_table import (
+    SettingsTable,
+    SweepAnswer,
+    format_title,
+    sweep_answer,
+    verb_of,
+)
 from pffbench.text import counted, one_line
 
 #: Rows of the table; a sweep over cases of one format may have many more.
 _MOST_ROWS = 8
-#: Headings of the columns: writing by its durability, reading by the state of the page cache.
-_WRITES = {"close": "write until close", "flush": "write until flush", "sync": "write to disk"}
-_READS = {
-    "warm": "read, page cache",
-    "shifted": "read, page cache",
-    "copied": "read, page cache",
-    "dropped": "read from disk",
-    "separate": "read, another job",
-}
+#: Rows and columns of a table of settings on the terminal; `summary.md` has all.
+_MOST_SETTINGS = (6, 4)
 
 
 class AnswerTable(msgspec.Struct, frozen=True):
@@ -67,6 +67,8 @@ class AnswerTable(msgspec.Struct, frozen=True):
         Empty without an answer.
     notes : tuple of str
         What the numbers are, what would decide the rest, and the speed of raw I/O.
+    settings : tuple of SettingsTable
+        Where settings other than the format vary: the times of each, of the first format first.
     """
 
     word: Literal["ANSWER", "NO ANSWER"]
@@ -75,6 +77,7 @@ class AnswerTable(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]
+    settings: tuple[SettingsTable, ...]
 
 
 class _Column(msgspec.Struct, frozen=True):
@@ -86,7 +89,7 @@ class _Column(msgspec.Struct, frozen=True):
     @property
     def verb(self) -> str:
         """The infinitive, such as ``read from disk``, for the sentence."""
-        return self.heading.replace(",", " from the")
+        return verb_of(self.heading)
 
     def entries(self, name: str) -> list[Contender]:
         """Return how a contender stands in each comparison; the fastest is no contender."""
@@ -99,46 +102,61 @@ class _Column(msgspec.Struct, frozen=True):
 
 def answer_of(summary: Summary) -> AnswerTable | None:
     """Return the answer; None where a run compares nothing, or is not valid."""
-    if summary.record.valid is not True or not (summary.answers or summary.absent):
+    compares = summary.answers or summary.absent or summary.sweeps
+    if summary.record.valid is not True or not compares:
         return None
     evidence = validity(summary)
-    if reason := reason_for_none(summary):
-        return AnswerTable("NO ANSWER", reason, evidence, (), (), ())
     columns = _columns(summary)
     names = _ordered(columns)
+    sweep = sweep_answer(summary, names)
+    if reason := reason_for_none(summary, sweep):
+        return AnswerTable("NO ANSWER", reason, evidence, (), (), (), ())
+    if sweep and (sweep.single or not columns):
+        # The contenders are the settings, which have tables of their own.
+        cases = [case.sample.case for case in summary.cases if not case.raw]
+        notes = [*sweep.notes, *_amount(summary, cases), *(f"{t}." for t in absent(summary))]
+        notes += _raw_lines(summary, columns, names[0], sweep.single) if names else ()
+        return AnswerTable("ANSWER", sweep.sentence, evidence, (), (), tuple(notes), sweep.tables)
     label = _labels(summary)
     return AnswerTable(
         "ANSWER",
-        _sentence(columns, names, label),
+        " ".join([_sentence(columns, names, label), *([sweep.sentence] if sweep else [])]),
         evidence,
         tuple(column.heading for column in columns),
         tuple(
             (label[name], *(_cell(column, name) for column in columns))
             for name in names[:_MOST_ROWS]
         ),
-        tuple(_notes(summary, columns, names)),
+        (*(sweep.notes if sweep else ()), *_notes(summary, columns, names)),
+        sweep.tables if sweep else (),
     )
 
 
-def reason_for_none(summary: Summary) -> str | None:
+def settings_lines(summary: Summary) -> list[str]:
+    """Return what a sweep says of settings; nothing where nothing can be concluded."""
+    sweep = None if obstacle(summary) else sweep_answer(summary, _ordered(_columns(summary)))
+    return [sweep.sentence, *sweep.notes] if sweep else []
+
+
+def reason_for_none(summary: Summary, sweep: SweepAnswer | None) -> str | None:
     """Return why a valid run has no answer and what to do, in one line; None if it has one."""
-    if not summary.answers:
+    if not summary.answers and not sweep:
         return f"nothing is compared: {'; '.join(absent(summary))}"
     if why := obstacle(summary):
         return why
     others = [o for answer in summary.answers if not answer.too_short for o in answer.others]
-    if all(other.standing == "undecided" for other in others):
+    if all(other.standing == "undecided" for other in others) and not (sweep and sweep.decided):
         return f"nothing is decided: {what_would_decide(summary)}"
     return None
 
 
 def obstacle(summary: Summary) -> str | None:
     """Return why nothing can be concluded from a run that compares something; None if it can."""
-    if not summary.answers:
+    if not summary.answers and not summary.sweeps:
         return None
     if disturbed := next(busy(summary), None):
         return disturbed
-    if all(answer.too_short for answer in summary.answers):
+    if summary.answers and all(answer.too_short for answer in summary.answers):
         return (
             "the times are too short to measure (under 100 times the harness overhead); use larger "
             "arrays (shape, shape_per_rank)"
@@ -153,17 +171,9 @@ def _columns(summary: Summary) -> list[_Column]:
     found: dict[str, list[Answer]] = {}
     for answer in summary.all_answers:
         if not answer.too_short:
-            found.setdefault(_heading(summary, answer), []).append(answer)
+            heading = column_heading(summary, answer.total, cases_of(summary, [answer]))
+            found.setdefault(heading, []).append(answer)
     return [_Column(heading, tuple(answers)) for heading, answers in found.items()]
-
-
-def _heading(summary: Summary, answer: Answer) -> str:
-    if answer.total == "write_total":
-        return _WRITES.get(summary.record.cases[answer.case]["parameters"]["durability"], "write")
-    if answer.total == "update_total":
-        return "update"
-    states = {case.cache for case in cases_of(summary, [answer])}
-    return _READS.get(states.pop(), "read, cache unproved") if len(states) == 1 else "read"
 
 
 def _ordered(columns: Sequence[_Column]) -> list[str]:
@@ -182,10 +192,7 @@ def _ordered(columns: Sequence[_Column]) -> list[str]:
 
 def _labels(summary: Summary) -> dict[str, str]:
     """Return the names of the contenders; formats by the names that their makers write."""
-    return {
-        name: backend_class(text).title or text if is_backend(text) else text
-        for name, text in contender_labels(summary).items()
-    }
+    return {name: format_title(text) for name, text in contender_labels(summary).items()}
 
 
 def _cell(column: _Column, name: str) -> str:
@@ -255,12 +262,8 @@ def _notes(summary: Summary, columns: Sequence[_Column], names: Sequence[str]) -
     every = [answer for column in columns for answer in column.answers]
     most = max(len(column.answers) for column in columns)
     over = f", {most} comparisons in a column" if most > 1 else ""
-    measured = measured_in(summary, every)
-    amount = f"{measured}, " if measured.sizes else ""
-    yield (
-        f"Times as long as the fastest (medians; same: within {summary.margin:.0%}): "
-        f"{amount}{counted(summary.record.ranks, 'rank')}{over}."
-    )
+    cases = [name for a in every for name in (a.case, *(o.case for o in a.others))]
+    yield from _amount(summary, cases, over)
     if short := sum(a.too_short for a in summary.all_answers):
         yield f"{short} comparisons are too short to measure and not in the table."
     yield from (f"{text}." for text in absent(summary))
@@ -269,9 +272,25 @@ def _notes(summary: Summary, columns: Sequence[_Column], names: Sequence[str]) -
     if len(names) > _MOST_ROWS:
         yield f"{len(names) - _MOST_ROWS} more are slower more often; summary.md has them."
     yield from undecided(summary)
-    if raw := [found for column in columns if (found := _raw(summary, column, names[0]))]:
+    yield from _raw_lines(summary, columns, names[0], _labels(summary)[names[0]])
+
+
+def _amount(summary: Summary, cases: Sequence[str], over: str = "") -> Iterator[str]:
+    """Say what the numbers of the tables are, and what was measured."""
+    measured = Measured.of([summary.record.cases[name] for name in cases])
+    amount = f"{measured}, " if measured.sizes else ""
+    yield (
+        f"Times as long as the fastest (medians; same: within {summary.margin:.0%}): "
+        f"{amount}{counted(summary.record.ranks, 'rank')}{over}."
+    )
+
+
+def _raw_lines(
+    summary: Summary, columns: Sequence[_Column], name: str, label: str
+) -> Iterator[str]:
+    """Say how fast raw I/O is, and what part of it a contender reaches."""
+    if raw := [found for column in columns if (found := _raw(summary, column, name))]:
         speeds, parts = zip(*raw, strict=True)
-        label = _labels(summary)[names[0]]
         yield f"Raw I/O here: {', '.join(speeds)}; {label} reaches {listed(parts)} of it."
 
 
@@ -295,11 +314,45 @@ def answer_lines(answer: AnswerTable) -> Iterator[Text | Table]:
     style = "bold green" if answer.word == "ANSWER" else "bold yellow"
     yield Text.assemble((answer.word, style), f"  {one_line(answer.sentence)}")
     if answer.rows:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        for heading in ("", *answer.columns):
-            table.add_column(heading)
-        for row in answer.rows:
-            table.add_row(*(Text(one_line(cell)) for cell in row))
-        yield table
+        yield _table(answer.columns, answer.rows)
+    # The best settings of several formats, then all of the first one.
+    shown = answer.settings[: 2 if answer.settings and "?" in answer.settings[0].title else 1]
+    for one in shown:
+        yield Text(one_line(one.title), style="dim")
+        yield _table(*_nearest(one))
+    if len(answer.settings) > len(shown) or any(_is_large(one) for one in shown):
+        yield Text("More settings: summary.md, and pffbench report.", style="dim")
     yield from (Text(one_line(text), style="dim") for text in answer.notes)
     yield Text(one_line(answer.evidence))
+
+
+def _is_large(found: SettingsTable) -> bool:
+    return len(found.rows) > _MOST_SETTINGS[0] or len(found.columns) > _MOST_SETTINGS[1]
+
+
+def _nearest(found: SettingsTable) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Return the first rows and columns of a table, with those of the fastest settings."""
+    most_rows, most_columns = _MOST_SETTINGS
+    has_fastest = [
+        [cell.startswith("1.00 ") or cell == "1.00" for cell in row] for row in found.rows
+    ]
+    places = [i for i, _ in enumerate(found.columns, start=1)]
+    if len(places) > most_columns:
+        places.sort(key=lambda i: not any(row[i] for row in has_fastest))
+    places = sorted(places[:most_columns])
+    rows = list(zip(found.rows, has_fastest, strict=True))
+    if len(rows) > most_rows:
+        rows.sort(key=lambda one: not any(one[1]))
+    return (
+        [found.columns[i - 1] for i in places],
+        [[row[0], *(row[i] for i in places)] for row, _ in rows[:most_rows]],
+    )
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for heading in ("", *columns):
+        table.add_column(one_line(heading))
+    for row in rows:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
+    return table

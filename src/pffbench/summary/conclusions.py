@@ -223,8 +223,7 @@ def contender_labels(summary: Summary) -> dict[str, str]:
 def _times(others: Sequence[Contender]) -> str:
     """Format one ratio with its interval; of several comparisons, the smallest and the largest."""
     ratios = [other.ratio for other in others]
-    bounded = all(r.low > 0 and math.isfinite(r.high) for r in ratios)
-    if not bounded:
+    if not all(ratio.is_bounded for ratio in ratios):
         medians = "–".join(dict.fromkeys(number(f(r.value for r in ratios)) for f in (min, max)))
         return f"{medians} times (too few repetitions for an interval)"
     if len(ratios) == 1:
@@ -315,6 +314,27 @@ def origin_of(summary: Summary, found: Sequence[Answer], total: str) -> str:
     return _ORIGINS.get(states.pop(), "cache as asked for") if len(states) == 1 else "mixed caches"
 
 
+#: Headings of totals: writing by its durability, reading by the state of the page cache.
+_WRITES = {"close": "write until close", "flush": "write until flush", "sync": "write to disk"}
+_READS = {
+    "warm": "read, page cache",
+    "shifted": "read, page cache",
+    "copied": "read, page cache",
+    "dropped": "read from disk",
+    "separate": "read, another job",
+}
+
+
+def column_heading(summary: Summary, total: str, cases: Sequence[CaseSummary]) -> str:
+    """Return the heading of a total, such as ``write to disk``."""
+    if total == "write_total":
+        return _WRITES.get(summary.entry(cases[0])["parameters"]["durability"], "write")
+    if total == "update_total":
+        return "update"
+    states = {case.cache for case in cases}
+    return _READS.get(states.pop(), "read, cache unproved") if len(states) == 1 else "read"
+
+
 def cases_of(summary: Summary, found: Sequence[Answer]) -> list[CaseSummary]:
     """Return the fastest cases of the contenders of comparisons."""
     wanted = {name for a in found for name in (a.case, *(o.case for o in a.others))}
@@ -334,19 +354,26 @@ def _open_pairs(summary: Summary) -> list[tuple[Answer, Contender]]:
 
 
 def what_would_decide(summary: Summary) -> str:
-    """Return what would decide the undecided comparisons, of which there is one at least."""
+    """Return what would decide the undecided comparisons, of formats or else of settings."""
     open_ = _open_pairs(summary)
-    auto = summary.record.experiment.get("repetitions") == "auto"
     if (most := max(case.repetitions for case in summary.cases)) < FEWEST:
         return (
             f"fewer than {FEWEST} repetitions show nothing, and there are {most} at most "
             f"(--set repetitions={FEWEST})"
         )
+    if not open_:
+        of = [one for sweep in summary.sweeps for one in sweep.formats]
+        return what_would_decide_by(summary, max(r.needed for one in of for r in one.rivals))
     needed = max(other.needed for _, other in open_)
+    return what_would_decide_by(summary, needed, _minutes_for(summary, open_))
+
+
+def what_would_decide_by(summary: Summary, needed: int, minutes: str = "") -> str:
+    """Return what to do for a number of repetitions, with the time if it is known."""
     if needed > _MANY:
         return f"more than {_MANY} repetitions would be needed, or larger arrays"
+    auto = summary.record.experiment.get("repetitions") == "auto"
     how = f"max_repetitions={needed} --set time_budget=…" if auto else f"repetitions={needed}"
-    minutes = _minutes_for(summary, open_)
     return f"about {needed} repetitions{minutes} would decide them (--set {how})"
 
 

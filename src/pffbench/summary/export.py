@@ -120,6 +120,10 @@ def _answer(answer: AnswerTable | None) -> Iterator[str]:
     if answer.rows:
         yield from markdown_table(["", *answer.columns], answer.rows, ["", *answer.columns])
         yield ""
+    for one in answer.settings:
+        yield from (f"{escape_markdown(one.title)}:", "")
+        yield from markdown_table(["", *one.columns], one.rows, ["", *one.columns])
+        yield ""
     yield from (f"- {escape_markdown(text)}" for text in answer.notes)
 
 

@@ -112,7 +112,8 @@ class Decision(msgspec.Struct, frozen=True):
         Time of the first over that of the second, over their common blocks. Its interval is that
         of the test which decided the pair, or did not, in view of all pairs and looks: a claim
         that barely passes has an interval that barely excludes 1. It is infinite if the
-        repetitions are too few for any claim.
+        repetitions are too few for any claim; of ways shown to be equal it is then that of the
+        pair alone.
     alone : Ratio
         The same with the interval of this pair alone: it covers the true ratio with 95 % at all
         looks together.
@@ -324,6 +325,10 @@ class _Family:
             if alone.n < FEWEST or ratio_ is None:
                 ratio_ = replace(alone, low=0.0, high=math.inf)
             decision = self.decisions.get(pair, Decision(ratio_))
+            # Equality is shown by the interval of the pair alone; in view of all pairs there may be
+            # none.
+            if decision.decided and not ratio_.is_bounded:
+                ratio_ = alone
             needed = 0 if decision.decided else self._needed(pair, alone)
             self.decisions[pair] = replace(
                 decision,

@@ -84,6 +84,11 @@ class Ratio(msgspec.Struct, frozen=True):
         high = 1 / self.low if self.low else math.inf
         return Ratio(self.n, 1 / self.value if self.value else math.inf, low, high, self.p)
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the repetitions are enough for an interval."""
+        return self.low > 0 and self.high < math.inf
+
     def is_equivalent(self, margin: float) -> bool:
         """Return whether the whole interval is nearer to 1 than the margin."""
         return 1 / (1 + margin) < self.low and self.high < 1 + margin

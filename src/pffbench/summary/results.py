@@ -27,6 +27,7 @@ from pffbench.summary.quantities import PHASE_QUANTITIES
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.statistics import LoadSummary
 from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.summary.sweep_table import SettingsTable
 from pffbench.text import escape_controls
 
 #: Version of the document.
@@ -54,8 +55,7 @@ class RatioResult(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, ratio: Ratio) -> RatioResult:
         """Convert a ratio; one without an interval has infinite bounds."""
-        bounded = ratio.low > 0 and math.isfinite(ratio.high)
-        low, high = (ratio.low, ratio.high) if bounded else (None, None)
+        low, high = (ratio.low, ratio.high) if ratio.is_bounded else (None, None)
         return cls(value=_finite(ratio.value), low=low, high=high)
 
 
@@ -400,7 +400,7 @@ def results_schema() -> dict[str, Any]:
     schema: dict[str, Any] = msgspec.json.schema(Results)
     for kind in (
         RatioResult, CaseResult, ContenderResult, ComparisonResult, FormatChoice,
-        LoadSummary, CrossRead, AnswerTable, Results,
+        LoadSummary, CrossRead, AnswerTable, SettingsTable, Results,
     ):  # fmt: skip
         definition = schema["$defs"][kind.__name__]
         definition["description"] = first_line(kind)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -31,6 +32,9 @@ from pffbench.summary.labels import stored_as, variants_of
 from pffbench.summary.phases import PhaseSummary, phase_summary
 from pffbench.summary.rank_test import ALPHA, Ratio, fastest_of, ratio_of_times
 from pffbench.summary.statistics import LoadSummary, load_summary
+
+if TYPE_CHECKING:
+    from pffbench.summary.sweep import Sweep
 
 __all__ = ["CaseSummary", "PhaseSummary", "Summary", "resolution_of", "summarise", "summary_of"]
 
@@ -88,7 +92,7 @@ class CaseSummary(msgspec.Struct, frozen=True):
     disk_inodes: int | None = None
 
 
-class Summary(msgspec.Struct, frozen=True):
+class Summary(msgspec.Struct, frozen=True, dict=True):
     """The summary of a run.
 
     Attributes
@@ -136,6 +140,13 @@ class Summary(msgspec.Struct, frozen=True):
     def margin(self) -> float:
         """The relative difference under which two ways count as equally fast."""
         return Design.of_experiment(self.record.experiment).margin
+
+    @cached_property
+    def sweeps(self) -> tuple[Sweep, ...]:
+        """What the run says about settings other than the format; empty where none vary."""
+        from pffbench.summary.sweep import sweeps_of  # which imports this module
+
+        return () if self.record.imported else sweeps_of(self)
 
     def entry(self, case: CaseSummary) -> dict[str, Any]:
         """Return the entry of a case in `run.json`: parameters, options, storage."""

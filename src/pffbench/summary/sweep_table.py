@@ -1,0 +1,261 @@
+"""The words of a sweep: the best settings, a table of them, and the key that matters most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from pffbench.backends.registry import backend_class, is_backend
+from pffbench.summary.conclusions import interval, listed, number, what_would_decide_by
+from pffbench.summary.labels import parameters_apart
+from pffbench.summary.rank_test import FEWEST
+from pffbench.summary.summary import Summary
+from pffbench.summary.sweep import FORMAT, FormatSettings, KeyEffect, SettingResult, Sweep
+
+#: The values of a key, by heading of the total.
+_Best = Mapping[str, Mapping[str, str]]
+
+
+class SettingsTable(msgspec.Struct, frozen=True):
+    """A table of settings.
+
+    Parameters
+    ----------
+    title : str
+        The format, and what the numbers are.
+    columns : tuple of str
+        Values of a key, or the totals.
+    rows : tuple of tuple of str
+        For each setting its name, and the times over those of the fastest settings: alone if shown
+        to be slower, ``same``, or with a question mark if not decided.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class SweepAnswer(msgspec.Struct, frozen=True):
+    """The answer of a sweep in words.
+
+    Parameters
+    ----------
+    sentence : str
+        The best settings, as far as they are decided.
+    decided : bool
+        Whether the sentence says more than that nothing is decided.
+    tables : tuple of SettingsTable
+        The settings of each format and comparison; the format that comes first is first.
+    notes : tuple of str
+        Which key matters most in each total, and what would decide the rest.
+    single : str
+        The format, where the run compares no others; else empty.
+    """
+
+    sentence: str
+    decided: bool
+    tables: tuple[SettingsTable, ...]
+    notes: tuple[str, ...]
+    single: str
+
+
+def sweep_answer(summary: Summary, order: Sequence[str] = ()) -> SweepAnswer | None:
+    """Return the answer of a sweep; None where no settings vary.
+
+    Parameters
+    ----------
+    summary : Summary
+        The run.
+    order : sequence of str
+        Names of formats, the fastest first, as far as they are compared.
+    """
+    sweeps = summary.sweeps
+    if not sweeps:
+        return None
+    formats = list(dict.fromkeys(one.name for sweep in sweeps for one in sweep.formats if one.keys))
+    formats.sort(key=lambda name: order.index(name) if name in order else len(order))
+    best = {name: {sweep.heading: _agreed(sweep, name) for sweep in sweeps} for name in formats}
+    told = [name for name in formats if any(best[name].values())]
+    every = [one for sweep in sweeps for one in sweep.formats if one.keys]
+    equal = all(other.standing in ("equal", "fastest") for one in every for other in one.results)
+    compared = {case.sample.backend for case in summary.cases if not case.raw}
+    sentence = _no_matter(every, summary) if equal else _sentence(best, told, every, sweeps)
+    decided = equal or any(effect.decided for sweep in sweeps for effect in sweep.effects)
+    return SweepAnswer(
+        sentence,
+        decided or bool(told),
+        tuple(_tables(summary, formats, best)),
+        (*map(_effects, sweeps), *_open(summary, formats[0])),
+        format_title(formats[0]) if len(compared) == 1 else "",
+    )
+
+
+def format_title(name: str) -> str:
+    """Return the name of a format as its makers write it."""
+    return backend_class(name).title or name if is_backend(name) else name
+
+
+def _agreed(sweep: Sweep, name: str) -> dict[str, str]:
+    """Return the values that are best in every comparison of a format."""
+    found = [one.best for one in sweep.formats if one.name == name and one.keys]
+    first, *others = found or [{}]
+    return {k: v for k, v in first.items() if all(other.get(k) == v for other in others)}
+
+
+def _sentence(
+    best: Mapping[str, _Best],
+    told: Sequence[str],
+    every: Sequence[FormatSettings],
+    sweeps: Sequence[Sweep],
+) -> str:
+    """Name the values that are best for a format, and what is best on average of other keys."""
+    own = best[told[0]] if told else {}
+    named = set.intersection(*(set(values) for values in own.values())) if own else set()
+    average = {
+        sweep.heading: {e.key: e.best for e in sweep.effects if e.best and e.key not in named}
+        for sweep in sweeps
+    }
+    for values in average.values():
+        values.pop(FORMAT, None)
+    texts = []
+    if told:
+        unanimous = len(best) > 1 and all(other == own for other in best.values())
+        who = "every format" if unanimous else format_title(told[0])
+        texts.append(f"Best for {who}: {_values(own)}.")
+    if any(average.values()):
+        texts.append(f"Best on average over all else: {_values(average)}.")
+    return " ".join(texts) or f"No value of {listed(_keys(every), 'or')} is shown to be best."
+
+
+def _no_matter(every: Sequence[FormatSettings], summary: Summary) -> str:
+    keys = _keys(every)
+    text = f"{listed(keys)} {'makes' if len(keys) == 1 else 'make'} no difference"
+    return f"{text[0].upper()}{text[1:]} of more than {summary.margin:.0%}."
+
+
+def _keys(every: Sequence[FormatSettings]) -> list[str]:
+    return list(dict.fromkeys(key for one in every for key in one.keys))
+
+
+def _values(best: _Best) -> str:
+    """Name the best values of keys; where totals differ, those of each."""
+    texts = {heading: _words(values) for heading, values in best.items() if values}
+    if len(set(texts.values())) == 1 and len(texts) == len(best):
+        return next(iter(texts.values()))
+    return "; ".join(f"to {verb_of(heading)} {text}" for heading, text in texts.items())
+
+
+def _words(values: Mapping[str, str]) -> str:
+    return listed([f"{key} {value}" for key, value in values.items()])
+
+
+def verb_of(heading: str) -> str:
+    """Return the infinitive of a heading, such as ``read from the page cache``."""
+    return heading.replace(",", " from the")
+
+
+def _tables(
+    summary: Summary, formats: Sequence[str], best: Mapping[str, _Best]
+) -> Iterator[SettingsTable]:
+    headings = [sweep.heading for sweep in summary.sweeps]
+    if len(formats) > 1 and len({repr(one) for one in best.values()}) > 1:
+        rows = [
+            (format_title(name), *(_fastest(sweep, name) for sweep in summary.sweeps))
+            for name in formats
+        ]
+        yield SettingsTable("Best settings (?: not decided)", tuple(headings), tuple(rows))
+    apart = parameters_apart(summary.record)
+    groups = list(dict.fromkeys(f.group for sweep in summary.sweeps for f in sweep.formats))
+    for group in groups:
+        layout = summary.groups[group][0].sample.layout
+        where = f", layout {layout} {apart[group]}".rstrip() if len(groups) > 1 else ""
+        for name in formats:
+            found = {
+                sweep.heading: one
+                for sweep in summary.sweeps
+                for one in sweep.formats
+                if (one.name, one.group) == (name, group) and one.keys
+            }
+            if found:
+                yield _table(f"{format_title(name)}{where}", found)
+
+
+def _fastest(sweep: Sweep, name: str) -> str:
+    """Return the fastest settings of a format, with a question mark at what is not decided."""
+    agreed = _agreed(sweep, name)
+    found = [one for one in sweep.formats if one.name == name and one.keys]
+    words = []
+    for key in _keys(found):
+        values = dict.fromkeys(one.fastest.values.get(key, "–") for one in found)
+        words.append("/".join(values) + ("" if key in agreed else "?"))
+    return ", ".join(words) or "–"
+
+
+def _table(name: str, found: Mapping[str, FormatSettings]) -> SettingsTable:
+    """Return the table of a format: the values of one key beside those of all others."""
+    one = next(iter(found.values()))
+    if len(one.keys) == 1:
+        (key,) = one.keys
+        rows = [
+            (f"{key} {result.values[key]}", *(_cell(f.results[i]) for f in found.values()))
+            for i, result in enumerate(one.results)
+        ]
+        return SettingsTable(f"{name}, times as long as its fastest", tuple(found), tuple(rows))
+    across = "codec" if "codec" in one.keys else one.keys[-1]
+    down = [key for key in one.keys if key != across]
+    columns = list(dict.fromkeys(result.values[across] for result in one.results))
+    cells: dict[str, dict[str, str]] = {}
+    for i, result in enumerate(one.results):
+        row = ", ".join(f"{key} {result.values[key]}" for key in down)
+        text = " / ".join(_short(f.results[i]) for f in found.values())
+        cells.setdefault(row, {})[result.values[across]] = text
+    return SettingsTable(
+        f"{name}, times as long as its fastest: {' / '.join(found)}",
+        tuple(f"{across} {value}" for value in columns),
+        tuple((row, *(own.get(value, "–") for value in columns)) for row, own in cells.items()),
+    )
+
+
+def _cell(result: SettingResult) -> str:
+    """Return how many times as long as the fastest settings some take, with the interval."""
+    if result.standing == "fastest":
+        return "1.00"
+    if result.standing == "equal":
+        return "same"
+    text = number(result.ratio.value)
+    text += f" ({interval(result.ratio)})" if result.ratio.is_bounded else ""
+    return f"{text} slower" if result.standing == "slower" else f"{text}?"
+
+
+def _short(result: SettingResult) -> str:
+    if result.standing == "equal":
+        return "same"
+    return number(result.ratio.value) + "?" * (result.standing == "undecided")
+
+
+def _effects(sweep: Sweep) -> str:
+    """Say what each key changes in a total, and which changes most."""
+    most = sweep.matters_most
+    told = [_effect(effect, most=effect.key == most) for effect in sweep.effects]
+    several = sum(effect.decided for effect in sweep.effects) > 1
+    more = "; which of them more is not decided" if several and not most else ""
+    return f"What matters to {verb_of(sweep.heading)}: {', '.join(told)}{more}."
+
+
+def _effect(effect: KeyEffect, *, most: bool) -> str:
+    if not effect.decided:
+        return f"{effect.key} {'does not' if effect.equal else 'not decided'}"
+    return (
+        f"{effect.key}{' most' if most else ''} ({effect.slower} takes "
+        f"{number(effect.ratio.value)} times as long as {effect.faster}, {interval(effect.ratio)})"
+    )
+
+
+def _open(summary: Summary, name: str) -> Iterator[str]:
+    """Say what would decide the best settings of a format."""
+    found = [one for sweep in summary.sweeps for one in sweep.formats if one.name == name]
+    open_ = [r for one in found for r in one.rivals if r.standing == "undecided"]
+    if open_:
+        how = what_would_decide_by(summary, max(FEWEST, *(one.needed for one in open_)))
+        yield f"The best settings of {format_title(name)} are not all decided: {how}."
