@@ -7,8 +7,8 @@ Two lines at the head of such an experiment are read::
 
 Two environments are compared, or two values of an option (``concurrency=10``). The factor is a
 number, a range, or ``above 1`` where none was published. The first case of each counts. The line
-that is printed is that of docs/evidence/known-truths.md: the ratio of the times, its interval, and whether
-it is *shown* (the interval lies above 1) and *published* (it holds a published factor).
+that is printed is that of docs/evidence/known-truths.md: the ratio of the times, its interval, and
+whether it is *shown* (the interval lies above 1) and *published* (it holds a published factor).
 """
 
 from __future__ import annotations

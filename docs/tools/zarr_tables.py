@@ -1,4 +1,4 @@
-"""Write the tables of `docs/evidence/zarr.md` from the runs that it names, and take further runs into it."""
+"""Write the tables of `docs/evidence/zarr.md` from the runs that it names; take further runs."""
 
 from __future__ import annotations
 

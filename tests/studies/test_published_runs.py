@@ -316,7 +316,7 @@ def test_every_column_of_the_table_is_explained(tmp_path):
     run = a_paper_run(tmp_path, {"hdf5": 1.0})
     list(write_published(summarise(run), run))
     document = (REPOSITORY / "docs" / "reference" / "derived.md").read_text(encoding="utf-8")
-    table = document.split("\n| column of")[1].split("\n\n")[0].splitlines()[2:]
+    table = document.split("\n| column of `published.csv`")[1].split("\n\n")[0].splitlines()[2:]
     cells = [line.split("|")[1] for line in table]
     names = [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
     with (run / "published.csv").open(encoding="utf-8") as file:
