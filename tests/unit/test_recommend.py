@@ -396,7 +396,9 @@ def test_the_program_makes_the_calls_that_were_measured(tmp_path, api):
         name: [np.linspace(1, 1.01, 12) * (1 if entry["options"]["api"] == api else 1.5)] * 2
         for name, entry in cases
     }
-    text = recommendation_of(timed_run(tmp_path, seconds, cases, 12, experiment={"repetitions": 12}))
+    text = recommendation_of(
+        timed_run(tmp_path, seconds, cases, 12, experiment={"repetitions": 12})
+    )
     assert ("dset.id.write(" in text) == (api == "low_level")
     assert ("dset[part] = data" in text) == (api == "high_level")
     assert ("With slices of h5py it takes 1.50 times as long" in text) == (api == "low_level")
