@@ -368,7 +368,7 @@ def test_what_the_run_tested_in_another_work_is_not_called_untested(tmp_path):
     cases = [a_case("hdf5", cache=cache) for cache in ("warm", "dropped")]
     cases += [a_case("hdf5", layout="own"), a_case("hdf5", codec="gzip", dtype="int16")]
     seconds = {name: [np.full(8, 1.0)] * 2 for name, _ in cases}
-    text = told(timed_run(tmp_path, seconds, cases))
+    text = recommendation_of(timed_run(tmp_path, seconds, cases))
     assert "- cache states shifted, separate" in text
     assert "- layouts file_per_process" in text
     assert "- codecs zstd, blosc, szip, lz4" in text
@@ -396,7 +396,9 @@ def test_the_program_makes_the_calls_that_were_measured(tmp_path, api):
         name: [np.linspace(1, 1.01, 12) * (1 if entry["options"]["api"] == api else 1.5)] * 2
         for name, entry in cases
     }
-    text = told(timed_run(tmp_path, seconds, cases, 12, experiment={"repetitions": 12}))
+    text = recommendation_of(
+        timed_run(tmp_path, seconds, cases, 12, experiment={"repetitions": 12})
+    )
     assert ("dset.id.write(" in text) == (api == "low_level")
     assert ("dset[part] = data" in text) == (api == "high_level")
     assert ("With slices of h5py it takes 1.50 times as long" in text) == (api == "low_level")
