@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_answer_table import busy, printed
+from test_answer_table import make_busy, print_run
 
 from drawn_runs import AUTO, a_case, timed_run
 from launch import pffbench_cli
@@ -142,8 +142,8 @@ def test_undecided_settings_have_question_marks_and_no_endless_interval(tmp_path
     assert "No value of codec or chunks is shown to be best." in found.sentence
     assert any("?" in cell for row in found.settings[0].rows for cell in row[1:])
     assert any("best settings of HDF5 are not all decided: about" in text for text in found.notes)
-    assert "0.00" not in printed(run)
-    assert "∞" not in printed(run)
+    assert "0.00" not in print_run(run)
+    assert "∞" not in print_run(run)
 
 
 def test_settings_that_make_no_difference_are_said_to_make_none(tmp_path):
@@ -164,13 +164,13 @@ def test_a_sweep_without_an_answer_names_no_setting(tmp_path, change):
     more = {key: value for key, value in change.items() if key != "busy"}
     run = a_sweep(tmp_path / "run", planted, ("hdf5",), codecs=("none", "zstd"), **more)
     if "busy" in change:
-        busy(run)
+        make_busy(run)
     found = answer(run)
     assert (found.word, found.settings) == ("NO ANSWER", ())
     text = "\n".join(recommend([run]).lines())
     assert f"**NO ANSWER** {found.sentence}" in text
     assert "Settings:" not in text
-    assert "Best for" not in printed(run)
+    assert "Best for" not in print_run(run)
 
 
 def test_every_place_has_the_sentence_and_the_tables(tmp_path):
@@ -181,7 +181,7 @@ def test_every_place_has_the_sentence_and_the_tables(tmp_path):
     sentence = "Best for every format: codec zstd and chunks 32×32."
     text = (run / "summary.md").read_text().replace("\\", "")
     page = unescape(render(summary, run, {}))
-    for place in (text, page, " ".join(printed(run).split())):
+    for place in (text, page, " ".join(print_run(run).split())):
         assert sentence in place
         assert "What matters to write to disk: codec most" in place
     for one in found.settings:
@@ -193,7 +193,7 @@ def test_every_place_has_the_sentence_and_the_tables(tmp_path):
     assert f"- **Settings:** {sentence}" in "\n".join(recommend([run]).lines())
     told = json.loads(pffbench_cli("recommend", run, "--json").stdout)["runs"][0]["settings"]
     assert told[0] == sentence
-    lines = printed(run).splitlines()
+    lines = print_run(run).splitlines()
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 22
 
@@ -205,7 +205,7 @@ def test_a_large_sweep_shows_the_fastest_settings_on_the_terminal(tmp_path):
     def far(backend, chunks, codec):
         return (1 + abs(sizes.index(chunks) - 8)) * (1 + abs(codecs.index(codec) - 5))
 
-    shown = printed(a_sweep(tmp_path / "run", far, ("hdf5",), sizes, codecs))
+    shown = print_run(a_sweep(tmp_path / "run", far, ("hdf5",), sizes, codecs))
     assert "codec zstd" in shown
     assert "chunks 256×64" in shown
     assert "chunks 128×64" not in shown
