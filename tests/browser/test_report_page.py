@@ -243,7 +243,7 @@ def downloaded(browser, folder, name, selector):
     )
     browser.click(selector)
     for _ in range(200):
-        if (folder / name).exists():
+        if (folder / name).exists() and (folder / name).stat().st_size:
             return folder / name
         browser.driver.execute_async_script("setTimeout(arguments[0], 50)")
     raise AssertionError(f"{name} was not downloaded: {browser.console()}")

@@ -109,7 +109,7 @@ def test_outside_of_a_job_and_in_one_without_a_limit_the_budget_stays():
 def test_a_share_of_the_job_is_a_number_of_runs(number, capsys):
     with pytest.raises(SystemExit):
         budget(["--job-share", number])
-    assert "must be a whole number of runs" in capsys.readouterr().err
+    assert "must be a whole number, 1 or more" in capsys.readouterr().err
 
 
 def test_handlers_that_mpi_puts_over_ours_when_it_starts_are_replaced():

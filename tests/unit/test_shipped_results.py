@@ -113,8 +113,8 @@ def test_a_page_shows_one_run_and_its_picture(name):
 
 
 def typed_text(text):
-    """Return what of a page was typed."""
-    return re.sub(r"<!-- run .*?<!-- end -->", "", text, flags=re.DOTALL)
+    """Return what of a page was typed, apart from examples that say that they are simulated."""
+    return re.sub(r"<!-- (run|simulated) .*?<!-- end -->", "", text, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("left", [(), ("README.md", "summary.md"), ("run.json", "summary.md")])

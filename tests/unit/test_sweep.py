@@ -80,6 +80,18 @@ def test_the_key_that_matters_most_is_named_with_the_effects_of_all(tmp_path):
     assert read.startswith("What matters to read from the page cache: codec most")
 
 
+def test_an_option_named_format_is_a_key_of_its_own(tmp_path):
+    cases, times = [], {}
+    for backend, options in (("hdf5", {}), ("zarr", {"format": 2}), ("zarr", {"format": 3})):
+        name, entry = a_case(backend, chunks=[32, 32])
+        cases.append((f"{name}-{options}", {**entry, "options": options}))
+        slow = 0.1 * (1 + options.get("format", 0))
+        times[cases[-1][0]] = (slow + 1e-4 * np.arange(20), slow + 1e-4 * np.arange(20))
+    found = answer(timed_run(tmp_path / "run", times, cases, experiment=AUTO))
+    assert "Best for Zarr: format 2." in found.sentence
+    assert "format (3 takes 1.33 times as long as 2" in found.notes[0]
+
+
 def test_of_keys_that_matter_alike_none_matters_most(tmp_path):
     def alike(backend, chunks, codec):
         return (1.5, 1.0, 1.5)[CHUNKS.index(chunks)] * {"none": 1.5, "gzip": 1.5, "zstd": 1}[codec]

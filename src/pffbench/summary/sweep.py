@@ -38,7 +38,7 @@ _NO_SETTINGS = frozenset({"workload", "backend", "settings", "layout", "environm
 #: Parameters that together are the codec.
 _OF_CODEC = ("codec", "compressor", "level", "shuffle")
 #: The key by which formats differ.
-FORMAT = "format"
+FORMAT = "file format"
 #: Above these numbers of settings of a format, and of values of a key, they are not compared: the
 #: pairs grow with the square.
 _MOST_SETTINGS, _MOST_VALUES = 100, 30
