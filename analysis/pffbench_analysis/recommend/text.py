@@ -302,7 +302,7 @@ class Recommended:
         return [*lines, *agreement(self.advices)]
 
     def data(self) -> dict[str, Any]:
-        """Return the same as plain data, for `--json`; `docs/recommend.md` has its keys."""
+        """Return the same as plain data, for `--json`; `docs/reference/derived.md` has its keys."""
         return {
             "left_out": list(self.refused),
             "runs": [_data(advice, self.own) for advice in self.advices],
