@@ -20,7 +20,7 @@ from pffbench.backends.registry import is_backend
 from pffbench.case import Case, Parameters
 from pffbench.errors import UserError
 from pffbench.experiment.convert import allowed_instead, join, short, shown, to_struct
-from pffbench.experiment.schema import Experiment, study_names
+from pffbench.experiment.schema import MOST_TRACED, Experiment, study_names
 from pffbench.experiment.sweep import MOST_CASES, expand, with_roofline
 from pffbench.plugins import load, plugins
 from pffbench.regular_files import read_regular, similar_path
@@ -233,6 +233,7 @@ def from_data(data: dict[str, Any], name: str) -> LoadedExperiment:
     experiment = to_struct(data, Experiment, f"{name}:")
     _check_study(experiment.study, name)
     _check_environments(experiment, name)
+    _check_counters(experiment, name)
     cases: list[tuple[str, Case]] = []
     idle: list[str] = []
     seen: set[str] = set()
@@ -295,6 +296,16 @@ def _check_environments(experiment: Experiment, name: str) -> None:
         raise UserError(f"{name}: cross_reads: only environments read each other's files")
     if experiment.cross_reads and experiment.node_local:
         raise UserError(f"{name}: cross_reads: with node_local no job reads files of another one")
+
+
+def _check_counters(experiment: Experiment, name: str) -> None:
+    """Reject so many repetitions of traced cases that their times would be judged."""
+    times = experiment.repetitions
+    if experiment.counters == "calls" and (times == "auto" or times > MOST_TRACED):
+        raise UserError(
+            f"{name}: repetitions: {times}: with counters: calls times mean nothing, and counts "
+            f"need one repetition (allowed: 1 to {MOST_TRACED}; --set repetitions=1)"
+        )
 
 
 def _check_words(text: str, where: str) -> None:

@@ -15,6 +15,8 @@ from pffbench.workloads.registry import workload, workload_names
 
 #: Repetitions after which a run with ``repetitions: auto`` evaluates its results first.
 FIRST_LOOK = 10
+#: Most repetitions with ``counters: calls``: too few to judge times (`summary.rank_test.FEWEST`).
+MOST_TRACED = 6
 #: Other packages name the studies whose published numbers they have by entry points of this group.
 STUDIES_GROUP = "pffbench.studies"
 #: Descriptions of the two keys of a case that are no field of a record.
@@ -84,9 +86,11 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     time_budget : Duration, optional
         No new block of repetitions begins when it would end later than this many seconds. Cases
         whose first repetitions would not fit are left out, the least important first.
-    counters : bool
+    counters : bool or {"calls"}
         Whether CPU seconds, page faults, bytes and system calls of each phase are counted too,
-        into `counters.csv`.
+        into `counters.csv`. ``calls``: strace(1) counts the calls on the files by their names as
+        well, which slows each of them, so that the times mean nothing; for
+        ``pffbench compare --counts``.
     order : {"balanced", "listed"}
         Order of the cases in a block. ``balanced``: random, so that each case of a comparison comes
         after each other one equally often. ``listed``: as in the file, in every block.
@@ -130,7 +134,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     memory: Size = msgspec.field(default_factory=lambda: Size(64 * 2**20))
     max_calls: Annotated[int, msgspec.Meta(ge=1)] = 100_000_000
     time_budget: Duration | None = None
-    counters: bool = False
+    counters: bool | Literal["calls"] = False
     order: Literal["balanced", "listed"] = "balanced"
     cold_reads: Literal["compared", "extra"] = "compared"
     node_local: bool = False

@@ -159,7 +159,7 @@ class _Phase:
         self._tell(self._name)
         self._barrier()
         if self._meter is not None:
-            self._before = self._meter.begin()
+            self._before = self._meter.begin(self._name)
         self._begin = self._now()
 
     def __exit__(

@@ -46,7 +46,7 @@ class Meter:
             except OSError:
                 self._file = -1
 
-    def begin(self) -> Reading:
+    def begin(self, phase: str = "") -> Reading:  # noqa: ARG002 -- a tracing one names it
         """Return the counters as they stand when this call returns."""
         if not self.io:
             return _usage()
@@ -60,6 +60,13 @@ class Meter:
         """Return the amounts counted since `begin` returned."""
         now = (*_usage(), *self._io()[0]) if self.io else _usage()
         return tuple([b - a for a, b in zip(before, now, strict=True)])
+
+    def start(self) -> None:
+        """Begin what this meter counts beside the kernel's counters: nothing."""
+
+    def stop(self) -> Mapping[tuple[str, str], int]:
+        """End it; return what was counted since `start`, by phase and counter."""
+        return {}
 
     def close(self) -> None:
         """Close the kernel's file."""

@@ -161,7 +161,7 @@ class Runner:
         experiment = spec.plan.experiment
         #: Whether this rank makes and removes the directories of repetitions.
         self._keeps_scratch = team.keeps(node_local=scratch.node_local)
-        self._meter = Meter(io=experiment.counters)
+        self._meter = _meter_of(experiment, scratch)
         self._allocator = Allocator()
         #: Load meter and settler of one rank of each node; None on the others.
         self._load = LoadMeter() if team.is_leader else None
@@ -338,7 +338,7 @@ class Runner:
             before = self._meter.begin()
             if self._load is not None:
                 self._load.begin()
-            with collector_off():
+            with collector_off(), self._counting(repetition):
                 peak.reset()
                 repetition.workload.run(repetition)
             load = None if self._load is None else self._load.since()
@@ -349,6 +349,18 @@ class Runner:
             self._record(repetition, block, position, started, peak.read(), conditions)
         except PhaseFailedError as error:
             self._fail(case, block, error.failure, repetition)
+
+    @contextmanager
+    def _counting(self, repetition: Repetition) -> Iterator[None]:
+        """Have the meter count what it counts beside the kernel's counters; collective."""
+        with AgreedStep(self.team.comm, "counting"):
+            self._meter.start()
+        try:
+            yield
+        finally:
+            found = self._meter.stop()
+        for what, amount in found.items():
+            repetition.observed.count(*what, amount)
 
     def _clean(self, repetition: Repetition) -> None:
         """Remove the files of a repetition."""
@@ -494,6 +506,14 @@ class Runner:
                 store.close()
             except Exception:  # noqa: BLE001 -- the original failure is already recorded
                 self.abandoned.append(store)
+
+
+def _meter_of(experiment: Experiment, scratch: Scratch) -> Meter:
+    if experiment.counters == "calls":
+        from pffbench.parallel.system_calls import TracingMeter  # few runs count calls
+
+        return TracingMeter(scratch.directory)
+    return Meter(io=experiment.counters)
 
 
 def prepare_repetition(

@@ -1,0 +1,149 @@
+"""System calls of this process on the files of a run, by phase, as strace(1) sees them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TextIO
+
+from pffbench.parallel.process_counters import Meter, Reading
+from pffbench.proc import kernel_text
+
+#: By phase and counter: ``call_NAME`` is a number of calls, ``bytes_NAME`` what they moved.
+CallCounts = Counter[tuple[str, str]]
+
+#: Paths that name no file; asking for one marks the begin or the end of a phase in the trace.
+_BEGIN, _END = "pffbench-phase-begins:", "pffbench-phase-ends"
+_MARK = re.compile(rf'"(?:{_BEGIN}([^"]*)|{_END})"')
+#: Thread, name of the call, and what it returned, which stands in a line of its own where another
+#: thread called in between.
+_CALL = re.compile(r"(\d+) +(<\.\.\. )?(\w+)(?:\(| resumed>).*?(?:= (\d+))?(?: \(.*\))?\n?$")
+#: Calls that return the bytes that they moved.
+_MOVING = re.compile(r"p?(?:read|write)(?:64|v|v2)?$")
+#: prctl(2): which process may trace this one; any, since strace is a child.
+_PR_SET_PTRACER, _ANY = 0x59616D61, -1
+#: Seconds until strace is attached, or has left, at most.
+_PATIENCE = 30.0
+
+
+class TracingMeter(Meter):
+    """A meter that has the system calls of each phase counted too.
+
+    Every call stops the thread twice, so that the times of a traced phase mean nothing.
+
+    Parameters
+    ----------
+    directory : str
+        The scratch directory: calls on files of other directories are not counted.
+    """
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(io=True)
+        # Its name is unique and has plain letters only, where strace may escape those before it.
+        self._directory = f"/{Path(directory).name}"
+        self._strace: subprocess.Popen[bytes] | None = None
+        self._place: tempfile.TemporaryDirectory[str] | None = None
+
+    def start(self) -> None:
+        """Begin to trace this process.
+
+        Raises
+        ------
+        OSError
+            strace is missing, or the kernel lets no process trace this one.
+        """
+        strace = shutil.which("strace")
+        if strace is None:
+            raise FileNotFoundError("counters: calls needs strace, which is not installed here")
+        self._place = tempfile.TemporaryDirectory(prefix="pffbench-calls-")
+        trace, said = (Path(self._place.name, name) for name in ("trace", "said"))
+        with suppress(OSError, AttributeError):  # needed where Yama restricts tracing
+            ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANY, 0, 0, 0)
+        command = [
+            strace, "-f", "-y", "-qq", "-s", "0", "-e", "trace=%file,%desc", "-e", "signal=none",
+            "-o", str(trace), "-p", str(os.getpid()),
+        ]  # fmt: skip
+        with said.open("wb") as errors:
+            self._strace = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=errors)
+        end = time.monotonic() + _PATIENCE
+        while not _all_traced():
+            if self._strace.poll() is not None or time.monotonic() > end:
+                told = said.read_text(errors="replace").strip()
+                self.stop()
+                raise PermissionError(f"counters: calls: strace cannot trace this process: {told}")
+            time.sleep(0.001)
+
+    def begin(self, phase: str = "") -> Reading:
+        """Return the counters, and mark the begin of a phase."""
+        reading = super().begin()
+        os.access(_BEGIN + phase, os.F_OK)
+        return reading
+
+    def since(self, before: Reading) -> Reading:
+        """Return the amounts counted since `begin` returned, and mark the end of the phase."""
+        os.access(_END, os.F_OK)
+        return super().since(before)
+
+    def stop(self) -> CallCounts:
+        """End the tracing; return what was counted since `start`, nothing if it did not begin."""
+        counts: CallCounts = Counter()
+        if self._strace is not None:
+            self._strace.terminate()  # lets go of this process, which goes on
+            self._strace.wait(_PATIENCE)
+            self._strace = None
+        if self._place is not None:
+            with suppress(FileNotFoundError):
+                with Path(self._place.name, "trace").open(errors="replace") as trace:
+                    counts = count_calls(trace, self._directory)
+            self._place.cleanup()
+            self._place = None
+        return counts
+
+
+def _all_traced() -> bool:
+    """Whether every thread of this process has a tracer."""
+    threads = Path("/proc/self/task").iterdir()
+    told = [kernel_text(thread / "status") for thread in threads]
+    return all("\nTracerPid:\t0\n" not in text for text in told if text)
+
+
+def count_calls(trace: TextIO | Iterable[str], directory: str) -> CallCounts:
+    """Count the calls of a trace that concern files below a directory, in marked phases.
+
+    Parameters
+    ----------
+    trace : iterable of str
+        Lines of ``strace -f -y``.
+    directory : str
+        Part of the paths that count.
+    """
+    counts: CallCounts = Counter()
+    phase: str | None = None
+    waiting: dict[str, str] = {}  # the phase of a thread's call that has not returned
+    for line in trace:
+        if mark := _MARK.search(line):
+            phase = mark[1]
+            continue
+        call = _CALL.match(line)
+        if call is None:
+            continue
+        thread, resumed, name, returned = call.groups()
+        of = waiting.pop(thread, None) if resumed else phase
+        if of is None or not (resumed or directory in line):
+            continue
+        if not resumed:
+            counts[of, f"call_{name}"] += 1
+            if line.rstrip().endswith("<unfinished ...>"):
+                waiting[thread] = of
+        if returned is not None and _MOVING.match(name):
+            counts[of, f"bytes_{name}"] += int(returned)
+    return counts
