@@ -154,6 +154,11 @@ def obstacle(summary: Summary) -> str | None:
     """Return why nothing can be concluded from a run that compares something; None if it can."""
     if not summary.answers and not summary.sweeps:
         return None
+    if summary.record.experiment.get("counters") == "calls":
+        return (
+            "system calls were counted, which slows them, so the times show nothing; compare the "
+            "counts with those of another run: pffbench compare --counts BASE NEW"
+        )
     if disturbed := next(busy(summary), None):
         return disturbed
     if summary.answers and all(answer.too_short for answer in summary.answers):
