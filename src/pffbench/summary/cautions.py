@@ -154,7 +154,7 @@ def busy(summary: Summary) -> Iterator[str]:
     """Report that others used the processors in many blocks of repetitions."""
     load = summary.load
     for blocks, part, who, remedy in (
-        (load.busy, load.busy_others, "others", "on a machine at rest, or exclusively"),
+        (load.busy, load.busy_others, "others", "on an idle machine, or exclusively"),
         (load.stolen, load.steal, "the host of this machine", "on another host, or later"),
     ):
         if blocks > _OFTEN * load.blocks:
