@@ -15,9 +15,9 @@ from pffbench.case import Parameters
 from pffbench.cli import make_parser
 from pffbench.commands.describe import keys_of
 from pffbench.docstrings import field_descriptions
+from pffbench.doctor.checks import CHECKS
 from pffbench.experiment.schema import WORKLOAD, ZIP, Experiment
 from pffbench.phases import PHASES, TOTALS
-from pffbench.doctor.checks import CHECKS
 from pffbench.record.counters import Counted
 from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample

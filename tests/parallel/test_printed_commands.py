@@ -8,9 +8,9 @@ import subprocess
 from typing import NamedTuple
 
 import pytest
+from test_way_in import write_netcdf
 
 from launch import REPOSITORY, environment
-from test_way_in import write_netcdf
 
 pytestmark = pytest.mark.parallel
 
@@ -43,6 +43,8 @@ HAD = ("old-1", "old-2", "old-3", "new", "hdf5-1.14", "hdf5-2.0")
 SHORT = ("cookbook.md: Is my update slower? (CI)", "tutorial-engineer.md")
 #: The gate of `compare` ends so when something is slower, undecided, or the machine changed.
 OF_THE_GATE = (0, 1, 2, 5)
+#: The last lines of a run: an answer, or why there is none and what to do.
+ANSWERED = re.compile(r"^ANSWER  \S|^NO ANSWER  (?s:.*?)(?:run\s+again|--\w)", re.MULTILINE)
 _BLOCK = re.compile(r"^```(\w*)\n((?s:.*?))^```$|^    (\S.*)$", re.MULTILINE)
 _IN_TABLE = re.compile(r"^\| \S+ \| `([^`]+)` \|", re.MULTILINE)
 
@@ -134,7 +136,8 @@ def test_all_pages_have_commands_and_each_one_that_runs_elsewhere_is_printed():
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
-    "name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.slow) for name in PARTS]
+    "name",
+    [name if name in SHORT else pytest.param(name, marks=pytest.mark.slow) for name in PARTS],
 )
 def test_printed_commands_end_with_an_answer(clone, name):
     commands, experiments = PARTS[name]
@@ -147,6 +150,4 @@ def test_printed_commands_end_with_an_answer(clone, name):
         said = f"{command}\nexit status {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert done.returncode in (OF_THE_GATE if "--fail-if-slower" in command else (0,)), said
         if re.search(r"pffbench (?:run|--)", command):
-            answered = re.search(r"^ANSWER  \S|^NO ANSWER  (?s:.*?)(?:run\s+again|--\w)", done.stdout,
-                                 re.MULTILINE)  # fmt: skip
-            assert answered, said
+            assert ANSWERED.search(done.stdout), said
