@@ -45,6 +45,7 @@ SHORT = ("cookbook.md: Is my update slower? (CI)", "tutorial-engineer.md")
 OF_THE_GATE = (0, 1, 2, 5)
 #: The last lines of a run: an answer, or why there is none and what to do.
 ANSWERED = re.compile(r"^ANSWER  \S|^NO ANSWER  (?s:.*?)(?:run\s+again|--\w)", re.MULTILINE)
+VERDICT = re.compile(r"slower|faster|equal|not decided|machine changed", re.IGNORECASE)
 _BLOCK = re.compile(r"^```(\w*)\n((?s:.*?))^```$|^    (\S.*)$", re.MULTILINE)
 _IN_TABLE = re.compile(r"^\| \S+ \| `([^`]+)` \|", re.MULTILINE)
 
@@ -149,5 +150,13 @@ def test_printed_commands_end_with_an_answer(clone, name):
         done = typed(clone, on_this_machine(command))
         said = f"{command}\nexit status {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert done.returncode in (OF_THE_GATE if "--fail-if-slower" in command else (0,)), said
-        if re.search(r"pffbench (?:run|--)", command):
+        if "pffbench compare" in command:
+            assert VERDICT.search(done.stdout), said
+        elif re.search(r"pffbench (?:run|--)", command) and not compared_later(command, commands):
             assert ANSWERED.search(done.stdout), said
+
+
+def compared_later(command, commands):
+    """Return whether the answer to a run is that of `compare`, as of two versions."""
+    out = re.search(r"--out (\S+)", command)
+    return bool(out) and any("pffbench compare" in c and out[1] in c for c in commands)
