@@ -185,6 +185,19 @@ def test_each_page_of_evidence_has_a_date_and_the_command_that_makes_it_again(pa
     assert re.search(r"^    (?:setup/|make |python |docs/tools/)\S", head, re.MULTILINE)
 
 
+@pytest.mark.parametrize("page", EVIDENCE)
+def test_each_command_of_the_evidence_starts_what_is_there(page):
+    lines = re.findall(r"^    (\S.*?)(?:\s# .*)?$", EVIDENCE[page], re.MULTILINE)
+    targets = re.findall(r"^([\w-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+    for line in lines:
+        for target in re.findall(r"^make ([a-z][\w-]*)", line):
+            assert target in targets, line
+        for path in re.findall(
+            r"(?<![\w./-])(?:benchmarks|configs|docs|setup|tests)/[\w./-]+", line
+        ):
+            assert (REPOSITORY / path).exists(), line
+
+
 def test_each_page_of_evidence_is_in_their_list():
     text = (DOCS / "evidence" / "README.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| \[[^]]+\]\(([\w-]+\.md)\)", text, re.MULTILINE)
