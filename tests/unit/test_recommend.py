@@ -158,7 +158,7 @@ def test_few_repetitions_and_short_phases_claim_nothing(tmp_path):
         noisy(np.random.default_rng(5), factors),
         floor=FLOOR | {"own": 1.0, "synced": 1.0},
     )
-    with pytest.raises(UserError, match="too short to be told apart from the harness"):
+    with pytest.raises(UserError, match="too short to measure"):
         recommend([short])
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pffbench.phases import READ_PHASES
 from pffbench.storage.durability import QUIET
 from pffbench.summary.conclusions import (
+    TOO_SHORT,
     VERBS,
     absent,
     cases_of,
@@ -49,9 +50,8 @@ def _too_short(summary: Summary) -> Iterator[str]:
     short = [a for a in summary.answers if a.too_short]
     if short and len(short) < len(summary.answers):
         yield (
-            f"warning: {len(short)} comparison{'s are' if len(short) > 1 else ' is'} too short to "
-            "be told apart from the harness; "
-            "take larger arrays (shape, shape_per_rank)"
+            f"warning: {len(short)} comparison{'s are' if len(short) > 1 else ' is'} "
+            f"{TOO_SHORT}; use larger arrays (shape, shape_per_rank)"
         )
 
 
@@ -154,7 +154,7 @@ def busy(summary: Summary) -> Iterator[str]:
     """Report that others used the processors in many blocks of repetitions."""
     load = summary.load
     for blocks, part, who, remedy in (
-        (load.busy, load.busy_others, "others", "on a machine at rest, or exclusively"),
+        (load.busy, load.busy_others, "others", "on an idle machine, or exclusively"),
         (load.stolen, load.steal, "the host of this machine", "on another host, or later"),
     ):
         if blocks > _OFTEN * load.blocks:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
+from pffbench.parallel.clock import RESOLUTION
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.headline import Answer, ComparisonKey, Contender
 from pffbench.summary.labels import (
@@ -19,6 +20,9 @@ from pffbench.summary.labels import (
 from pffbench.summary.rank_test import FEWEST, Ratio
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.units import duration_text
+
+#: Said of a comparison whose times are below resolution.
+TOO_SHORT = f"too short to measure (under {RESOLUTION} × the harness's overhead)"
 
 VERBS = {"write_total": "Writing", "update_total": "Updating", "read_total": "Reading"}
 #: End of writing, by the durability that the experiment requests.
@@ -162,7 +166,7 @@ def _sentence(summary: Summary, total: str, found: Sequence[Answer]) -> str | No
         head = f"{measured}, {on}, {head[0].lower()}{head[1:]}"
     long_enough = [answer for answer in found if not answer.too_short]
     if not long_enough:
-        return f"{head}: too short to be told apart from the harness; take larger arrays."
+        return f"{head}: {TOO_SHORT}; use larger arrays."
     names = comparison_names(summary, found if found[0].extra else summary.answers)
     clusters: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Answer]] = defaultdict(list)
     for answer in long_enough:
