@@ -7,6 +7,7 @@ import re
 from html import unescape
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 from test_answer_table import make_busy, print_run
@@ -14,7 +15,7 @@ from test_answer_table import make_busy, print_run
 from drawn_runs import AUTO, a_case, timed_run
 from launch import pffbench_cli
 from pffbench.summary.answer import answer_of
-from pffbench.summary.export import write_summary
+from pffbench.summary.export import write_fom, write_summary
 from pffbench.summary.inference import ComparisonTable, decide
 from pffbench.summary.results import as_data, results_schema
 from pffbench.summary.summary import summarise
@@ -80,16 +81,35 @@ def test_the_key_that_matters_most_is_named_with_the_effects_of_all(tmp_path):
     assert read.startswith("What matters to read from the page cache: codec most")
 
 
-def test_an_option_named_format_is_a_key_of_its_own(tmp_path):
+@pytest.mark.parametrize(
+    ("option", "key"),
+    [
+        ("format", "format"), ("file format", "file format"), ("median_s", "median_s"),
+        ("codec", "zarr.codec"), ("backend", "zarr.backend"), ("settings", "zarr.settings"),
+        ("durability", "zarr.durability"), ("environment", "environment"), ("case", "case"),
+    ],
+)  # fmt: skip
+def test_an_option_is_a_key_of_its_own_whatever_its_name(tmp_path, option, key):
+    """Some are names of parameters, of columns, or of what a sweep calls its keys."""
     cases, times = [], {}
-    for backend, options in (("hdf5", {}), ("zarr", {"format": 2}), ("zarr", {"format": 3})):
+    for backend, value in (("hdf5", 0), ("zarr", 2), ("zarr", 3)):
         name, entry = a_case(backend, chunks=[32, 32])
-        cases.append((f"{name}-{options}", {**entry, "options": options}))
-        slow = 0.1 * (1 + options.get("format", 0))
+        cases.append((f"{name}-{value}", {**entry, "options": {option: value} if value else {}}))
+        slow = 0.1 * (1 + value)
         times[cases[-1][0]] = (slow + 1e-4 * np.arange(20), slow + 1e-4 * np.arange(20))
-    found = answer(timed_run(tmp_path / "run", times, cases, experiment=AUTO))
-    assert "Best for Zarr: format 2." in found.sentence
-    assert "format (3 takes 1.33 times as long as 2" in found.notes[0]
+    run = timed_run(tmp_path / "run", times, cases, experiment=AUTO)
+    found = answer(run)
+    assert f"Best for Zarr: {key} 2." in found.sentence
+    if key != "file format":
+        assert f"{key} (3 takes 1.33 times as long as 2" in found.notes[0]
+    summary = summarise(run)
+    write_summary(summary, run)
+    write_fom(summary, run)
+    data = json.loads(json.dumps(as_data(summary)))
+    jsonschema.validate(data, results_schema())
+    assert len({case.variant for case in summary.cases if case.sample.backend == "zarr"}) == 2
+    assert render(summary, run, {})
+    assert recommend([run]).lines()
 
 
 def test_of_keys_that_matter_alike_none_matters_most(tmp_path):

@@ -34,6 +34,7 @@ from pffbench.summary.columns import (
     title,
 )
 from pffbench.summary.conclusions import verdict_lines
+from pffbench.summary.labels import keys_of
 from pffbench.summary.legend import legend_lines
 from pffbench.summary.levers import lever_lines
 from pffbench.summary.phases import PhaseSummary
@@ -328,9 +329,7 @@ def fom_names(record: RunRecord) -> dict[str, str]:
     A name is backend, workload, layout, transfer and settings, joined by dots. Cases with equal
     names get one more word: the parameters and options in which they differ.
     """
-    told = {
-        name: {**entry["parameters"], **entry["options"]} for name, entry in record.cases.items()
-    }
+    told = {name: keys_of(entry) for name, entry in record.cases.items()}
     alike: dict[str, list[str]] = defaultdict(list)
     for name, entry in told.items():
         alike[".".join(_word(entry[key]) for key in _WORDS)].append(name)
