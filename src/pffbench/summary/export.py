@@ -20,7 +20,7 @@ from rich.text import Text
 from pffbench.record.cross_reads import cross_read_lines, cross_read_table, cross_reads_of
 from pffbench.record.run_json import RunRecord
 from pffbench.regular_files import replacing, write_replacing
-from pffbench.summary.answer import AnswerTable, answer_lines, answer_of
+from pffbench.summary.answer import AnswerTable, answer_lines, answer_of, settings_tables
 from pffbench.summary.cautions import cautions
 from pffbench.summary.columns import (
     Column,
@@ -165,7 +165,7 @@ def print_summary(summary: Summary, console: Console, *, tables: bool | None = N
     """
     answer = answer_of(summary)
     if tables if tables is not None else (answer is None or console.width >= _WIDE):
-        _print_tables(summary, console)
+        _print_tables(summary, answer, console)
         lines = verdict_lines(summary)[: None if answer is None else -1]
     else:
         lines = []
@@ -181,11 +181,11 @@ def print_summary(summary: Summary, console: Console, *, tables: bool | None = N
 def print_answer(summary: Summary, console: Console) -> None:
     """Print the answer, where there is one."""
     if (answer := answer_of(summary)) is not None:
-        for part in answer_lines(answer):
+        for part in answer_lines(answer, console):
             console.print(part)
 
 
-def _print_tables(summary: Summary, console: Console) -> None:
+def _print_tables(summary: Summary, answer: AnswerTable | None, console: Console) -> None:
     """Print the tables, with the legend and the storage layouts."""
     costs = shard_costs(summary)
     for group, cases in summary.groups.items():
@@ -207,6 +207,8 @@ def _print_tables(summary: Summary, console: Console) -> None:
         for text in legend_lines(summary):
             console.print(_indented(text), style="dim")
         console.print()
+    for part in settings_tables(answer) if answer else ():
+        console.print(part)
     _print_cross_reads(summary.record, console)
 
 
