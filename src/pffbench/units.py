@@ -59,6 +59,13 @@ class Size(int):
                 return f"{int(self) / _BINARY[unit]:.4g} {unit}"
         return f"{int(self)} B"
 
+    def decimal(self) -> str:
+        """Return the size in powers of 1000, in which users state theirs: ``600 GB``."""
+        for unit in ("PB", "TB", "GB", "MB", "kB"):
+            if self >= _DECIMAL[unit]:
+                return f"{int(self) / _DECIMAL[unit]:.4g} {unit}"
+        return str(self)
+
 
 class SmallSize(Size):
     """A size of a part of a file: a header, or a block or stripe at whose multiples data begin."""
