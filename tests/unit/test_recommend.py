@@ -12,14 +12,12 @@ import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 from rich.console import Console
-
 from test_answer_table import a_contest
 
 from drawn_runs import FLOOR, PHASES, a_case, a_run, a_sample
 from launch import pffbench_cli
 from pffbench.cli import make_parser
 from pffbench.commands.recommend import print_markdown
-from pffbench.errors import UserError
 from pffbench.experiment.load import from_data
 from pffbench.record.samples import SamplesLog
 from pffbench.summary.answer import answer_of

@@ -176,7 +176,7 @@ def obstacle(summary: Summary) -> str | None:
     """Return why nothing can be concluded from a run that compares something; None if it can."""
     if not summary.answers and not summary.sweeps:
         return None
-    if disturbed := next(busy(summary), None):
+    if disturbed := next(busy(summary.load), None):
         return disturbed
     if summary.answers and all(answer.too_short for answer in summary.answers):
         return (
