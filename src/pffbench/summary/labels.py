@@ -29,7 +29,7 @@ def keys_of(entry: Mapping[str, Any]) -> dict[str, Any]:
 
     An option that has the name of a parameter is told apart by its backend: ``posix.order``.
     """
-    p = entry["parameters"]
+    p: dict[str, Any] = entry["parameters"]
     options = (entry.get("options") or {}).items()
     return p | {f"{p['backend']}.{key}" if key in p else key: value for key, value in options}
 
