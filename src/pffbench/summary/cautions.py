@@ -19,6 +19,7 @@ from pffbench.summary.conclusions import (
 from pffbench.summary.dependence import shifts
 from pffbench.summary.headline import Answer, Contender
 from pffbench.summary.rank_test import Times
+from pffbench.summary.statistics import LoadSummary
 from pffbench.summary.summary import Summary
 
 #: Above this number, comparisons are counted, not named.
@@ -33,7 +34,7 @@ def cautions(summary: Summary) -> list[str]:
     """Return the caveats of the verdict, each with a remedy."""
     limits = [f"limited: {text}" for text in summary.record.limits]
     if not summary.answers:
-        return [*limits, *busy(summary)]
+        return [*limits, *busy(summary.load)]
     return [
         *limits,
         *(f"warning: {text}" for text in absent(summary)),
@@ -42,7 +43,7 @@ def cautions(summary: Summary) -> list[str]:
         *_shifted(summary),
         *_read_warnings(summary),
         *_unsettled(summary),
-        *busy(summary),
+        *busy(summary.load),
     ]
 
 
@@ -150,9 +151,8 @@ def _read_warnings(summary: Summary) -> Iterator[str]:
             yield f"warning: {text.format(names=', '.join(some) + more)}"
 
 
-def busy(summary: Summary) -> Iterator[str]:
+def busy(load: LoadSummary) -> Iterator[str]:
     """Report that others used the processors in many blocks of repetitions."""
-    load = summary.load
     for blocks, part, who, remedy in (
         (load.busy, load.busy_others, "others", "on an idle machine, or exclusively"),
         (load.stolen, load.steal, "the host of this machine", "on another host, or later"),
