@@ -83,7 +83,7 @@ class StoppedRun(msgspec.Struct, frozen=True):
             told = "; ".join(differences)
             raise UserError(f"--resume {self.directory}: not the same run: {told}")
         now = replace(next(iter(records.values())), scratch=str(self.options.scratch))
-        said = go_on(record, now, moved(record, now), other_hosts=self.options.other_hosts)
+        said = go_on(record, now, moved(record, now), self.options)
         path = self.directory / "samples.csv"
         if path.exists():
             drop_unfinished(str(path))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from launch import REPOSITORY, environment, run_experiment
+from launch import REPOSITORY, environment, pffbench_cli, run_experiment
 from pffbench.backends.registry import backend_class
 
 pytestmark = pytest.mark.parallel
@@ -73,6 +73,9 @@ OPTION = {
         '    _enter_stage(record, options.stage or "all", record.topology["hosts"])\n',
         '    _enter_stage(record, options.stage or "all", record.topology["hosts"])\n'
         "    record.remarks.append(str(options.label))\n",
+        '    before.status, before.valid, before.finished = "running", None, None\n',
+        '    before.status, before.valid, before.finished = "running", None, None\n'
+        "    before.remarks.append(f'again {options.label}')\n",
     ),
 }
 WORKLOAD = {
@@ -215,6 +218,26 @@ def test_an_option_is_in_the_record_of_several_environments_too(copy, tmp_path):
     )  # fmt: skip
     assert done.status == 0, done.said
     assert "in turns" in done.record["remarks"]
+
+
+@pytest.mark.parametrize("environments", [[], [{"name": "here", "python": sys.executable}]])
+def test_an_option_is_in_the_record_of_a_resumed_run_too(copy, tmp_path, environments):
+    """The first start is stopped after its first repetition, by its own rule."""
+    case = {"workload": "datasets", "datasets": 2, "shape": [[8]], "backend": "null",
+            "null": {"delays": {"write": 1.5}}}  # fmt: skip
+    more = {"environments": environments, "launcher": "env"} if environments else {}
+    stopped = run_experiment(
+        tmp_path, None, "--label", "first", "--max-time", "1 s", cases=[case], repetitions=2,
+        env=path_of(copy), **more,
+    )  # fmt: skip
+    assert stopped.status == 3, stopped.said
+    trust = ["--trust"] if environments else []
+    again = pffbench_cli(
+        "run", "--resume", stopped.out, "--max-time", "none", "--label", "second", *trust,
+        out=stopped.out, env=path_of(copy),
+    )  # fmt: skip
+    assert again.status == 0, again.said
+    assert {"first", "again second"} <= set(again.record["remarks"])
 
 
 def test_a_workload_runs_and_brings_a_column(run):

@@ -136,7 +136,7 @@ def _gone_on_with(spec: RunSpec, now: RunRecord, progress: Progress) -> RunRecor
     if differences:
         raise UserError(f"--resume {spec.out}: not the same run: {'; '.join(differences)}")
     elsewhere = None if spec.stage == "read" else moved(before, now)
-    for text in go_on(before, now, elsewhere, other_hosts=spec.options.other_hosts):
+    for text in go_on(before, now, elsewhere, spec.options):
         progress.message(text)
     _enter_stage(before, spec.stage, now.topology["hosts"])
     if spec.stage == "read":
@@ -146,9 +146,11 @@ def _gone_on_with(spec: RunSpec, now: RunRecord, progress: Progress) -> RunRecor
 
 
 def go_on(
-    before: RunRecord, now: RunRecord, elsewhere: str | None, *, other_hosts: bool
+    before: RunRecord, now: RunRecord, elsewhere: str | None, options: RunOptions
 ) -> list[str]:
     """Update the record of a resumed run for this start; return messages for the user.
+
+    Runs of one environment and of several go on here.
 
     Parameters
     ----------
@@ -158,13 +160,13 @@ def go_on(
         Record of this start.
     elsewhere : str or None
         That it runs on other hosts than before, in words, where it does.
-    other_hosts : bool
-        Whether it may.
+    options : RunOptions
+        The options of this start, such as whether it may.
     """
     said = []
     if elsewhere is not None:
-        (before.remarks if other_hosts else before.reasons).append(elsewhere)
-        said.append(elsewhere if other_hosts else f"INVALID: {elsewhere}")
+        (before.remarks if options.other_hosts else before.reasons).append(elsewhere)
+        said.append(elsewhere if options.other_hosts else f"INVALID: {elsewhere}")
     if other := other_commit(before, now):
         before.remarks.append(other)
     before.resumed.append(now.started)
