@@ -111,3 +111,4 @@ def test_a_rank_that_failed_and_waits_for_the_others_is_told(tmp_path):
     assert told in done.stderr, done.said
     no_process_is_left(tmp_path)
     assert len(finished(done)) == 1
+    completes(done, 2)
