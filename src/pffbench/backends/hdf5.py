@@ -28,6 +28,7 @@ from pffbench.backends.inspection import (
     StoredAs,
     StoredLayout,
 )
+from pffbench.backends.mapped_attributes import MappedAttributes
 from pffbench.backends.raw.posix import PosixArray
 from pffbench.backends.traits import Inquiry
 from pffbench.case import Parameters, Settings
@@ -232,7 +233,7 @@ def _refuse_api(
     return None
 
 
-class Hdf5Store(Store):
+class Hdf5Store(MappedAttributes, Store):
     """An HDF5 file, shared by ranks or open on one rank."""
 
     def __init__(
@@ -292,12 +293,6 @@ class Hdf5Store(Store):
 
     def inquire(self) -> Inquiry:
         return {name: (found, found.shape, found.dtype) for name, found in self._file.items()}
-
-    def attribute_writers(self, values: Sequence[tuple[Array, str, int]]) -> list[Call]:
-        return [partial(_attributes(array).__setitem__, name, n) for array, name, n in values]
-
-    def attribute_readers(self, names: Sequence[tuple[Array, str]]) -> list[Call]:
-        return [partial(_attributes(array).__getitem__, name) for array, name in names]
 
     def files(self) -> set[str]:
         return {self._path}
@@ -359,11 +354,6 @@ class Hdf5Store(Store):
         return facts
 
 
-def _attributes(array: Array) -> Any:
-    assert isinstance(array, Hdf5Array)
-    return array.dataset.attrs
-
-
 def _creation(spec: ArraySpec) -> dict[str, Any]:
     """Return the arguments of ``create_dataset`` other than name, shape and type."""
     told: dict[str, Any] = {}
@@ -389,6 +379,11 @@ class Hdf5Array(Array):
         self.dataset = dataset
         self._id = dataset.id
         self._h5s = h5s
+
+    @property
+    def attributes(self) -> Any:
+        """The library's mapping of attributes."""
+        return self.dataset.attrs
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
         memory, file, kind = self._described(box, buffer)

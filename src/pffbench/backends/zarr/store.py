@@ -13,14 +13,15 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import EVERY_LAYOUT, ArraySpec, Capabilities
-from pffbench.backends.base import Array, Backend, Call, Cuts, OptionsT, Storage
+from pffbench.backends.base import Backend, Call, Cuts, OptionsT, Storage
 from pffbench.backends.directory import DirectoryArray, DirectoryStore, is_root, made_by_root
 from pffbench.backends.inspection import StoredAs, StoredChunks, places
+from pffbench.backends.mapped_attributes import MappedAttributes
 from pffbench.backends.zarr.format import (
     COMPRESSORS,
     DESCRIPTIONS,
@@ -39,15 +40,13 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-class GroupStore(DirectoryStore):
+class GroupStore(MappedAttributes, DirectoryStore):
     """A group in a directory; each array is a directory of chunks.
 
     Parameters
     ----------
-    path : str
-        The directory.
-    comm : MPI.Intracomm or None
-        The ranks that have it open; None for one rank.
+    path, comm
+        As of `DirectoryStore`.
     zarr_format : {2, 3}
         Version of the format.
     created : bool
@@ -74,12 +73,6 @@ class GroupStore(DirectoryStore):
 
     def describes(self, spec: ArraySpec) -> None:
         self._described.add(spec.name)
-
-    def attribute_writers(self, values: Sequence[tuple[Array, str, int]]) -> list[Call]:
-        return [partial(_attributes(array).__setitem__, name, n) for array, name, n in values]
-
-    def attribute_readers(self, names: Sequence[tuple[Array, str]]) -> list[Call]:
-        return [partial(_attributes(array).__getitem__, name) for array, name in names]
 
     def files(self) -> set[str]:
         found = set(self._written)
@@ -138,10 +131,6 @@ class GrowingArray(GroupArray):
         look_up = partial(self._store.open_array, self._spec)
         grow = partial(made_by_root, comm, partial(self.resize, shape), look_up)
         self._array = grow() if comm is None else together(comm, grow)
-
-
-def _attributes(array: Array) -> Any:
-    return cast("GroupArray", array).attributes
 
 
 class FormatOptions(Options, frozen=True, kw_only=True):
