@@ -2,8 +2,8 @@
 
     python benchmarks/timed_region.py [--place /dev/shm]
 
-Writes and reads 2 048 datasets of 128 floats with each backend and watches the phases `write` and
-`read` from behind the first stamp to before the second, in two passes. The first counts the
+Defines, writes, opens and reads 2 048 datasets of 128 floats with each backend and watches the
+phases from behind the first stamp to before the second, in two passes. The first counts the
 functions of pffbench that are entered and the built-in functions that they call, the second
 what memory Python and the libraries keep and take through Python, and how often the collector ran.
 The figures are for each call of the library, so a loop that looked something up or formatted a
@@ -34,7 +34,7 @@ from pffbench.errors import UserError
 from pffbench.parallel.clock import PhaseClock
 
 _OURS = str(Path(pffbench.__file__).parent)
-_WATCHED = ("write", "read")
+_WATCHED = ("define", "write", "open_array", "read")
 HEADINGS = (
     "backend", "phase", "functions of pffbench", "built-in functions from them", "bytes kept",
     "most bytes taken", "collections",

@@ -6,7 +6,10 @@ import inspect
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from calls import calls_of_ours
+from capable import KINDS
 from pffbench.backends import traits
 from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import Array, Backend, Store, define_arrays, open_arrays
@@ -61,6 +64,44 @@ def implementers(tmp_path_factory):
             if any(isinstance(one, trait) for one in made):
                 found[trait.__name__].add(name)
     return found
+
+
+def test_our_backends_can_do_what_they_could():
+    """The matrix runs what a class says, so a layout or transfer that it lost would go unseen."""
+    found = {
+        name: (set(kind.capabilities.layouts), set(kind.capabilities.transfers))
+        for name in backend_names()
+        if (kind := backend_class(name)).__module__.startswith("pffbench.")
+    }
+    alone, every = {"file_per_process", "own"}, {"file_per_process", "own", "shared"}
+    apart, both = {"independent"}, {"independent", "collective"}
+    together = dict.fromkeys(("hdf5", "netcdf4", "mpiio", "null"), (every, both))
+    others = ("zarr", "zarr2", "tensorstore", "npy", "posix", "memmap")
+    assert found == together | dict.fromkeys(others, (every, apart)) | {"blosc2": (alone, apart)}
+
+
+@pytest.mark.parametrize("name", [*KINDS, "null"])
+def test_only_the_library_works_while_arrays_are_defined_and_opened(tmp_path, name):
+    """At most one function of ours is called for each array: what it passes is made before."""
+    kind = backend_class(name)
+    specs = [replace(SPEC, name=f"a{n}", number=n, offset=96 * n) for n in range(9)]
+    backend = kind(kind.options_type(), "matched")
+    for number in range(2):  # the first imports what the library needs
+        path = str(tmp_path / f"store-{number}{kind.suffix}")
+        store = backend.create(path, None)
+        define = store.definer(specs)
+        with calls_of_ours() as defining:
+            returned = define()
+        for array in store.wrap(specs, returned).values():
+            array.writer(SPEC.whole, np.ones(SPEC.shape, SPEC.dtype), False)()
+        store.close()
+        store = backend.open(path, None)
+        open_all = store.opener(specs)
+        with calls_of_ours() as opening:
+            open_all()
+        store.close()
+    assert len(defining) <= len(specs) + 3, defining
+    assert len(opening) <= len(specs) + 3, opening
 
 
 def objects_of(kind, path):

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import contextmanager
-
 import netCDF4
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
-import pffbench
+from calls import calls_of_ours
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import define_arrays, open_arrays
 from pffbench.backends.inspection import MATCHED_CHUNK_CACHE
 from pffbench.backends.netcdf4 import NetCdf4Options
 from pffbench.backends.netcdf4_store import NetCdf4Store
-
-SOURCES = pffbench.__path__[0]
 
 
 def specs(count):
@@ -27,22 +22,6 @@ def specs(count):
         )
         for n in range(count)
     ]
-
-
-@contextmanager
-def calls_of_ours():
-    """Note the functions of pffbench that are called meanwhile."""
-    called = []
-
-    def note(frame, event, argument):
-        if event == "call" and frame.f_code.co_filename.startswith(SOURCES):
-            called.append(frame.f_code.co_name)
-
-    sys.setprofile(note)
-    try:
-        yield called
-    finally:
-        sys.setprofile(None)
 
 
 def store_of(dataset, path, settings="defaults", **options):

@@ -125,12 +125,12 @@ class Blosc2Store(HoldingStore):
     def file(self, name: str) -> str:
         return os.path.join(self.path, f"{name}.b2nd")
 
-    def create_array(self, spec: ArraySpec) -> Any:
+    def create_array(self, spec: ArraySpec) -> Call:
         how: dict[str, Any] = {"cparams": self._compression(spec), "dparams": self._threads}
         if isinstance(spec.chunks, tuple):
             how["chunks"] = spec.chunks
-        file = self.file(spec.name)
-        return self._library.empty(spec.shape, spec.stored_dtype, urlpath=file, mode="w-", **how)
+        how |= {"urlpath": self.file(spec.name), "mode": "w-"}
+        return partial(self._library.empty, spec.shape, spec.stored_dtype, **how)
 
     def _compression(self, spec: ArraySpec) -> dict[str, Any]:
         if spec.codec == "library":
@@ -141,5 +141,6 @@ class Blosc2Store(HoldingStore):
             told |= {"codec": self._library.Codec[_CODECS[spec.compressor]], "clevel": spec.level}
         return told
 
-    def open_array(self, spec: ArraySpec) -> Any:
-        return self._library.open(self.file(spec.name), mode="r", dparams=self._threads)
+    def open_array(self, spec: ArraySpec) -> Call:
+        file = self.file(spec.name)
+        return partial(self._library.open, file, mode="r", dparams=self._threads)

@@ -91,15 +91,15 @@ class DirectoryStore(Store):
         self._written: set[str] = set()
 
     @abstractmethod
-    def create_array(self, spec: ArraySpec) -> Any:
-        """Create an array; return the library's own object for it."""
+    def create_array(self, spec: ArraySpec) -> Call:
+        """Prepare to create an array; return the call, which returns the library's own object."""
 
     @abstractmethod
-    def open_array(self, spec: ArraySpec) -> Any:
-        """Open an array; return the library's own object for it."""
+    def open_array(self, spec: ArraySpec) -> Call:
+        """Prepare to open an array; return the call, which returns the library's own object."""
 
-    def join_array(self, spec: ArraySpec) -> Any:
-        """Return the object for a new array that rank 0 has created and all ranks write."""
+    def join_array(self, spec: ArraySpec) -> Call:
+        """Prepare to open a new array that rank 0 has created and all ranks write."""
         return self.open_array(spec)
 
     def file(self, name: str) -> str:
@@ -112,27 +112,29 @@ class DirectoryStore(Store):
         made: list[Any] = [None] * len(specs)
         mine = [(i, s) for i, s in enumerate(specs) if rank in (None, s.owner or 0)]
         shared = [(i, s) for i, s in enumerate(specs) if s.owner is None]
-        others = [] if rank in (None, 0) else shared
+        creators = [(i, self.create_array(s)) for i, s in mine]
+        joiners = [] if rank in (None, 0) else [(i, self.join_array(s)) for i, s in shared]
         for _, spec in mine:
             self.describes(spec)
 
         def create() -> None:
-            for place, spec in mine:
-                made[place] = self.create_array(spec)
+            for place, create_one in creators:
+                made[place] = create_one()
 
         def define() -> list[Any]:
             if self.comm is None or not shared:
                 create()
             else:
                 together(self.comm, create)  # no rank opens an array before it is there
-            for place, spec in others:
-                made[place] = self.join_array(spec)
+            for place, join_one in joiners:
+                made[place] = join_one()
             return made
 
         return define
 
     def opener(self, specs: Sequence[ArraySpec]) -> Call:
-        return lambda: [self.open_array(spec) for spec in specs]
+        calls = [self.open_array(spec) for spec in specs]
+        return lambda: [call() for call in calls]
 
     def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
         opened = zip(specs, returned, strict=True)

@@ -89,13 +89,14 @@ class NetCdf4Store(Store):
         data; ended here, the cost counts as definition and not as writing. netCDF4-python can end
         it only through ``sync``, which also writes everything out.
         """
-        wanted = [(spec, self._definition(spec)) for spec in specs]
+        wanted = [(spec.name, self._definition(spec)) for spec in specs]
+        sets_caches = self._cache or any(map(self._may_be_enlarged, specs))
 
         def define() -> list[Any]:
-            made = [self._create(spec.name, told) for spec, told in wanted]
+            made = [self._create(name, told) for name, told in wanted]
             if self._options.enddef == "explicit":
                 self._dataset._enddef()
-            if self._cache or self._matches_cache:
+            if sets_caches:
                 # After the end of define mode, which may set the cache of a variable by its chunks.
                 self._set_caches(zip(specs, made, strict=True))
             return made

@@ -6,7 +6,7 @@ import io
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -80,21 +80,15 @@ class NpyStore(HoldingStore):
     def file(self, name: str) -> str:
         return os.path.join(self.path, f"{name}.npy")
 
-    def create_array(self, spec: ArraySpec) -> str:
-        """Write the header, and leave a hole until data are written."""
-        path = self.file(spec.name)
-        with open(path, "xb") as file:
-            header = _header(spec)
-            file.write(header)
-            file.truncate(len(header) + spec.nbytes)
-        return path
+    def create_array(self, spec: ArraySpec) -> Call:
+        return partial(_create, self.file(spec.name), _header(spec), spec.nbytes)
 
-    def join_array(self, spec: ArraySpec) -> str:
-        return self.file(spec.name)
+    def join_array(self, spec: ArraySpec) -> Call:
+        return partial(str, self.file(spec.name))  # it is opened in each write
 
-    def open_array(self, spec: ArraySpec) -> Any:
+    def open_array(self, spec: ArraySpec) -> Call:
         """Let NumPy read the header and map the file."""
-        return np.load(self.file(spec.name), mmap_mode="r")
+        return partial(np.load, self.file(spec.name), mmap_mode="r")
 
     def inquire(self) -> Inquiry:
         found = {}
@@ -110,6 +104,14 @@ def _header(spec: ArraySpec) -> bytes:
     about = {"descr": descr, "fortran_order": False, "shape": spec.shape}
     np.lib.format.write_array_header_1_0(text, about)
     return text.getvalue()
+
+
+def _create(path: str, header: bytes, nbytes: int) -> str:
+    """Write the header, and leave a hole until data are written."""
+    with open(path, "xb") as file:
+        file.write(header)
+        file.truncate(len(header) + nbytes)
+    return path
 
 
 def _write(file: str, data: memoryview, runs: Runs) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -71,25 +72,33 @@ class MemmapStore(RawStore):
         self._maps: list[list[Any]] = []
 
     def opener(self, specs: Sequence[ArraySpec]) -> Call:
-        wanted = [(spec.dtype, copies_of(spec, self._options).copies) for spec in specs]
+        calls = [self._mapper(spec, c) for spec in specs for c in self._copies(spec).copies]
 
-        def map_copies() -> list[list[Any]]:
-            maps = [[self._map(copy, dtype) for copy in copies] for dtype, copies in wanted]
-            self._maps += maps
+        def map_copies() -> list[Any]:
+            maps = [call() for call in calls]
+            self._maps.append(maps)
             return maps
 
         return map_copies
 
-    def _map(self, copy: Copy, dtype: str) -> Any:
-        mapped: Any = np.memmap(self._path, dtype, "r", offset=copy.begin, shape=copy.shape_in_file)
-        mapped.base.madvise(_ADVICE[self._options.madvise])
-        return mapped
+    def _copies(self, spec: ArraySpec) -> Copies:
+        return copies_of(spec, self._options)
+
+    def _mapper(self, spec: ArraySpec, copy: Copy) -> Call:
+        """Prepare to map a copy of an array, and to advise the kernel."""
+        at = {"offset": copy.begin, "shape": copy.shape_in_file}
+        advice = _ADVICE[self._options.madvise]
+        return partial(_map, advice, self._path, spec.dtype, "r", **at)
 
     def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
-        return {
-            spec.name: MemmapArray(copies_of(spec, self._options), maps, self._options.destination)
-            for spec, maps in zip(specs, returned, strict=True)
-        }
+        arrays: dict[str, Array] = {}
+        maps = iter(returned)
+        for spec in specs:
+            copies = self._copies(spec)
+            its_own = list(islice(maps, len(copies.copies)))
+            self._maps.append(its_own)
+            arrays[spec.name] = MemmapArray(copies, its_own, self._options.destination)
+        return arrays
 
     def flush(self) -> None:
         """Do nothing: the file is open for reading only."""
@@ -118,6 +127,12 @@ class MemmapArray(RawArray):
         if self._destination == "F":
             target = out.reshape(-1).reshape(out.shape, order="F")
         return partial(_copy, target, source)
+
+
+def _map(advice: int, *where: Any, **at: Any) -> Any:
+    mapped: Any = np.memmap(*where, **at)
+    mapped.base.madvise(advice)
+    return mapped
 
 
 def _copy(target: Buffer, source: Buffer) -> Buffer:

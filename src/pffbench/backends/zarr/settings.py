@@ -281,10 +281,8 @@ def _size_pool(workers: int | None) -> None:
     sync._get_executor().asked_workers = workers
 
 
-def in_order(array: Any, order: str | None) -> Any:
+def in_order(array: Any, order: str) -> Any:
     """Return an array whose shards are written in an order, which the store does not keep."""
-    if order is None:
-        return array
     from dataclasses import replace
 
     import zarr

@@ -121,14 +121,14 @@ class GrowingArray(GroupArray):
         comm = None if self._spec.owner is not None else self._store.comm
         if is_root(comm):
             self._store.describes(self._spec)
-        return partial(self._grow, comm, (length, *self._array.shape[1:]))
+        shape = length, *self._array.shape[1:]
+        return partial(self._grow, comm, shape, self._store.open_array(self._spec))
 
-    def _grow(self, comm: MPI.Intracomm | None, shape: Shape) -> None:
+    def _grow(self, comm: MPI.Intracomm | None, shape: Shape, look_up: Call) -> None:
         """Let rank 0 write the new shape; the others read it.
 
         All ranks agree on having read it, since other arrays may grow next.
         """
-        look_up = partial(self._store.open_array, self._spec)
         grow = partial(made_by_root, comm, partial(self.resize, shape), look_up)
         self._array = grow() if comm is None else together(comm, grow)
 

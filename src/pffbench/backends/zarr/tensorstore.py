@@ -292,18 +292,22 @@ class TensorStoreStore(GroupStore):
         self.options = options
         self._open = opener
 
-    def create_array(self, spec: ArraySpec) -> Any:
+    def create_array(self, spec: ArraySpec) -> Call:
         metadata = creation(self.zarr_format, self.options.shards, spec)
-        return self._opened(spec.name, metadata=metadata, create=True)
+        return self._opener(spec.name, metadata=metadata, create=True)
 
-    def open_array(self, spec: ArraySpec) -> Any:
-        return self._opened(spec.name, open=True)
+    def open_array(self, spec: ArraySpec) -> Call:
+        return self._opener(spec.name, open=True)
 
-    def _opened(self, name: str, **told: Any) -> Any:
+    def _opener(self, name: str, **told: Any) -> Call:
         wanted = {
             "driver": DRIVERS[self.zarr_format],
             "kvstore": {"driver": "file", "path": f"{self.path}/{name}"},
             "store_data_equal_to_fill_value": self.empty_chunks,
             **told,
         }
-        return self._open(wanted).result()
+
+        def call() -> Any:
+            return self._open(wanted).result()
+
+        return call

@@ -171,13 +171,14 @@ class Zarr2Store(GroupStore):
         if self._asked is not None:
             os.environ[_VARIABLE] = self._asked
 
-    def create_array(self, spec: ArraySpec) -> Any:
+    def create_array(self, spec: ArraySpec) -> Call:
         told: dict[str, Any] = {}
         if isinstance(spec.chunks, tuple):
             told["chunks"] = spec.chunks
         if spec.codec != "library":
             told["compressor"] = compressor(2, spec)
-        return self._group.create_dataset(
+        return partial(
+            self._group.create_dataset,
             spec.name,
             shape=spec.shape,
             dtype=spec.stored_dtype,
@@ -188,13 +189,13 @@ class Zarr2Store(GroupStore):
     def inquire(self) -> Inquiry:
         return {name: (found, found.shape, found.dtype) for name, found in self._group.arrays()}
 
-    def open_array(self, spec: ArraySpec) -> Any:
+    def open_array(self, spec: ArraySpec) -> Call:
         if self.empty_chunks or not self.created:
-            return self._group[spec.name]
+            return partial(self._group.__getitem__, spec.name)
         import zarr
 
         # The metadata do not state whether to write empty chunks, so the setting is passed at
         # opening.
-        return zarr.open_array(
-            self._group.store, path=spec.name, mode="r+", write_empty_chunks=False
+        return partial(
+            zarr.open_array, self._group.store, path=spec.name, mode="r+", write_empty_chunks=False
         )

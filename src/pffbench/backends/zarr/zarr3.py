@@ -164,7 +164,7 @@ class ZarrStore(GroupStore):
         """Return the settings that the arrays really had."""
         return self.in_force
 
-    def create_array(self, spec: ArraySpec) -> Any:
+    def create_array(self, spec: ArraySpec) -> Call:
         told: dict[str, Any] = {}
         if self.options.chunk_grid == "rectilinear":
             told["chunks"] = _grid_of(spec)
@@ -175,14 +175,20 @@ class ZarrStore(GroupStore):
         if spec.codec != "library":
             told["compressors"] = compressor(self.zarr_format, spec)
         told |= encoding(self.zarr_format, spec)
-        array = self._group.create_array(spec.name, shape=spec.shape, **told)
-        return in_order(array, self.options.subchunk_write_order)
+        return self._in_order(
+            partial(self._group.create_array, spec.name, shape=spec.shape, **told)
+        )
 
     def inquire(self) -> Inquiry:
         return {name: (found, found.shape, found.dtype) for name, found in self._group.arrays()}
 
-    def open_array(self, spec: ArraySpec) -> Any:
-        return in_order(self._group[spec.name], self.options.subchunk_write_order)
+    def open_array(self, spec: ArraySpec) -> Call:
+        return self._in_order(partial(self._group.__getitem__, spec.name))
+
+    def _in_order(self, call: Call) -> Call:
+        """Return the call, whose array writes shards in the order asked for."""
+        order = self.options.subchunk_write_order
+        return call if order is None else lambda: in_order(call(), order)
 
     def close(self) -> None:
         """Let rank 0 consolidate the metadata of a new store; a directory holds no open file."""
