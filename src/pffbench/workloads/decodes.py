@@ -37,17 +37,16 @@ class Decodes:
     _compressed: bool = False
 
     def after_reading(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
-        """Record the chunk cache that reading had; collective."""
-        with self.repetition.step("chunks"):
-            chunkings = self._chunkings(arrays, accesses)
-            if not chunkings:
-                return
-            facts = self.repetition.observed.facts
-            first, usual = chunkings[0], self.repetition.backend.usual_chunk_cache
-            facts["chunk_cache"] = str(first.cache or "none")
-            if usual is not None:
-                facts["chunk_cache_of_the_library"] = str(usual)
-            self._compressed = all(chunking.compressed for chunking in chunkings)
+        """Record the chunk cache that reading had, see `pffbench.workloads.write_read.Look`."""
+        chunkings = self._chunkings(arrays, accesses)
+        if not chunkings:
+            return
+        facts = self.repetition.observed.facts
+        first, usual = chunkings[0], self.repetition.backend.usual_chunk_cache
+        facts["chunk_cache"] = str(first.cache or "none")
+        if usual is not None:
+            facts["chunk_cache_of_the_library"] = str(usual)
+        self._compressed = all(chunking.compressed for chunking in chunkings)
 
     def count(self) -> None:
         """Record how many chunks were fetched, after the store is closed; collective.

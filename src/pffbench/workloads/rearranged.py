@@ -156,7 +156,8 @@ class _Through:
         path = repetition.path(0)
         with clock.phase("create"):
             store = repetition.hold(self._opened(repetition.backend.create, path))
-        define_all = store.definer(self._specs)
+        with repetition.step("preparation"):
+            define_all = store.definer(self._specs)
         is_root = repetition.team.is_root
         touched = CountAmplification(repetition, "write")
         with clock.phase("define", operations=len(self._specs) * is_root):
@@ -186,7 +187,8 @@ class _Through:
         path = repetition.read_path(0)
         with clock.phase("open"):
             store = repetition.hold(self._opened(repetition.backend.open, path))
-        open_all = store.opener(self._specs)
+        with repetition.step("preparation"):
+            open_all = store.opener(self._specs)
         with clock.phase("open_array", operations=len(self._specs) * repetition.team.is_root):
             returned = open_all()
         arrays = LazyArrays(store, self._specs, returned)

@@ -88,7 +88,8 @@ def _read(
     store = _open(repetition, path, way)
     if counted:
         repetition.observed.count("open", "descriptors", open_descriptors(path))
-    inquire = _inquiry(store, mine)
+    with repetition.step("preparation"):
+        inquire = _inquiry(store, mine)
     with clock.phase("inquire", operations=len(mine)):
         returned = inquire()
     with repetition.step("inquiry"):

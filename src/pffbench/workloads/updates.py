@@ -312,7 +312,8 @@ def _change(repetition: Repetition) -> set[str]:
     growing = specs if store.collective_growth and p.change == "append" else mine
     needed = list(dict.fromkeys([*growing, *(access.spec for access in changes[0])]))
     wanted = specs if store.collective_lookup else needed
-    open_wanted = store.opener(wanted)
+    with repetition.step("preparation"):
+        open_wanted = store.opener(wanted)
     with clock.phase("reopen_array", operations=count_owned(specs, team.rank)):
         returned = open_wanted()
     arrays = LazyArrays(store, wanted, returned)

@@ -6,6 +6,7 @@ Each is a phase of `pffbench.phases`. Only library calls run between its two tim
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -34,6 +35,7 @@ from pffbench.workloads.transfers import (
     WINDOWS,
     Access,
     Batch,
+    Round,
     Rounds,
     Transfer,
     all_at_once,
@@ -142,12 +144,8 @@ def _copied(repetition: Repetition) -> set[str]:
 
 #: Facts about hints, which a file that is opened anew may go by in another way.
 _OF_HINTS = frozenset({"hints", "hints_unconfirmed", "not_in_force"})
-#: Inspects open arrays and the accesses just made to them, off the timer.
+#: Inspects open arrays and the accesses just made to them, off the timer, in an agreed step.
 Look = Callable[[Mapping[str, Array], Sequence[Access]], None]
-
-
-def not_at_all(arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
-    """Do nothing."""
 
 
 def nothing_more() -> None:
@@ -245,14 +243,15 @@ def write_store(
     with clock.phase("create"):
         store = repetition.hold(repetition.backend.create(path, comm))
     for group in turns(team.comm, rounds(specs, accesses), repetition.batch_memory):
+        with repetition.step("preparation"):
+            definers = deque(store.definer(turn.round.specs) for turn in group if turn.first)
         for turn, pieces in zip(group, filled(repetition, group), strict=True):
-            one = turn.round
             if turn.first:
-                define = store.definer(one.specs)
-                with clock.phase("define", operations=count_owned(one.specs, team.rank)):
+                these, define = turn.round.specs, definers.popleft()
+                with clock.phase("define", operations=count_owned(these, team.rank)):
                     returned = define()
-                arrays = LazyArrays(store, one.specs, returned)
-                attributes.write(repetition, store, arrays, one.specs)
+                arrays = LazyArrays(store, these, returned)
+                attributes.write(repetition, store, arrays, these)
             write_pieces(repetition, arrays, pieces)
     return finish_writing(repetition, store)
 
@@ -373,7 +372,7 @@ def read_store(
     repetition: Repetition,
     rounds: Rounds = all_at_once,
     sink: Sink = into_memory,
-    look: Look = not_at_all,
+    look: Look | None = None,
     attributes: Attributes = NO_ATTRIBUTES,
 ) -> None:
     """Open the store, read, and verify every byte off the timer."""
@@ -385,22 +384,24 @@ def read_store(
         path, comm = repetition.read_path(author), repetition.comm
     with clock.phase("open"):
         store = repetition.hold(repetition.backend.open(path, comm))
+    every_array = store.collective_lookup or attributes.of_every_array(store)
     for group in turns(team.comm, rounds(specs, accesses), repetition.batch_memory):
+        with repetition.step("preparation"):
+            wants = [_wanted(turn.round, every_array) for turn in group if turn.first]
+            openers = deque((wanted, store.opener(wanted)) for wanted in wants)
         placed, results = _poisoned(repetition, group), []
         for turn, pieces in zip(group, placed, strict=True):
             one = turn.round
             if turn.first:
-                needed = list(dict.fromkeys(access.spec for access in one.accesses))
-                every_array = store.collective_lookup or attributes.of_every_array(store)
-                wanted = one.specs if every_array else needed
-                open_wanted = store.opener(wanted)
+                wanted, open_wanted = openers.popleft()
                 with clock.phase("open_array", operations=count_owned(one.specs, author)):
                     returned = open_wanted()
                 arrays = LazyArrays(store, wanted, returned)
                 attributes.read(repetition, store, arrays, wanted)
             results.append(read_pieces(repetition, arrays, pieces, sink))
-            if turn.last:
-                look(arrays, one.accesses)
+            if turn.last and look is not None:
+                with repetition.step("inspection"):
+                    look(arrays, one.accesses)
         with step_after_transfers(repetition, "verification"):
             if repetition.keeps_data:
                 for pieces, got in zip(placed, results, strict=True):
@@ -410,6 +411,11 @@ def read_store(
     with clock.phase("close_read"):
         store.close()
     repetition.open_stores.remove(store)
+
+
+def _wanted(one: Round, every_array: bool) -> Sequence[ArraySpec]:
+    """Return the arrays of a round that this rank opens: those that it reads, or all of them."""
+    return one.specs if every_array else list(dict.fromkeys(a.spec for a in one.accesses))
 
 
 def note_facts_of_reading(repetition: Repetition, store: Store) -> None:

@@ -1,7 +1,8 @@
 """`pffbench` with a fault in a backend: FAULT in the environment says which, on which rank, when.
 
 It is JSON with `backend`, `verb` (create, define, write, flush, close, open, arrays, read; `each`
-for another one in each repetition, in this order; or reopen), `kind` (a function below, `lie`, or
+for another one in each repetition, in this order; reopen; off the timer `prepare define`,
+`prepare arrays`, `wrap`, `attributes`), `kind` (a function below, `lie`, or
 `skip`: the call is not made), `rank`, and
 `after`: how many calls of the verb on that rank go well before. FAULT_PLACE is where some of them
 do harm.
@@ -136,8 +137,10 @@ class Fault:
             setattr(store, verb, self.wrapped(verb, getattr(store, verb)))
         for verb, name in (("define", "definer"), ("arrays", "opener")):
             setattr(store, name, self.prepared(verb, getattr(store, name)))
-        wrap = store.wrap
-        store.wrap = lambda specs, returned: self.arrays(wrap(specs, returned))
+        store.wrap = self.wrapped("wrap", store.wrap, self.arrays)
+        for name in ("attribute_writers", "attribute_readers"):
+            if hasattr(store, name):
+                setattr(store, name, self.wrapped("attributes", getattr(store, name)))
         return store
 
     def arrays(self, arrays):
@@ -149,7 +152,11 @@ class Fault:
         return arrays
 
     def prepared(self, verb, prepare):
-        return lambda specs: self.wrapped(verb, prepare(specs))
+        def prepared(specs):
+            self(f"prepare {verb}")
+            return self.wrapped(verb, prepare(specs))
+
+        return prepared
 
     def moving(self, verb, prepare):
         def prepared(box, memory, collective):
