@@ -98,7 +98,11 @@ class TracingMeter(Meter):
         counts: CallCounts = Counter()
         if self._strace is not None:
             self._strace.terminate()  # lets go of this process, which goes on
-            self._strace.wait(_PATIENCE)
+            try:
+                self._strace.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:  # a rank that fails alone would end the job
+                self._strace.kill()
+                self._strace.wait()
             self._strace = None
         if self._place is not None:
             with (
