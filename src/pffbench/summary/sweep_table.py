@@ -86,7 +86,7 @@ def sweep_answer(summary: Summary, order: Sequence[str] = ()) -> SweepAnswer | N
         sentence,
         decided or bool(told),
         tuple(_tables(summary, formats, best)),
-        (*map(_effects, sweeps), *_open(summary, formats[0])),
+        (*(_effects(one) for one in sweeps if one.effects), *_open(summary, formats[0])),
         format_title(formats[0]) if len(compared) == 1 else "",
     )
 
