@@ -28,6 +28,7 @@ def test_each_file_has_a_name_by_which_it_is_found():
     assert {name: shipped_file(name) for name in files} == files
     assert files["question:writers"].resolve() == CONFIGS / "questions" / "writers.yaml"
     assert shipped_file("../pffbench/configs/default") is None
+    assert shipped_file("a" * 5000) is None
 
 
 def test_the_list_has_a_line_for_each_with_its_question_and_time_the_questions_first(tmp_path):

@@ -62,10 +62,13 @@ def shipped_file(name: str) -> Path | None:
     A file of the user's with this name goes before it.
     """
     kind, _, word = name.rpartition(":")
-    if kind not in FOLDERS or ".." in word or Path(name).exists():
+    if kind not in FOLDERS or ".." in word:
         return None
     path = FOLDER / FOLDERS[kind] / f"{word}.yaml"
-    return path if path.is_file() else None
+    try:
+        return path if path.is_file() and not Path(name).exists() else None
+    except OSError:  # such as a name too long for a file
+        return None
 
 
 def shipped_experiments() -> list[ShippedExperiment]:
