@@ -29,4 +29,4 @@ if [[ -n ${SLURM_ARRAY_TASK_ID:-} ]]; then
     experiments=("${experiments[SLURM_ARRAY_TASK_ID]}")
 fi
 RUNS=${#experiments[@]}
-for experiment in "${experiments[@]}"; do run "$(basename "$experiment" .yaml)" "$NODES" "$experiment"; done
+for experiment in "${experiments[@]}"; do run "$(name_of "$experiment")" "$NODES" "$experiment"; done

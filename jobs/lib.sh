@@ -49,6 +49,9 @@ experiments() {
     done
 }
 
+# name_of EXPERIMENT: what its results are named after. A colon separates directories in PFFBENCH_BASELINE.
+name_of() { basename "${1//:/-}" .yaml; }
+
 # quoted WORD…: a command as a shell reads it.
 quoted() {
     local word line=''

@@ -34,7 +34,7 @@ name=nightly
 case ${1:--} in
     --experiment) name=nightly-${2:-} ;;
     -*) set -- --experiment nightly "$@" ;;
-    *) name=nightly-$(basename "$1" .yaml) ;;
+    *) name=nightly-$(name_of "$1") ;;
 esac
 KEPT=$OUT/$name-${NODES}n.baseline
 find_baseline # before the run: a night is too long to find out that a run of it is gone

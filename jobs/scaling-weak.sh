@@ -20,7 +20,7 @@ PFFBENCH_HOME=${PFFBENCH_HOME:-${SLURM_SUBMIT_DIR:?submit this script with sbatc
 . "$PFFBENCH_HOME/jobs/lib.sh"
 begin "$@"
 
-if [[ ${1:-} != *.yaml ]]; then set -- "$PFFBENCH_HOME/configs/hyperslab-weak.yaml" "$@"; fi
+if [[ ${1:--} == -* ]]; then set -- "$PFFBENCH_HOME/configs/hyperslab-weak.yaml" "$@"; fi
 series=$NODES
 if [[ ${PFFBENCH_ONE_ALLOCATION:-0} == 1 ]]; then series=$(chain "$NODES" | tac); fi
 RUNS=$(wc -w <<<"$series")

@@ -28,6 +28,7 @@ _SHORT_HELP = f"""\
 
   pffbench run                     compare the formats here; about two minutes
     mpiexec -n 2 pffbench run        on 2 ranks; take as many as cores
+  pffbench run --list              experiments by the question that they answer
   pffbench plan EXPERIMENT.yaml    what an experiment would do, and its cost
   pffbench report RUN              tables, figures and a page of a finished run
   pffbench recommend RUN           the format to use, and a program
@@ -168,7 +169,7 @@ def with_command(arguments: list[str]) -> list[str]:
     first = arguments[0]
     if first in COMMANDS or first in ("-h", "--help", "--version"):
         return arguments
-    if first.startswith("-") or Path(first).suffix or "/" in first:
+    if first.startswith("-") or Path(first).suffix or "/" in first or ":" in first:
         return ["run", *arguments]  # options of a run, or its experiment
     if Path(first).exists() and first not in command_names():
         return ["run", *arguments]

@@ -62,9 +62,9 @@ def installed(wheel):
 def sources(tmp_path_factory):
     """Copy what is built from: a build leaves files in the checkout, which others work in."""
     copy = tmp_path_factory.mktemp("sources")
-    for name in ("src", "analysis"):
+    for name in ("src", "analysis", "configs"):
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        shutil.copytree(REPOSITORY / name, copy / name, ignore=ignored)
+        shutil.copytree(REPOSITORY / name, copy / name, symlinks=True, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, copy)
     return copy
@@ -127,7 +127,25 @@ def test_the_wheel_holds_the_program_and_nothing_else(wheel):
     tops = {name.split("/")[0] for name in names}
     packages = {"pffbench", "pffbench_analysis", "pffbench_environments", "pffbench_studies"}
     assert packages == {top for top in tops if "dist-info" not in top}
-    assert {f"pffbench/{name}.yaml" for name in ("default", "defaults", "nightly")} <= {*names}
+    place = REPOSITORY / "configs"
+    shipped = {f"pffbench/configs/{path.relative_to(place)}" for path in place.rglob("*.yaml")}
+    assert {name for name in names if name.startswith("pffbench/configs/")} == shipped
+    assert [name for name in names if name.endswith(".yaml") and name not in shipped] == [
+        "pffbench_studies/study-1.yaml"
+    ]
+
+
+def test_a_question_is_run_by_its_name_without_a_clone(tmp_path):
+    listed = pffbench("openmpi", "run", "--list", cwd=tmp_path).stdout
+    assert re.search(r"^question:zarr-inodes +How many inodes .* \(.*minutes.*\)$", listed, re.M)
+    small = ["shape_per_rank=[64, 4, 4]", "chunks=[1, 4, 4]", "zarr.shards=[null, [64, 4, 4]]",
+             "repetitions=1", "warmup=0"]  # fmt: skip
+    sets = [f"--set={text}" for text in small]
+    done = pffbench("openmpi", "run", "question:zarr-inodes", *sets, "--out", "out", cwd=tmp_path,
+                    ranks=2)  # fmt: skip
+    assert done.status == 0, done.said
+    assert "\nVALID: " in done.stdout
+    assert done.record["name"] == "question-zarr-inodes"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -279,6 +279,12 @@ def test_zarr_is_counted_with_its_chunk_files():
     assert cost_of(case, 4, MIB).files >= 4 * 8
 
 
+def test_a_store_with_shards_is_counted_with_a_file_for_each_of_them():
+    sharded = {"chunks": [16, 8], "zarr": {"shards": [16, 64]}}
+    (case,) = plan(ENTRY | {"backend": "zarr", "shape": [64, 64], **sharded}).cases
+    assert cost_of(case, 4, MIB).files == 4 + 2  # and the metadata of array and group
+
+
 @pytest.mark.parametrize("backend", ["hdf5", "null"])
 def test_one_large_call_needs_its_memory_whatever_the_budget(backend):
     (case,) = plan(ENTRY | {"backend": backend, "shape": [2**19, 2**12]}).cases

@@ -434,6 +434,19 @@ def test_what_is_submitted_is_what_a_dry_run_prints(fake_sbatch, tmp_path):
     assert (tmp_path / "o").is_dir()
 
 
+@pytest.mark.parametrize("script", ["compare", "scaling-weak", "array"])
+def test_an_experiment_of_the_package_is_submitted_by_its_name(fake_sbatch, tmp_path, script):
+    path, notes = fake_sbatch
+    done = submit("--out", str(tmp_path / "o"), script, "question:writers", path=path)
+    assert done.returncode == 0, done.stderr
+    assert notes.read_text().endswith(f"jobs/{script}.sh question:writers\n")
+
+
+def test_results_are_named_after_an_experiment_without_a_colon():
+    names = bash('. "$PFFBENCH_HOME/jobs/lib.sh"; name_of question:writers; name_of a/b.yaml')
+    assert names.stdout.split() == ["question-writers", "b"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -448,6 +461,7 @@ def test_what_is_submitted_is_what_a_dry_run_prints(fake_sbatch, tmp_path):
         (("--", "--exclusive", "compare"), "what follows -- comes last"),
         (("compare", "nosuch.yaml"), "nosuch.yaml: there is no experiment to read"),
         (("array", "nosuch.yaml"), "nosuch.yaml: there is no experiment to read"),
+        (("compare", "question:writer"), "the nearest: question:writers, "),
         (("compare", "--set", "colour=red"), "colour"),
         (("scaling-weak", "--set", "shape=[2, 3]"), "nothing was submitted"),
     ],

@@ -112,6 +112,17 @@ def test_an_option_is_a_key_of_its_own_whatever_its_name(tmp_path, option, key):
     assert recommend([run]).lines()
 
 
+def test_where_no_key_varies_alone_nothing_is_said_of_what_matters(tmp_path):
+    cases, times = [], {}
+    for seconds, told in ((0.1, {"rearrange": "none", "writers": "all"}),
+                          (0.2, {"rearrange": "box", "writers": {"count": 1}})):  # fmt: skip
+        cases.append(a_case("hdf5", **told))
+        times[cases[-1][0]] = (seconds + 1e-4 * np.arange(20),) * 2
+    found = answer(timed_run(tmp_path / "run", times, cases, experiment=AUTO))
+    assert "Best for HDF5: rearrange none and writers all." in found.sentence
+    assert [note for note in found.notes if "What matters" in note] == []
+
+
 def test_of_keys_that_matter_alike_none_matters_most(tmp_path):
     def alike(backend, chunks, codec):
         return (1.5, 1.0, 1.5)[CHUNKS.index(chunks)] * {"none": 1.5, "gzip": 1.5, "zstd": 1}[codec]

@@ -52,6 +52,28 @@ def test_the_best_number_is_told_with_the_ratio_to_the_next_and_its_interval(tmp
     )
 
 
+def test_sentences_of_cases_that_differ_in_more_name_it(tmp_path):
+    cases, seconds = [], {}
+    for number, (codec, way) in enumerate((c, w) for c in ("none", "gzip") for w in (ALONE, FEW)):
+        told = {"rearrange": "box", "writers": way} if way else {"rearrange": "none"}
+        _, entry = a_case("hdf5", shape=[16, 2**18], level=None, **told)
+        entry["parameters"]["codec"] = codec
+        cases.append((f"hdf5.{number}", entry | {"cost": {"nbytes": 16 * MIB}}))
+        seconds[f"hdf5.{number}"] = (np.linspace(1, 1.01, 20),) * 2
+    found = lines(timed_run(tmp_path, seconds, cases, experiment={"repetitions": 20}))
+    assert [line.partition(": ")[0] for line in found] == [
+        f"Writer ranks, hdf5 independent matched codec={codec}, {total}"
+        for codec in ("none", "gzip") for total in ("writing", "reading")
+    ]  # fmt: skip
+
+
+def test_what_is_to_follow_a_run_is_said_with_its_answer(tmp_path):
+    then = "the same on more ranks, and pffbench scaling RUN RUN …"
+    run = a_run_of(tmp_path, lambda _: [(ALONE, 4.0), (FEW, 1.0)], then=then)
+    write_summary(summarise(run), run)
+    assert f"This run is one part of the answer. Then: {then}" in (run / "summary.md").read_text()
+
+
 def test_the_size_at_which_the_best_number_changes_is_told(tmp_path):
     """One writer takes as long as all ranks at 16 MiB: its time grows with the size."""
 

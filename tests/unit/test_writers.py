@@ -18,12 +18,12 @@ from pffbench.workloads.writers import WriterRanks, Writers, largest_share, part
 TWO_NODES = Topology(("a",) * 3 + ("b",) * 2 + ("a",), (0, 0, 0, 1, 1, 0))
 
 
-def plan_of(directory, *cases, ranks=4, no_mpi=None):
+def plan_of(directory, *cases, ranks=4, no_mpi=None, sets=()):
     file = directory / "experiment.yaml"
     entries = "".join(f"  - {case}\n" for case in cases)
     common = "{workload: hyperslab, shape: [8, 8]}"
     file.write_text(f"name: one\nroofline: false\ncommon: {common}\ncases:\n{entries}")
-    return make_plan(load_experiment(str(file), []), ranks, no_mpi)
+    return make_plan(load_experiment(str(file), sets), ranks, no_mpi)
 
 
 def one_node(ranks):
@@ -126,6 +126,15 @@ def test_bad_input_is_one_sentence(tmp_path, more, told):
         plan_of(tmp_path, f"{{{usual}, {more}}}")
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_more_writers_than_ranks_are_left_out_of_a_sweep(tmp_path):
+    writers = "{backend: hdf5, rearrange: box, writers: [{per_node: 1}, {per_node: 2}, {count: 3}]}"
+    plan = plan_of(tmp_path, writers, ranks=1, sets=["impossible=skip"])
+    assert len(plan.cases) == 1
+    assert [reason for _, reason in plan.left_out] == [
+        f"writers.{key}, but there are 1 ranks" for key in ("per_node is 2", "count is 3")
+    ]
 
 
 def test_names_of_cases_without_writers_stay_and_cases_with_them_are_compared(tmp_path):

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pffbench.case import Case, case_names
-from pffbench.commands.arguments import add_json, ranks
+from pffbench.commands.arguments import add_json, list_experiments, ranks
 from pffbench.errors import UserError
 from pffbench.experiment.check import extra_cold_reads, make_plan
 from pffbench.experiment.estimate import (
@@ -164,7 +164,14 @@ def _size(text: str) -> int:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Print the cases of an experiment and their cost. Return the exit status."""
+    """Print the cases of an experiment and their cost. Return the exit status.
+
+    Without an experiment, and without an option that would go with the default one, the experiments
+    of the package are listed.
+    """
+    alone = {"command", "list", "make_parser"}
+    if arguments.list or not any(v for k, v in vars(arguments).items() if k not in alone):
+        return list_experiments(as_json=arguments.json)
     gc.disable()  # objects of planning live to the end, and collecting among them takes long
     keep_mpi_asleep()
     no_mpi = reason_against_mpi()

@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from pffbench.commands.arguments import list_experiments
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.launcher import (
@@ -49,6 +50,8 @@ _FEWEST_ADDRESSES = 768 * 2**20
 
 def main(arguments: argparse.Namespace) -> int:
     """Run an experiment on all ranks; collective. Return the exit status."""
+    if arguments.list:
+        return list_experiments(as_json=arguments.json)
     _check_addresses()
     options = RunOptions.of_arguments(arguments)
     if options.starts is not None:
@@ -136,7 +139,9 @@ def _may_have_environments(options: RunOptions) -> bool:
         return True
     if options.experiment is None:
         return False
-    path = Path(options.experiment)
+    from pffbench.experiment.shipped import shipped_file
+
+    path = shipped_file(options.experiment) or Path(options.experiment)
     try:
         return path.is_file() and _KEY.encode() in path.read_bytes()
     except OSError:  # which is reported where it is read

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,14 @@ from pffbench.case import Case, Parameters
 from pffbench.errors import UserError
 from pffbench.experiment.convert import allowed_instead, join, short, shown, to_struct
 from pffbench.experiment.schema import MOST_TRACED, Experiment, study_names
+from pffbench.experiment.shipped import shipped_file, similar_names
 from pffbench.experiment.sweep import MOST_CASES, expand, with_roofline
 from pffbench.plugins import load, plugins
 from pffbench.regular_files import read_regular, similar_path
 from pffbench.text import has_controls, one_line
 from pffbench.workloads.registry import workload, workload_names
 
-#: Names of the experiments that the package has.
+#: Experiments of the package that take the time that is left to a job.
 BUILT_IN = ("default", "defaults", "quick", "nightly")
 #: Other packages read files of another form through entry points of this group: functions that take
 #: the data of a file and its name, and return those of the experiment, or None.
@@ -181,7 +181,7 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
     Parameters
     ----------
     path : str, optional
-        The YAML file, or the name of a built-in experiment; the first of these when not given.
+        The YAML file, or the name of one of the package; the first built-in one when not given.
     overrides : sequence of str
         ``key=value`` pairs; a key of the experiment or of its cases, values in YAML.
 
@@ -335,19 +335,22 @@ def _merged(common: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_built_in(path: str | None) -> bool:
-    """Return whether an experiment is one of the package; a file of its name goes before it."""
+    """Return whether an experiment takes a job's time; a file of its name goes before it."""
     return path is None or (path in BUILT_IN and not Path(path).exists())
 
 
 def _text(path: str | None) -> tuple[str, str]:
-    if path is None or is_built_in(path):
-        name = path or BUILT_IN[0]
-        return f"built-in {name}", files("pffbench").joinpath(f"{name}.yaml").read_text()
+    path = path or BUILT_IN[0]
+    if shipped := shipped_file(path):
+        return f"built-in {path}", shipped.read_text("utf-8")
     try:
         return path, read_regular(path, LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{path}: not a text file") from None
     except FileNotFoundError as error:
+        if not Path(path).suffix and "/" not in path:
+            why = "no file and no experiment of pffbench has this name"
+            raise UserError(f"{one_line(path)}: {why}{similar_names(path)}") from None
         hint = one_line(similar_path(path))
         raise UserError(f"{path}: cannot be read: {error.strerror}{hint}") from None
     except OSError as error:
@@ -402,6 +405,8 @@ def to_plain(experiment: Experiment) -> dict[str, Any]:
     if not experiment.environments:  # so that the digests of other experiments stay the same
         for key in ("environments", "step_repetitions", "launcher", "cross_reads"):
             del plain[key]
+    if not experiment.then:
+        del plain["then"]
     return plain
 
 

@@ -147,11 +147,11 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     files = ranks if p.layout == "file_per_process" else 1
     if backend.file_per != "store":
         files += volume.arrays
-    if backend.file_per == "chunk" and specs:
-        files += volume.arrays * _chunks(specs[0])
     times = _FORMAT_OVERHEAD
     if specs:
         stored = backend.storage(specs[0], case.options)
+        if backend.file_per == "chunk":
+            files += volume.arrays * _count_units(specs[0], stored.unit)
         # In turns, arrays but the first are created when the length of their axes is known.
         in_turns = getattr(p, "order", "") == "interleaved"
         times *= stored.copies * (1.0 if in_turns else stored.padding)
@@ -168,11 +168,11 @@ def copies_of_file(case: Case) -> int:
     return 2 * copies if workload(p.workload).makes_another(p) else copies
 
 
-def _chunks(spec: ArraySpec) -> int:
-    """Count the chunks of an array; where the library chooses them, assume 1 MiB each."""
-    if not isinstance(spec.chunks, tuple):
+def _count_units(spec: ArraySpec, unit: tuple[int, ...] | None) -> int:
+    """Count the chunks, or shards, of an array; where the library chooses, assume 1 MiB each."""
+    if unit is None:
         return max(1, prod(spec.shape) * itemsize(spec.dtype) // 2**20)
-    return prod(-(-n // c) for n, c in zip(spec.shape, spec.chunks, strict=True))
+    return prod(-(-n // c) for n, c in zip(spec.shape, unit, strict=True))
 
 
 class AvailableSpace(msgspec.Struct, frozen=True):

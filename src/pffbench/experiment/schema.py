@@ -66,6 +66,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Short name; the results directory is named after it.
     question : str
         The question that the experiment answers, in a sentence.
+    then : str
+        What is to follow the run where it is one part of the answer, such as ``pffbench compare
+        FIRST SECOND``; printed with the answer.
     study : str, optional
         The study that the experiment repeats; the report compares with its published numbers.
     cases : list
@@ -132,6 +135,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     name: ExperimentName
     question: str = ""
+    then: str = ""
     study: str | None = None
     cases: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=1000)]
     common: dict[str, Any] = {}

@@ -256,12 +256,18 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         "minute (example: --quick --set layout=shared)",
     )
     which.add_argument(
+        "--list",
+        action="store_true",
+        help="list the experiments of this package by the question that they answer, each with its "
+        "name for this command, ranks and time (example: --list)",
+    )
+    which.add_argument(
         "experiment",
         nargs="?",
         default=argparse.SUPPRESS,  # so that the option stays where this is not given
         metavar="EXPERIMENT.yaml",
-        help="experiment file, or a folder of them to run one after another (default: the built-in "
-        "comparison) (example: configs/paper/2048x128.yaml)",
+        help="experiment file, a name that --list prints, or a folder of files to run one after "
+        "another (default: the built-in comparison) (example: question:writers)",
     )
     parser.add_argument(
         "--set",

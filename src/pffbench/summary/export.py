@@ -78,8 +78,7 @@ def _markdown(summary: Summary) -> Iterable[str]:
     yield from _answer(answer_of(summary))
     texts = [*verdict_lines(summary), *cautions(summary), *_levers(summary)]
     yield from (f"- {escape_markdown(text)}" for text in texts)
-    costs = shard_costs(summary)
-    for group, cases in summary.groups.items():
+    for cases in summary.groups.values():
         yield from ("", f"## {escape_markdown(title(cases, summary))}", "")
         columns = columns_of(cases)
         yield from markdown_table(
@@ -90,7 +89,6 @@ def _markdown(summary: Summary) -> Iterable[str]:
         yield ""
         lines = (
             *stored_lines(cases),
-            *shard_lines(costs, group),
             *stretch_lines(cases, summary),
             *ignored_lines(cases, summary),
             *invalid_lines(cases),
@@ -187,15 +185,12 @@ def print_answer(summary: Summary, console: Console) -> None:
 
 def _print_tables(summary: Summary, answer: AnswerTable | None, console: Console) -> None:
     """Print the tables, with the legend and the storage layouts."""
-    costs = shard_costs(summary)
-    for group, cases in summary.groups.items():
+    for cases in summary.groups.values():
         console.print(Text(one_line(title(cases, summary))), style="bold")
         for table in _tables(cases, console):
             console.print(table)
         for text in stored_lines(cases):
             console.print(_indented(text), style="dim")
-        for text in shard_lines(costs, group):
-            console.print(_indented(text))
         for text in stretch_lines(cases, summary):
             console.print(_indented(text), style="dim")
         for text in ignored_lines(cases, summary):
@@ -213,9 +208,14 @@ def _print_tables(summary: Summary, answer: AnswerTable | None, console: Console
 
 
 def _levers(summary: Summary) -> Iterator[str]:
-    """Yield the sentences on hints and on writer ranks."""
+    """Yield the sentences on hints, writer ranks and shards, and what is to follow the run."""
     yield from lever_lines(summary)
     yield from writer_lines(summary)
+    costs = shard_costs(summary)
+    for group in summary.groups:
+        yield from shard_lines(costs, group)
+    if then := summary.record.experiment.get("then"):
+        yield f"This run is one part of the answer. Then: {then}"
 
 
 def _print_cross_reads(record: RunRecord, console: Console) -> None:

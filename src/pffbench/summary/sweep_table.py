@@ -94,7 +94,7 @@ def sweep_answer(summary: Summary, order: Sequence[str] = ()) -> SweepAnswer | N
         sentence,
         decided or bool(told),
         tuple(_tables(summary, formats, best)),
-        (*map(_effects, sweeps), *_open(summary)),
+        (*(_effects(one) for one in sweeps if one.effects), *_open(summary)),
         (_most(sweeps), *_open_briefly(summary)),
         {name: _fastest_of(sweeps, name) for name in formats},
         format_title(formats[0]) if len(compared) == 1 else "",

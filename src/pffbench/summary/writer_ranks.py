@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -68,8 +69,13 @@ def _known(case: CaseSummary, total: str, shortest: float) -> bool:
 
 
 def _label(case: CaseSummary) -> str:
+    """Name what cases of a sentence have in common and others have not, such as their codec."""
     sample = case.sample
     told = [sample.backend, sample.transfer, sample.settings, sample.environment]
+    for word in re.split(r" (?=\w+=)", case.variant):
+        key, _, value = word.partition("=")
+        if key not in _WAYS | _SIZES | {"environment"} and value != "None":
+            told.append(word)
     return " ".join(filter(None, told))
 
 

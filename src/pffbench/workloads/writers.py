@@ -13,6 +13,7 @@ from pffbench.case import Count
 from pffbench.parallel.decomposition import Box, Shape, rank_box
 from pffbench.parallel.stretches import boxes_of_run
 from pffbench.parallel.topology import Topology
+from pffbench.workloads.base import Impossible
 
 Rearrange = Literal["none", "gather", "box", "chunk_owner"]
 
@@ -37,7 +38,7 @@ class Writers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
             return "writers: give per_node or count, one of the two"
         for key, wanted in (("count", self.count), ("per_node", self.per_node)):
             if wanted is not None and wanted > ranks:
-                return f"writers.{key} is {wanted}, but there are {ranks} ranks"
+                return Impossible(f"writers.{key} is {wanted}, but there are {ranks} ranks")
         return None
 
 

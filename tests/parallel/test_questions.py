@@ -1,0 +1,59 @@
+"""Each experiment of configs/questions runs by its name, ends VALID and says what it found."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import pytest
+
+from launch import REPOSITORY, pffbench_cli
+from pffbench.experiment.load import load_experiment
+
+pytestmark = pytest.mark.parallel
+
+FILES = sorted((REPOSITORY / "configs" / "questions").glob("*.yaml"))
+#: Small arrays in as many pieces; what is not named here is small already.
+SMALL = {
+    "chunk-shape": {"shape": [32, 16, 16], "count": 4,
+                    "chunks": ["contiguous", [1, 16, 16], [32, 4, 16], [4, 4, 4]]},
+    "compress": {"shape_per_rank": [4, 16, 16], "chunks": [1, 16, 16]},
+    "exchange": {"shape_per_rank": [3, 2, 4, 4]},
+    "hdf5-2": {},
+    "netcdf-uncompressed": {"shape_per_rank": [4, 8, 8],
+                            "chunks": ["contiguous", "block", [1, 8, 8]]},
+    "nodes": {"shape_per_rank": [64, 16]},
+    "open": {},
+    "zarr-3": {"shape_per_rank": [4, 8, 8], "chunks": [2, 4, 8]},
+    "zarr-inodes": {"shape_per_rank": [64, 4, 4], "chunks": [1, 4, 4],
+                    "zarr.shards": [None, [4, 4, 4], [16, 4, 4], [64, 4, 4]]},
+}  # fmt: skip
+OTHERS = {"shape_per_rank": [8, 8, 8]}
+#: What is fastest, or what would decide it; with a run that is a part of the answer, what follows.
+SENTENCE = r"^(?:ANSWER|NO ANSWER)  .*(?:[Bb]est|fastest|slower|no difference|--set|larger)"
+
+
+@pytest.mark.parametrize(
+    "path",
+    # Those of two environments start 16 ranks.
+    [pytest.param(path, id=path.stem,
+                  marks=[pytest.mark.full] * ("\nenvironments:" in path.read_text()))
+     for path in FILES],
+)  # fmt: skip
+def test_a_question_runs_by_its_name_on_four_ranks_and_ends_in_a_sentence(path, tmp_path):
+    changes = {"repetitions": 1, "warmup": 0, **SMALL.get(path.stem, OTHERS)}
+    experiment = load_experiment(str(path)).experiment
+    if several := experiment.environments:
+        here = [{"name": one.name, "python": sys.executable} for one in several]
+        changes |= {"environments": here, "step_repetitions": 1}
+    sets = [f"--set={key}={json.dumps(value)}" for key, value in changes.items()]
+    done = pffbench_cli(
+        "run", f"question:{path.stem}", *sets, "--out", tmp_path / "out", "--scratch", tmp_path,
+        cwd=tmp_path, ranks=None if several else 4, env={"COLUMNS": "2000"},
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    assert re.search(r"^VALID: ", done.stdout, re.MULTILINE), done.said
+    # On a busy machine the sentence says that instead.
+    assert re.search(f"{SENTENCE}|^NO ANSWER  BUSY: ", done.stdout, re.MULTILINE), done.said
+    assert experiment.then in done.stdout

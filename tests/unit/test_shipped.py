@@ -1,0 +1,106 @@
+"""The experiments of the package: their names, their list, and the page of questions."""
+
+import json
+import re
+
+import pytest
+import yaml
+
+from launch import REPOSITORY, pffbench_cli
+from pffbench.experiment.load import from_data
+from pffbench.experiment.shipped import head_of, shipped_experiments, shipped_file, shipped_files
+
+CONFIGS = REPOSITORY / "configs"
+QUESTIONS = sorted((CONFIGS / "questions").glob("*.yaml"))
+PAGE = (REPOSITORY / "docs" / "questions.md").read_text(encoding="utf-8")
+THREAD = re.compile(r"^# Thread: +(https://\S+)$", re.MULTILINE)
+#: Sections of the page, by the experiment that each is about.
+SECTIONS = {
+    name: section
+    for section in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
+    for name in re.findall(r"pffbench run question:(\S+)", section)[:1]
+}
+
+
+def test_each_file_has_a_name_by_which_it_is_found():
+    files = shipped_files()
+    assert sorted(path.resolve() for path in files.values()) == sorted(CONFIGS.rglob("*.yaml"))
+    assert {name: shipped_file(name) for name in files} == files
+    assert files["question:writers"].resolve() == CONFIGS / "questions" / "writers.yaml"
+    assert shipped_file("../pffbench/configs/default") is None
+    assert shipped_file("a" * 5000) is None
+
+
+def test_the_list_has_a_line_for_each_with_its_question_and_time_the_questions_first(tmp_path):
+    listed = pffbench_cli("run", "--list", cwd=tmp_path)
+    assert listed.status == 0, listed.said
+    *lines, last = listed.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(shipped_files())
+    assert re.match(r"question:\S+ +\w.*\?  \(.*\bminutes?\b.* 4 ranks on 2 cores\)$", lines[0])
+    assert "pffbench run NAME" in last
+    assert pffbench_cli("plan", cwd=tmp_path).stdout == listed.stdout
+    assert pffbench_cli("plan", "--list", "--ranks", "8", cwd=tmp_path).stdout == listed.stdout
+    told = json.loads(pffbench_cli("run", "--list", "--json", cwd=tmp_path).stdout)
+    assert [one["name"] for one in told["experiments"]] == list(shipped_files())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("rank", ["1", "0"])
+def test_under_a_launcher_one_process_prints_the_list(rank, tmp_path):
+    listed = pffbench_cli("run", "--list", cwd=tmp_path, env={"PMI_RANK": rank, "PMI_SIZE": "2"})
+    assert (listed.status, bool(listed.stdout)) == (0, rank == "0")
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("question:writer", "question:writers"), ("questions:writers", "question:writers"),
+     ("wrters", "writers"), ("zarr-inode", "question:zarr-inodes")],
+)  # fmt: skip
+def test_an_unknown_name_is_answered_with_the_nearest_in_a_sentence(name, near, tmp_path):
+    done = pffbench_cli("run", name, cwd=tmp_path)
+    assert done.status == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"pffbench: {name}: no file and no experiment of pffbench has this name")
+    assert near in re.search(r"the nearest: (.*); pffbench run --list", line)[1].split(", ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_goes_before_an_experiment_of_its_name(tmp_path):
+    case = {"workload": "hyperslab", "backend": "null", "shape": [8]}
+    (tmp_path / "hints").write_text(yaml.safe_dump({"name": "mine", "cases": [case]}))
+    assert "null.hyperslab" in pffbench_cli("plan", "hints", cwd=tmp_path).stdout
+
+
+def test_what_an_experiment_says_at_its_head_may_take_several_lines():
+    text = "# Question: which one\n#           is it?\n# Takes:    one.\n#\n#   more\nname: x\n"
+    assert head_of(text + "# Writes: 1\n") == {"Question": "which one is it?", "Takes": "one."}
+
+
+def test_every_shipped_experiment_names_a_question_and_a_time():
+    assert [one.name for one in shipped_experiments() if not (one.question and one.takes)] == []
+
+
+@pytest.mark.parametrize("path", QUESTIONS, ids=[path.stem for path in QUESTIONS])
+def test_a_question_has_its_thread_and_what_a_small_machine_says_of_it_in_forty_lines(path):
+    text = path.read_text(encoding="utf-8")
+    head, data = head_of(text), yaml.safe_load(text)
+    assert len(text.splitlines()) <= 40
+    assert head["Question"] == data["question"]
+    assert data["name"] == f"question-{path.stem}"
+    assert THREAD.findall(text)
+    assert len(head["Here"]) > 80
+    from_data(data, path.name)
+
+
+@pytest.mark.parametrize("path", QUESTIONS, ids=[path.stem for path in QUESTIONS])
+def test_the_page_has_each_question_with_its_threads_and_an_answer(path):
+    text, section = path.read_text(encoding="utf-8"), SECTIONS[path.stem]
+    assert section.splitlines()[0] == head_of(text)["Question"]
+    assert set(re.findall(r"\]\((https://\S+?)\)", section)) == set(THREAD.findall(text))
+    assert f"](../configs/questions/{path.name})" in section
+    assert "```text\n" in section
+
+
+def test_the_page_has_no_question_that_is_not_shipped():
+    assert set(SECTIONS) == {path.stem for path in QUESTIONS}
+    assert len(SECTIONS) == PAGE.count("\n## ")
