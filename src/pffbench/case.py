@@ -10,6 +10,7 @@ import msgspec
 
 from pffbench.data.base import DType, SourceKind
 from pffbench.parallel.decomposition import Shape
+from pffbench.parallel.file_groups import FileGroups
 from pffbench.text import DIGITS, value_text, without_digests
 
 if TYPE_CHECKING:
@@ -140,9 +141,22 @@ class Parameters(
         return _tag_of(type(self))
 
     @property
+    def alone(self) -> bool:
+        """Whether each rank has a file to itself, and opens it without a communicator."""
+        return self.layout == "file_per_process"
+
+    @property
     def shares_files(self) -> bool:
         """Whether ranks have a file open together; else each opens its files alone."""
-        return self.layout != "file_per_process"
+        return not self.alone
+
+    def groups(self, ranks: int) -> FileGroups:
+        """Return which of so many ranks share a file."""
+        return FileGroups(ranks if self.alone else 1, ranks, self.alone)
+
+    def file_stem(self, index: int) -> str:
+        """Return the name, without its suffix, of the file of a group of ranks."""
+        return f"rank-{index:06d}" if self.alone else "shared"
 
     @property
     def irregular(self) -> bool:

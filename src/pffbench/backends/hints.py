@@ -102,7 +102,7 @@ def _is_text(text: str, longest: int) -> bool:
 def refuse_hints(options: Hinted, parameters: Parameters) -> str | None:
     """Return that files opened without MPI-IO have no hints, or None."""
     keys = [key for key in ("hints", "striping") if getattr(options, key)]
-    if not keys or parameters.layout != "file_per_process":
+    if not keys or not parameters.alone:
         return None
     return (
         f"{parameters.backend}.{keys[0]} is for files that MPI-IO opens, and with layout: "

@@ -280,17 +280,17 @@ def _beyond(p: Parameters) -> str | None:
     can = backend_class(p.backend).capabilities
     if p.layout not in can.layouts:
         return f"backend {p.backend} cannot do layout {p.layout} (it can: {_list(can.layouts)})"
-    if p.layout == "file_per_process" and p.transfer == "collective":
+    if p.alone and p.transfer == "collective":
         return "layout file_per_process shares no file, so transfer must be independent"
     for way in (p.transfer, p.transfer_of_reads):
-        if p.layout != "file_per_process" and way not in can.transfers:
+        if not p.alone and way not in can.transfers:
             return f"backend {p.backend} cannot do transfer {way} (it can: {_list(can.transfers)})"
     return beyond_codecs(p, can)
 
 
 def _beyond_a_node(p: Parameters) -> str | None:
     """Return why files of a case cannot lie in a directory of each node, or None."""
-    if p.layout != "file_per_process":
+    if not p.alone:
         return (
             f"with node_local no file is shared between nodes, so layout {p.layout} is impossible "
             "(possible: file_per_process)"

@@ -144,7 +144,7 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     more = (*workload(p.workload).held_by_writer(p, ranks), calls)
     if backend.capabilities.discards:
         return Cost(volume.nbytes, volume.arrays, 0, 0, memory, *more)
-    files = ranks if p.layout == "file_per_process" else 1
+    files = p.groups(ranks).files
     if backend.file_per != "store":
         files += volume.arrays
     if backend.file_per == "chunk" and specs:

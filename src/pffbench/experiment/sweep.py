@@ -336,7 +336,7 @@ def chunk_bytes(parameters: Parameters) -> int | None:
 
 
 def _roofline_of(work: Parameters, call: int | None) -> Case:
-    backend = "posix" if work.layout == "file_per_process" else "mpiio"
+    backend = "posix" if work.alone else "mpiio"
     raw = replace(work, backend=backend)
     options = backend_class(backend).options_type
     if call is None or call < mmap.PAGESIZE:

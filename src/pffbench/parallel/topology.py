@@ -57,6 +57,10 @@ class Topology(msgspec.Struct, frozen=True, dict=True):
             found[rank] = order[(place + shift) % self.size]
         return tuple(found)
 
+    def same_node(self, one: int, other: int) -> bool:
+        """Whether two ranks share a node."""
+        return self.nodes[one] == self.nodes[other]
+
     def partner(self, rank: int) -> int:
         """Return the rank whose data ``rank`` reads in the cache state ``shifted``."""
         return self.partners[rank]

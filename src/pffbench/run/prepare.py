@@ -318,6 +318,6 @@ def check_paths(plan: Plan, parent: str, run_id: str) -> None:
 
 def _longest_name(p: Parameters) -> str:
     """Return the longest name, without its suffix, of the stores of a case."""
-    stem = "rank-000000" if p.layout == "file_per_process" else "shared"
+    stem = p.file_stem(0)
     label = "" if getattr(p, "repack_chunks", None) is None else "-repacked"
     return f"{stem}{label}{'_copy' if p.cache == 'copied' else ''}"

@@ -93,9 +93,8 @@ class Datasets(Workload):
     reads_once = True
 
     def arrays(self, parameters: DatasetsParameters, ranks: int, rank: int) -> list[ArraySpec]:
-        alone = parameters.layout == "file_per_process"
         everything = range(self._total(parameters, ranks))
-        numbers = self._numbers(parameters, ranks, rank) if alone else everything
+        numbers = self._numbers(parameters, ranks, rank) if parameters.alone else everything
         owner_of = None if parameters.layout == "shared" else self._owners(parameters, ranks)
         return list(self._specs(parameters, ranks, numbers, owner_of))
 

@@ -152,7 +152,7 @@ class Hyperslab(Workload):
         if p.layout == "shared":
             yield None, _whole(global_shape(p, ranks))
             return
-        for owner in [rank] if p.layout == "file_per_process" else range(ranks):
+        for owner in p.groups(ranks).members(rank):
             part = self._part(p, ranks, owner)
             if part.size:
                 yield owner, part

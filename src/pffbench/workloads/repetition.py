@@ -21,6 +21,7 @@ from pffbench.data.verify import Mismatch
 from pffbench.parallel.agreement import AgreedStep
 from pffbench.parallel.allocator import use_huge_pages
 from pffbench.parallel.clock import PhaseClock
+from pffbench.parallel.file_groups import FileGroups
 from pffbench.parallel.process_counters import PeakMemory
 from pffbench.parallel.topology import Team
 from pffbench.storage.durability import DiskUsage
@@ -181,9 +182,14 @@ class Repetition(msgspec.Struct, frozen=True):
     short: list[ShortTransfer] = msgspec.field(default_factory=list)
 
     @property
-    def alone(self) -> bool:
-        """Whether each rank has a file to itself."""
-        return self.case.parameters.layout == "file_per_process"
+    def groups(self) -> FileGroups:
+        """Which ranks share a file."""
+        return self.case.parameters.groups(self.team.size)
+
+    @property
+    def keeps_file(self) -> bool:
+        """Whether this rank copies and removes its file, for all that share it."""
+        return self.groups.keeps(self.team.rank)
 
     @property
     def keeps_directory(self) -> bool:
@@ -193,7 +199,7 @@ class Repetition(msgspec.Struct, frozen=True):
     @property
     def comm(self) -> Any:
         """Communicator to open stores with; None for a file of one rank."""
-        return None if self.alone else self.team.comm
+        return None if self.groups.alone else self.team.comm
 
     @property
     def collective(self) -> bool:
@@ -208,7 +214,7 @@ class Repetition(msgspec.Struct, frozen=True):
 
     def path(self, rank: int) -> str:
         """Return the store that a rank writes to."""
-        stem = f"rank-{rank:06d}" if self.alone else "shared"
+        stem = self.case.parameters.file_stem(self.groups.index(rank))
         return self.scratch.path(self.directory, stem + self.label + self.backend.suffix)
 
     def read_path(self, rank: int) -> str:
