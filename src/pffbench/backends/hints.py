@@ -106,7 +106,7 @@ def refuse_hints(options: Hinted, parameters: Parameters) -> str | None:
         return None
     return (
         f"{parameters.backend}.{keys[0]} is for files that MPI-IO opens, and with layout: "
-        f"file_per_process {parameters.backend} opens them without it (allowed: shared, own)"
+        f"{parameters.layout} {parameters.backend} opens them without it (allowed: shared, own)"
     )
 
 
@@ -203,6 +203,7 @@ def without_effect(options: Options, parameters: Parameters, ranks: int) -> dict
     ranks : int
         Number of ranks.
     """
+    ranks = parameters.groups(ranks).largest
     asked = {name: _text(value) for name, value in getattr(options, "hints", {}).items()}
     collective = "collective" in (parameters.transfer, parameters.transfer_of_reads)
     found = {}

@@ -15,6 +15,7 @@ from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Parameters, itemsize
 from pffbench.errors import UserError
 from pffbench.experiment.schema import Experiment
+from pffbench.parallel.file_groups import FileGroups
 from pffbench.units import Size
 from pffbench.workloads.base import CaseTotals
 from pffbench.workloads.registry import workload
@@ -71,7 +72,7 @@ def _contents(parameters: Parameters, ranks: int) -> Contents:
         pattern.volume(parameters, ranks),
         pattern.kinds(parameters, ranks),
         pattern.held(parameters, ranks),
-        pattern.cuts(parameters, ranks) if parameters.layout == "shared" else (),
+        pattern.cuts(parameters, ranks) if parameters.file_layout == "shared" else (),
     )
 
 
@@ -139,16 +140,17 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     contents = contents or contents_of(p, ranks)
     volume, specs = contents.volume, contents.kinds
     memory = _COPIES * max(contents.held, min(budget, -(-volume.nbytes // ranks)))
-    square = p.layout == "own" and p.transfer == "collective" and ranks > 1
-    calls = volume.arrays * ranks * (getattr(p, "steps", None) or 1) if square else 0
+    groups = p.groups(ranks)
+    square = p.file_layout == "own" and p.transfer == "collective" and groups.largest > 1
+    calls = volume.arrays * groups.largest * (getattr(p, "steps", None) or 1) if square else 0
     more = (*workload(p.workload).held_by_writer(p, ranks), calls)
     if backend.capabilities.discards:
         return Cost(volume.nbytes, volume.arrays, 0, 0, memory, *more)
-    files = p.groups(ranks).files
+    files = groups.files
     if backend.file_per != "store":
         files += volume.arrays
     if backend.file_per == "chunk" and specs:
-        files += volume.arrays * _chunks(specs[0])
+        files += _chunks_of_groups(p, groups) or volume.arrays * _chunks(specs[0])
     times = _FORMAT_OVERHEAD
     if specs:
         stored = backend.storage(specs[0], case.options)
@@ -159,6 +161,15 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     space = int(on_disk * times) + files * _BLOCK
     copies = copies_of_file(case)
     return Cost(volume.nbytes, volume.arrays, copies * files, copies * space, memory, *more)
+
+
+def _chunks_of_groups(p: Parameters, groups: FileGroups) -> int:
+    """Count the chunks in the files of groups, whose arrays differ in size; 0 of other layouts."""
+    if p.layout != "file_per_group":
+        return 0
+    arrays = workload(p.workload).arrays
+    firsts = (groups.group(index).start for index in range(groups.files))
+    return sum(_chunks(spec) for rank in firsts for spec in arrays(p, groups.ranks, rank))
 
 
 def copies_of_file(case: Case) -> int:

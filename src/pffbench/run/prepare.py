@@ -94,7 +94,8 @@ def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: Run
         loaded = from_data(before.record.experiment, f"{before.directory}/run.json")
         run_id, out = before.record.run_id, str(Path(before.directory).absolute())
         stage = before.stage
-    plan = make_plan(loaded, team.size, no_mpi, _no_cold_reads(loaded, options, before))
+    no_cold_reads = _no_cold_reads(loaded, options, before)
+    plan = make_plan(loaded, team.size, no_mpi, no_cold_reads, team.topology)
     if options.in_turns is not None:
         plan = in_environment(plan, options.in_turns)
     if before is not None:

@@ -84,7 +84,11 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
         "read_transfer", "byte_order", "repack_chunks", "repack_with", "repack_codec",
         "repack_datasets",
     }  # fmt: skip
-    added: ClassVar[frozenset[str]] = frozenset({"repack_codec", "datasets", "repack_datasets"})
+    added: ClassVar[frozenset[str]] = Parameters.added | {
+        "repack_codec",
+        "datasets",
+        "repack_datasets",
+    }
 
     @property
     def repacks(self) -> bool:

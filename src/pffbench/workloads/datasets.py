@@ -54,8 +54,8 @@ class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
         ``print(dataset[...])``.
     """
 
-    added: ClassVar[frozenset[str]] = frozenset({"attributes"})
-    calibrated: ClassVar[frozenset[str]] = frozenset({"calibrated_datasets"})
+    added: ClassVar[frozenset[str]] = Parameters.added | {"attributes"}
+    calibrated: ClassVar[frozenset[str]] = Parameters.calibrated | {"calibrated_datasets"}
 
     shape: ArrayShape | None = None
     datasets: Literal["auto"] | Count | None = None

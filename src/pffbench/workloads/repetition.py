@@ -198,8 +198,20 @@ class Repetition(msgspec.Struct, frozen=True):
 
     @property
     def comm(self) -> Any:
-        """Communicator to open stores with; None for a file of one rank."""
-        return None if self.groups.alone else self.team.comm
+        """Communicator to open the store with that this rank writes to; None for one rank."""
+        return None if self.groups.alone else self.team.of_file(self.groups)
+
+    @property
+    def shifted(self) -> bool:
+        """Whether each rank reads what its partner wrote."""
+        return self.case.parameters.cache == "shifted"
+
+    @property
+    def read_comm(self) -> Any:
+        """Communicator to open the store with that this rank reads; None for one rank."""
+        if not self.shifted:
+            return self.comm
+        return None if self.groups.alone else self.team.of_file(self.groups, shifted=True)
 
     @property
     def collective(self) -> bool:
@@ -209,8 +221,7 @@ class Repetition(msgspec.Struct, frozen=True):
     @property
     def reader_of(self) -> int:
         """The rank whose part this rank reads."""
-        shifted = self.case.parameters.cache == "shifted"
-        return self.team.topology.partner(self.team.rank) if shifted else self.team.rank
+        return self.team.topology.partner(self.team.rank) if self.shifted else self.team.rank
 
     def path(self, rank: int) -> str:
         """Return the store that a rank writes to."""
@@ -272,7 +283,8 @@ class Repetition(msgspec.Struct, frozen=True):
             The rank that wrote the data, or is going to.
         """
         limit, of = self.backend.call_limit, author if self.reuses_buffer else None
-        return transfers_of(self.team.comm, batch, buffer, limit, self.collective, of)
+        comm = (self.comm if author == self.team.rank else self.read_comm) or self.team.comm
+        return transfers_of(comm, batch, buffer, limit, self.collective, of)
 
     def step(self, name: str) -> AgreedStep:
         """Return the context manager of an untimed step."""

@@ -385,7 +385,7 @@ def read_store(
         author = repetition.reader_of
         specs = repetition.workload.arrays(p, team.size, author)
         accesses = repetition.workload.reads(p, team.size, author)
-        path, comm = repetition.read_path(author), repetition.comm
+        path, comm = repetition.read_path(author), repetition.read_comm
         owner = repetition.groups.owner(author)
     with clock.phase("open"):
         store = repetition.hold(repetition.backend.open(path, comm))
