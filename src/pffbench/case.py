@@ -10,12 +10,15 @@ import msgspec
 
 from pffbench.data.base import DType, SourceKind
 from pffbench.parallel.decomposition import Shape
+from pffbench.parallel.file_groups import FileGroups
 from pffbench.text import DIGITS, value_text, without_digests
 
 if TYPE_CHECKING:
     import hashlib
 
-Layout = Literal["file_per_process", "own", "shared"]
+#: How the arrays of ranks lie in a file.
+FileLayout = Literal["file_per_process", "own", "shared"]
+Layout = Literal["file_per_group", FileLayout]
 Transfer = Literal["independent", "collective"]
 Settings = Literal["matched", "defaults"]
 Durability = Literal["close", "flush", "sync"]
@@ -35,6 +38,43 @@ ChunkShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length
 #: Names used in paths. Python lets $ match before a line's end too, hence the first part.
 PLAIN_NAME = r"^(?![\s\S]*\n)[A-Za-z0-9][A-Za-z0-9._-]*$"
 ExperimentName = Annotated[str, msgspec.Meta(pattern=PLAIN_NAME, max_length=64)]
+
+
+class PerNodeOrCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A number on each node, or in all."""
+
+    per_node: Count | None = None
+    count: Count | None = None
+
+    #: The key whose value it is.
+    key: ClassVar[str]
+
+    def unclear(self) -> str | None:
+        """Return that it is not one of the two, or None."""
+        if (self.per_node is None) == (self.count is None):
+            return f"{self.key}: give per_node or count, one of the two"
+        return None
+
+    def beyond(self, ranks: int) -> str | None:
+        """Return why there cannot be so many among `ranks`, or None."""
+        for name, wanted in (("count", self.count), ("per_node", self.per_node)):
+            if wanted is not None and wanted > ranks:
+                return f"{self.key}.{name} is {wanted}, but there are {ranks} ranks"
+        return None
+
+
+class Group(PerNodeOrCount, frozen=True):
+    """Number of groups of ranks, each with one file: on each node, or in all.
+
+    Parameters
+    ----------
+    per_node : int, optional
+        Number on each node; all nodes have equally many ranks.
+    count : int, optional
+        Number in all; groups differ by one rank at most.
+    """
+
+    key = "group"
 
 
 P = TypeVar("P", bound="Parameters")
@@ -61,9 +101,17 @@ class Parameters(
     ----------
     backend : str
         Name of the backend: the format and the library that writes it.
-    layout : {"shared", "own", "file_per_process"}
+    layout : {"shared", "own", "file_per_process", "file_per_group"}
         Where arrays lie. ``shared``: one array cut over the ranks. ``own``: one file in which each
-        rank has its own arrays. ``file_per_process``: a file for each rank.
+        rank has its own arrays. ``file_per_process``: a file for each rank. ``file_per_group``: a
+        file for each block of consecutive ranks, see `group`.
+    group : {"per_node": int}, or {"count": int}, optional
+        With ``layout: file_per_group``: the number of files, on each node, or in all.
+    within : {"shared", "own"}, optional
+        With ``layout: file_per_group``: how arrays lie in the file of a group; ``shared`` when not
+        given.
+    file_groups : dict, optional
+        Found by the run, from `group` and its nodes: leave it out.
     transfer : {"independent", "collective"}
         How ranks move data in a file that they share: by calls of their own, or all together.
     settings : {"matched", "defaults"}
@@ -106,6 +154,9 @@ class Parameters(
 
     backend: str
     layout: Layout = "shared"
+    group: Group | None = None
+    within: Literal["shared", "own"] | None = None
+    file_groups: FileGroups | None = None
     transfer: Transfer = "independent"
     settings: Settings = "matched"
     dtype: DType | None = None
@@ -122,14 +173,17 @@ class Parameters(
 
     #: Fields that were added to a workload: left out of names where they have their default, so
     #: that the names of older cases stay the same.
-    added: ClassVar[frozenset[str]] = frozenset()
+    added: ClassVar[frozenset[str]] = frozenset({"group", "within"})
     #: Fields that a run finds out, and no user needs to give: left out of all names.
-    calibrated: ClassVar[frozenset[str]] = frozenset()
+    calibrated: ClassVar[frozenset[str]] = frozenset({"file_groups"})
     #: Ways of doing the same work: cases that differ in nothing else are compared with each other,
     #: and with the raw bytes, to which chunks and codecs mean nothing.
     ways: ClassVar[frozenset[str]] = frozenset(
-        {"backend", "settings", "transfer", "chunks", "codec", "level", "compressor", "shuffle"}
-    )
+        {
+            "backend", "settings", "transfer", "chunks", "codec", "level", "compressor", "shuffle",
+            "group", "within", "file_groups",
+        }
+    )  # fmt: skip
 
     #: Whether arrays are changed or extended after they were written.
     changes_arrays: ClassVar[bool] = False
@@ -140,9 +194,35 @@ class Parameters(
         return _tag_of(type(self))
 
     @property
+    def alone(self) -> bool:
+        """Whether each rank has a file to itself, and opens it without a communicator."""
+        return self.file_layout == "file_per_process"
+
+    @property
+    def file_layout(self) -> FileLayout:
+        """How arrays lie in the file of a rank, once a plan has found the groups of ranks."""
+        if self.layout != "file_per_group":
+            return self.layout
+        if self.file_groups is not None and self.file_groups.alone:
+            return "file_per_process"
+        return self.within or "shared"
+
+    @property
     def shares_files(self) -> bool:
         """Whether ranks have a file open together; else each opens its files alone."""
-        return self.layout != "file_per_process"
+        return not self.alone
+
+    def groups(self, ranks: int) -> FileGroups:
+        """Return which of so many ranks share a file."""
+        if self.file_groups is not None:
+            return self.file_groups
+        return FileGroups(ranks if self.alone else 1, ranks, self.alone)
+
+    def file_stem(self, index: int) -> str:
+        """Return the name, without its suffix, of the file of a group of ranks."""
+        if self.layout == "file_per_group":
+            return f"group-{index:06d}"
+        return f"rank-{index:06d}" if self.alone else "shared"
 
     @property
     def irregular(self) -> bool:
@@ -233,7 +313,8 @@ def _apart(cases: Sequence[Case]) -> list[str]:
         | msgspec.to_builtins(case.options, enc_hook=int)
         for case in cases
     ]
-    telling = [key for key in told[0] if any(one.get(key) != told[0][key] for one in told)]
+    named = [key for key in told[0] if key not in cases[0].parameters.calibrated]
+    telling = [key for key in named if any(one.get(key) != told[0][key] for one in told)]
     return [
         "".join(f" {key}={value_text(one[key])}" for key in telling if one.get(key) is not None)
         for one in told

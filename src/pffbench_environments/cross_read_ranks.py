@@ -56,11 +56,13 @@ def _work(comm: MPI.Intracomm, path: str) -> bool:
         from pffbench.experiment.check import make_plan  # needed on rank 0 only
         from pffbench.experiment.load import from_data
 
-        return make_plan(from_data(job["experiment"], path), comm.size, lack_of_mpi(comm))
+        loaded, no_mpi = from_data(job["experiment"], path), lack_of_mpi(comm)
+        return make_plan(loaded, comm.size, no_mpi, topology=team.topology)
 
+    team = Team.of(comm)
     plan = on_root(comm, make)
     cases = {case.id: case for case in plan.cases}
-    worker = _Worker(Team.of(comm), plan, Scratch.attach(job["scratch"], job["run_id"]))
+    worker = _Worker(team, plan, Scratch.attach(job["scratch"], job["run_id"]))
     good = True
     for piece in job["work"]:
         name, writer, reader = piece

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from launch import run_experiment, sampled
+from pffbench.parallel.file_groups import FileGroups
 from pffbench.workloads.attributes import Attributes
 
 pytestmark = pytest.mark.parallel
@@ -77,7 +78,7 @@ def test_a_wrong_value_is_a_mismatch(wrong):
     observed = SimpleNamespace(mismatches=[])
     repetition = SimpleNamespace(
         step=nullcontext, clock=SimpleNamespace(phase=lambda *_, **__: nullcontext()),
-        observed=observed, reader_of=0,
+        observed=observed, reader_of=0, groups=FileGroups(1, 1),
     )  # fmt: skip
     specs = [SimpleNamespace(name="x", number=3, owner=0)]
     Attributes(2).read(repetition, Store(), {"x": None}, specs)

@@ -11,11 +11,13 @@ CASE = {"workload": "hyperslab", "shape_per_rank": [4, 16]}
 OWN = CASE | {"backend": ["hdf5", "zarr"], "layout": "file_per_process"}
 
 
-def run_on_nodes(directory, *nodes, scratch="local-$NODE", cases=(OWN,), **content):
+def run_on_nodes(
+    directory, *nodes, scratch="local-$NODE", cases=(OWN,), program=TWO_NODES, **content
+):  # fmt: skip
     for node in nodes:
         (directory / f"local-{node}").mkdir()
     return run_experiment(
-        directory, 4, "--scratch", directory / scratch, program=TWO_NODES,
+        directory, 4, "--scratch", directory / scratch, program=program,
         **{"node_local": True, "cases": list(cases)} | content,
     )  # fmt: skip
 
@@ -37,8 +39,22 @@ def test_each_node_writes_reads_and_cleans_its_own_directory(tmp_path):
     assert min(disk) == 4, "the files of both nodes are counted"
     ((out, reason),) = [(e["case"], e["reason"]) for e in done.record["left_out"]]
     assert "shared" in out
-    assert "layout shared is impossible (possible: file_per_process)" in reason
+    assert "layout shared is impossible (possible: file_per_process, and " in reason
     assert "remark: each node had files of its own, on" in (done.out / "summary.md").read_text()
+
+
+def test_the_ranks_of_a_node_share_files_in_its_own_directory(tmp_path):
+    grouped = CASE | {"backend": ["hdf5", "zarr"], "layout": "file_per_group"}
+    cases = [grouped | {"group": [{"per_node": 1}, {"count": 2}], "within": ["shared", "own"]}]
+    blocks = (PROGRAMS / "blocks_of_nodes.py",)
+    done = run_on_nodes(tmp_path, 0, 1, cases=cases, program=blocks)
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
+    assert len(done.record["cases"]) == 4
+    groups = [entry["parameters"]["group"] for entry in done.record["cases"].values()]
+    assert groups == [{"per_node": 1}] * 4
+    assert len(done.record["left_out"]) == 4
+    assert names_left(tmp_path) == []
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,23 @@ CASES = {
         {"data.h5": ["array_0", "array_1"]},
         {"shape": [8, 6], "chunks": [4, 6], "codec": "none", "values": [1, 2]},
     ),
+    "hdf5-file-per-node": (
+        {"backend": "hdf5", "layout": "file_per_group", "group": {"per_node": 1}, **BLOCK},
+        {"data-0.h5": ["array_0"]},
+        {"shape": [8, 6], "chunks": [4, 6], "codec": "none", "values": [1, 2]},
+    ),
+    "netcdf4-two-groups-collective": (
+        {"backend": "netcdf4", "layout": "file_per_group", "group": {"count": 2},
+         "transfer": "collective", **BLOCK},
+        {"data-0.nc": ["array_0"], "data-1.nc": ["array_0"]},
+        {"shape": [4, 6], "chunks": [4, 6], "codec": "none", "values": [1]},
+    ),
+    "zarr-own-array-in-the-file-of-a-group": (
+        {"backend": "zarr", "layout": "file_per_group", "group": {"count": 1}, "within": "own",
+         **BLOCK},
+        {"data-0.zarr": ["array_0_of_rank_0", "array_0_of_rank_1"]},
+        {"shape": [4, 6], "chunks": [4, 6], "codec": "none"},
+    ),
     "hdf5-file-per-process-steps": (
         {"backend": "hdf5", "layout": "file_per_process", "steps": 2, "settings": "defaults",
          **BLOCK},

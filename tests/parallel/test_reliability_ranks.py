@@ -1,6 +1,7 @@
 """A rank that raises, lies, starves, crashes or is killed: what becomes of the run."""
 
 import os
+import re
 import signal
 import time
 
@@ -118,6 +119,45 @@ def test_a_rank_that_dies_in_a_collective_write_ends_the_job(tmp_path, kind, sai
     assert len(finished(done)) >= 4
     no_process_is_left(tmp_path)
     completes(done, RANKS)
+
+
+GROUPED = {"layout": "file_per_group", "group": {"count": 2}}
+
+
+def test_a_rank_that_dies_in_one_of_two_groups_ends_the_job_and_the_run_goes_on(tmp_path):
+    fault = {"verb": "write", "kind": "die", "rank": 3, "after": 2}
+    cases = [SLAB | GROUPED | {"backend": "null"},
+             SLAB | GROUPED | {"backend": "hdf5", "transfer": "collective"}]  # fmt: skip
+    done = run_faulty(tmp_path, 4, fault=fault, cases=cases)
+    assert done.status not in (0, 2, 3), done.said
+    assert done.record["status"] == "running"
+    assert len(finished(done)) >= 4
+    no_process_is_left(tmp_path)
+    completes(done, 4)
+
+
+def test_a_rank_that_raises_in_one_of_two_groups_ends_the_case_on_all(tmp_path):
+    null = SLAB | GROUPED | {"backend": "null", "durability": "flush"}
+    cases = [null | {"null": {"fail": list(VERBS), "fail_rank": 2}}, null]
+    done = run_experiment(tmp_path, 4, cases=cases)
+    assert done.status == 1, done.said
+    *failed, good = done.record["cases"].values()
+    assert [entry["failure"]["phase"] for entry in failed] == list(PHASES.values())
+    assert {entry["failure"]["rank"] for entry in failed} == {2}
+    assert "failure" not in good
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_a_group_whose_rank_waits_for_ever_ends_the_job_in_time(tmp_path):
+    """Rank 3 fails before a collective write; rank 2 is in it, the other group at the barrier."""
+    fault = {"verb": "write", "kind": "fail", "rank": 3, "after": 1}
+    cases = [SLAB | GROUPED | {"backend": "hdf5", "transfer": "collective"}]
+    done = run_faulty(tmp_path, 4, "--hang-timeout", "5 s", fault=fault, cases=cases)
+    assert done.status not in (0, 2, 3), done.said
+    (line,) = re.findall(r"^pffbench: .*nothing has come to an end .*$", done.stderr, re.MULTILINE)
+    assert "write; ranks" in line
+    assert "rank 3" in done.stderr
+    no_process_is_left(tmp_path)
 
 
 def test_a_rank_without_memory_ends_its_case_only(tmp_path):

@@ -19,6 +19,7 @@ REPETITIONS = 3
 CASES = [
     {"backend": ["hdf5", "netcdf4", "zarr", "mpiio"], "layout": "shared"},
     {"backend": ["hdf5", "zarr", "posix"], "layout": "file_per_process"},
+    {"backend": ["hdf5", "zarr", "posix"], "layout": "file_per_group", "group": {"count": 2}},
 ]
 WRITTEN = {"create", "define", "write", "flush", "close", "sync"}
 READ = {"open", "open_array", "read", "close_read", "remove"}
@@ -78,9 +79,9 @@ def test_the_first_stage_writes_everything_and_keeps_it(written, kept):
     assert (written.record["status"], written.record["valid"]) == ("written", None)
     assert "--stage read" in " ".join(written.stdout.split())  # lines are broken anywhere
     found = phases_by_repetition(written)
-    assert len(found) == len(written.record["cases"]) * REPETITIONS == 7 * REPETITIONS
+    assert len(found) == len(written.record["cases"]) * REPETITIONS == 10 * REPETITIONS
     assert all(set(phases) == WRITTEN for phases in found.values()), found
-    assert len(kept[0]) > 7 * REPETITIONS
+    assert len(kept[0]) > 10 * REPETITIONS
 
 
 def test_going_on_without_reading_is_refused(written, kept):

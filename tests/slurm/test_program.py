@@ -63,6 +63,21 @@ def test_a_run_on_four_nodes_is_valid_and_records_them(slurm, shared):
     assert not list((shared / "scratch").iterdir()), "the scratch directory is empty again"
 
 
+def test_the_ranks_of_each_node_share_a_file(slurm, shared):
+    """One file and two files a node, read where they were written and by the next node."""
+    grouped = {"backend": ["hdf5", "zarr"], "cache": ["warm", "shifted"],
+               "layout": "file_per_group", "group": [{"per_node": 1}, {"per_node": 2}],
+               "within": ["shared", "own"]}  # fmt: skip
+    done = run_small(slurm, shared, FOUR_BY_FOUR, cases=[grouped])
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads((shared / "out" / "run.json").read_text())
+    assert record["valid"] is True
+    assert len(record["cases"]) == 16
+    for entry in record["cases"].values():
+        if entry["parameters"]["backend"] == "hdf5":
+            assert entry["disk"]["files"] == 4 * entry["parameters"]["group"]["per_node"]
+
+
 def test_environments_take_turns_in_one_allocation(slurm, shared):
     pytest.importorskip("pffbench_environments")
     environments = [{"name": name, "python": sys.executable} for name in ("one", "other")]

@@ -60,11 +60,24 @@ PARAMETERS = {
 @st.composite
 def cases(draw):
     name = draw(st.sampled_from(sorted(PARAMETERS)))
-    plain = {"backend": "posix", "layout": draw(st.sampled_from(LAYOUTS)), "dtype": "int16"}
-    parameters = msgspec.convert(
-        {**plain, **draw(PARAMETERS[name]), "workload": name}, workload(name).parameters_type
-    )
-    return parameters, draw(st.integers(1, 7))
+    ranks = draw(st.integers(1, 7))
+    grouped = workload(name).groups_ranks and draw(st.booleans())
+    plain = {"backend": "posix", "dtype": "int16", "workload": name, **draw(PARAMETERS[name])}
+    if grouped:
+        files = draw(st.integers(1, ranks))
+        groups = {"files": files, "ranks": ranks, "alone": files == ranks}
+        within = draw(st.sampled_from(["shared", "own"]))
+        plain |= {"layout": "file_per_group", "within": within, "file_groups": groups}
+    else:
+        plain |= {"layout": draw(st.sampled_from(LAYOUTS))}
+    return msgspec.convert(plain, workload(name).parameters_type), ranks
+
+
+def in_all_files(p, ranks):
+    """Return the arrays of all files, each once."""
+    groups = p.groups(ranks)
+    firsts = [groups.group(index).start for index in range(groups.files)]
+    return [a for rank in firsts for a in workload(p.workload).arrays(p, ranks, rank)]
 
 
 def kind(spec):
@@ -78,10 +91,7 @@ def test_kinds_bytes_and_the_longest_call_are_those_of_the_arrays(case):
     pattern = workload(p.workload)
     assume(pattern.check(p, ranks) is None)
     everybody = range(ranks)
-    if p.layout == "file_per_process":
-        arrays = [spec for rank in everybody for spec in pattern.arrays(p, ranks, rank)]
-    else:
-        arrays = pattern.arrays(p, ranks, 0)
+    arrays = in_all_files(p, ranks)
     volume, kinds = pattern.volume(p, ranks), pattern.kinds(p, ranks)
     assert (volume.arrays, volume.nbytes) == (len(arrays), sum(spec.nbytes for spec in arrays))
     assert {kind(spec) for spec in kinds} <= {kind(spec) for spec in arrays}

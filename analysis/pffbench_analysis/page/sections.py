@@ -9,12 +9,12 @@ from typing import Literal
 from pffbench.errors import UserError
 from pffbench.record.cross_reads import cross_read_lines, cross_reads_of
 from pffbench.summary.answer import AnswerTable, answer_of
+from pffbench.summary.best_number import best_number_lines
 from pffbench.summary.cautions import cautions
 from pffbench.summary.columns import details
 from pffbench.summary.conclusions import sentences, undecided, validity
 from pffbench.summary.levers import lever_lines
 from pffbench.summary.summary import Summary
-from pffbench.summary.writer_ranks import writer_lines
 from pffbench.text import abridged, counted, without_digests
 from pffbench.units import Size
 from pffbench_analysis.captions import job_size, software_versions
@@ -95,7 +95,7 @@ def verdict_of(summary: Summary, gaps: list[str]) -> RunVerdict:
         meaning,
         answer,
         [*sentences(summary), *undecided(summary)],
-        [*cautions(summary), *lever_lines(summary), *writer_lines(summary)],
+        [*cautions(summary), *lever_lines(summary), *best_number_lines(summary)],
         list(map(without_digests, record.reasons)),
         found,
         [text.removeprefix("remark: ") for text in told],

@@ -13,6 +13,7 @@ from typing import Any
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
 from pffbench.errors import UserError
+from pffbench.summary.best_number import files_of
 from pffbench.summary.headline import Design
 from pffbench.summary.summary import CaseSummary, Summary, compression_ratio
 from pffbench.text import value_text
@@ -107,6 +108,7 @@ class Candidate:
             "layout": _LAYOUTS.get(p["layout"], p["layout"]).format(
                 store="directory" if (self.case.disk_files or 1) > 1 else "file"
             ),
+            "group": files_of(p) if p["layout"] == "file_per_group" else "",
             "transfer": "" if alone else _transfer(p),
             "settings": f"settings {p['settings']}",
             "environment": f"environment {p['environment']}" if "environment" in p else "",
@@ -191,6 +193,7 @@ _LAYOUTS = {
     "shared": "one shared array",
     "own": "one {store}, an array for each rank",
     "file_per_process": "a file for each process",
+    "file_per_group": "a file for each group of processes",
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import jinja2
 import msgspec
+from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.hdf5_files import (
@@ -18,7 +19,7 @@ from pffbench.backends.hdf5_files import (
 )
 from pffbench.backends.hints import asked_hints
 from pffbench.backends.registry import backend_class
-from pffbench.case import Options, Parameters
+from pffbench.case import Layout, Options, Parameters
 from pffbench.parallel.decomposition import Shape, process_grid
 from pffbench.workloads.registry import workload
 from pffbench_analysis.recommend.candidates import Candidate
@@ -70,11 +71,20 @@ def code_for(candidate: Candidate, ranks: int) -> str:
     """
     parameters, options = _typed(candidate)
     _refuse(parameters, options)
+    group = parameters.group
+    if group is not None:  # the program of the same arrays in one file, on another communicator
+        independent = {parameters.transfer, parameters.transfer_of_reads} == {"independent"}
+        alone = group.count == ranks and independent
+        layout: Layout = "file_per_process" if alone else parameters.within or "shared"
+        group = None if alone else group
+        parameters = replace(parameters, layout=layout, group=None, within=None)
     try:
         spec = workload(parameters.workload).arrays(parameters, ranks, 0)[0]
         geometry = _geometry(parameters, spec, ranks)
     except (AssertionError, IndexError, ValueError):
         raise NoCodeError("the shape of the arrays is not in run.json") from None
+    if group is not None and (geometry.shape or geometry.grid[:1] not in ((), ("comm.size",))):
+        raise NoCodeError("the parts of the ranks of a group are no equal slabs")
     plugin = None if candidate.backend == "zarr" else plugin_filter(spec)
     if plugin is not None and candidate.backend == "netcdf4":
         raise NoCodeError(
@@ -90,6 +100,7 @@ def code_for(candidate: Candidate, ranks: int) -> str:
         "hints": _hints(options),
         "spec": spec,
         "g": geometry,
+        "group": group,
         "ndim": len(geometry.block),
         "steps": getattr(parameters, "steps", None),
         "path": f"data{_SUFFIXES[candidate.backend]}",
@@ -112,7 +123,7 @@ def _refuse(parameters: Parameters, options: Options) -> None:
         raise NoCodeError(f"there are no lines for the workload {parameters.workload}")
     if workload(parameters.workload).exchanges(parameters):
         raise NoCodeError("there are no lines for data that go through writer ranks")
-    if parameters.layout == "own" and parameters.transfer == "collective":
+    if "own" in (parameters.layout, parameters.within) and parameters.transfer == "collective":
         raise NoCodeError(
             "collective writing of arrays that belong to one rank each needs calls with empty "
             "selections, which h5py and netCDF4 skip; pffbench makes them below these libraries"

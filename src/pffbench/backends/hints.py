@@ -102,11 +102,11 @@ def _is_text(text: str, longest: int) -> bool:
 def refuse_hints(options: Hinted, parameters: Parameters) -> str | None:
     """Return that files opened without MPI-IO have no hints, or None."""
     keys = [key for key in ("hints", "striping") if getattr(options, key)]
-    if not keys or parameters.layout != "file_per_process":
+    if not keys or not parameters.alone:
         return None
     return (
         f"{parameters.backend}.{keys[0]} is for files that MPI-IO opens, and with layout: "
-        f"file_per_process {parameters.backend} opens them without it (allowed: shared, own)"
+        f"{parameters.layout} {parameters.backend} opens them without it (allowed: shared, own)"
     )
 
 
@@ -203,6 +203,7 @@ def without_effect(options: Options, parameters: Parameters, ranks: int) -> dict
     ranks : int
         Number of ranks.
     """
+    ranks = parameters.groups(ranks).largest
     asked = {name: _text(value) for name, value in getattr(options, "hints", {}).items()}
     collective = "collective" in (parameters.transfer, parameters.transfer_of_reads)
     found = {}

@@ -31,6 +31,7 @@ from pffbench.experiment.load import experiment_files, load_experiment, to_plain
 from pffbench.experiment.plan import Cost, Plan
 from pffbench.experiment.schema import Experiment
 from pffbench.parallel.launcher import reason_against_mpi
+from pffbench.parallel.topology import Topology
 from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.calibration import is_open
 from pffbench.run.options import add_experiment
@@ -94,7 +95,7 @@ class PlannedRun(msgspec.Struct, frozen=True):
             there = filesystem(parent)
         except OSError as error:
             raise UserError(f"--scratch {parent}: cannot be reached: {error.strerror}") from None
-        nodes = int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
+        nodes = _nodes()
         memory = node_memory or psutil.virtual_memory().total
         large = list(_large_writers(plan, memory))
         if large and node_memory:
@@ -188,7 +189,7 @@ def main(arguments: argparse.Namespace) -> int:
             if extra_cold_reads(loaded)
             else None
         )
-        plan = make_plan(loaded, ranks, no_mpi, no_cold_reads)
+        plan = make_plan(loaded, ranks, no_mpi, no_cold_reads, Topology.even(ranks, _nodes()))
         run = PlannedRun.of(loaded.path, plan, arguments.scratch, arguments.node_memory)
         if arguments.json:
             planned.append(_as_data(run))
@@ -199,6 +200,11 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"format": "pffbench plan", "version": _JSON_VERSION, "plans": planned})
     return 0
+
+
+def _nodes() -> int:
+    """Return the number of nodes of the job; 1 outside one."""
+    return int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
 
 
 def _as_data(run: PlannedRun) -> dict[str, Any]:
@@ -372,11 +378,11 @@ def _large_writers(plan: Plan, memory: int) -> Iterator[str]:
 def _square(plan: Plan) -> Iterator[str]:
     """Name the cases in which each rank makes calls for the arrays of all ranks."""
     for case in plan.cases:
-        p = case.parameters
-        if p.layout == "own" and p.transfer == "collective" and plan.ranks > 1:
-            arrays = plan.costs[case.id].arrays
+        p, groups = case.parameters, case.parameters.groups(plan.ranks)
+        if p.file_layout == "own" and p.transfer == "collective" and groups.largest > 1:
+            calls = plan.costs[case.id].arrays * groups.largest
             yield (
-                f"{without_digests(case.id)}: each rank makes {arrays} calls to write and as "
-                f"many to read, one for each array of every rank: {arrays * plan.ranks} in all. "
+                f"{without_digests(case.id)}: each rank makes {calls // plan.ranks} calls to write "
+                f"and as many to read, one for each array of every rank: {calls} in all. "
                 "That grows with the square of the ranks; transfer: independent does not"
             )

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--layout",
         action="append",
         default=[],
-        choices=("shared", "own", "file_per_process"),
+        choices=("shared", "own", "file_per_process", "file_per_group"),
         help="restrict to this layout; repeat to compare layouts (default: each layout by itself) "
         "(example: --layout shared --layout file_per_process)",
     )

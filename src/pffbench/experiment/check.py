@@ -16,15 +16,17 @@ from pffbench.backends.base import Lacking, opens_by_mpi_io
 from pffbench.backends.hints import without_effect
 from pffbench.backends.registry import backend_class, missing_library
 from pffbench.backends.shared_files import built_for_mpi, serial_library
-from pffbench.case import Case, Parameters
+from pffbench.case import Case, Group, Parameters
 from pffbench.data import file_source
 from pffbench.errors import ImpossibleCaseError, UnsupportedCaseError, UserError
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.plan import Contents, Cost, Plan, contents_of, cost_of, of_arrays
 from pffbench.experiment.schema import Experiment
+from pffbench.parallel.file_groups import FileGroups
+from pffbench.parallel.topology import Topology
 from pffbench.text import without_digests
 from pffbench.workloads.base import Impossible
-from pffbench.workloads.registry import workload
+from pffbench.workloads.registry import workload, workload_names
 
 if TYPE_CHECKING:
     from pffbench.data.files import FileSource
@@ -93,6 +95,7 @@ def make_plan(
     ranks: int,
     no_mpi: str | None = None,
     no_cold_reads: str | None = None,
+    topology: Topology | None = None,
 ) -> Plan:
     """Check all cases for a number of ranks.
 
@@ -106,6 +109,8 @@ def make_plan(
         Why the run has no MPI; without a reason it has.
     no_cold_reads : str, optional
         Why the page cache cannot be dropped; without a reason it can.
+    topology : Topology, optional
+        The nodes of the ranks; one node when not given.
 
     Raises
     ------
@@ -120,17 +125,18 @@ def make_plan(
     with ExitStack() as stack:
         files = _Files(stack)
         checker = _Checker(ranks, no_mpi)
+        topology = topology or Topology.even(ranks, 1)
         for where, raw in loaded.cases:
             if no_cold_reads is not None and is_extra(loaded, raw):
                 continue
             try:
-                case = _with_source(raw, where, files)
+                case = _with_source(_with_groups(raw, where, topology), where, files)
                 contents = checker.check(case, where)
                 if loaded.experiment.node_local and (why := _beyond_a_node(case.parameters)):
                     raise ImpossibleCaseError(f"{where}: {why}")
                 cost = cost_of(case, ranks, memory, contents)
                 if cost.calls > loaded.experiment.max_calls:
-                    raise ImpossibleCaseError(f"{where}: {_too_many_calls(cost, loaded)}")
+                    raise ImpossibleCaseError(f"{where}: {_too_many_calls(case, cost, loaded)}")
             except ImpossibleCaseError as error:
                 if loaded.experiment.impossible == "refuse" and not raw.roofline:
                     raise
@@ -164,11 +170,12 @@ def _idle_hints(cases: Iterable[Case], ranks: int) -> Iterator[str]:
             yield f"{without_digests(case.id)}: the hint {hint} has no effect ({why})"
 
 
-def _too_many_calls(cost: Cost, loaded: LoadedExperiment) -> str:
+def _too_many_calls(case: Case, cost: Cost, loaded: LoadedExperiment) -> str:
     return (
-        f"layout own with transfer collective makes {cost.calls} calls to write, a call of each "
-        f"rank for the arrays of every rank, and max_calls is {loaded.experiment.max_calls}; take "
-        "transfer: independent, fewer ranks, or a larger max_calls"
+        f"layout {case.parameters.layout} with transfer collective makes {cost.calls} calls to "
+        "write, a call of each rank for the arrays of every rank, and max_calls is "
+        f"{loaded.experiment.max_calls}; take transfer: independent, fewer ranks, or a larger "
+        "max_calls"
     )
 
 
@@ -238,6 +245,11 @@ class _Checker:
 
     def _look_at(self, p: Parameters) -> Contents:
         """Return the arrays of a case."""
+        if p.layout == "file_per_group" and not workload(p.workload).groups_ranks:
+            able = _list(name for name in workload_names() if workload(name).groups_ranks)
+            raise ImpossibleCaseError(
+                f"workload {p.workload} cannot do layout file_per_group (possible: {able})"
+            )
         if reason := workload(p.workload).check(p, self._ranks):
             raise (ImpossibleCaseError if isinstance(reason, Impossible) else UserError)(reason)
         return self._possible(of_arrays(p))
@@ -278,28 +290,80 @@ def _lacking(backend: str) -> str | None:
 def _beyond(p: Parameters) -> str | None:
     """Return the ability that the backend lacks, or None."""
     can = backend_class(p.backend).capabilities
-    if p.layout not in can.layouts:
-        return f"backend {p.backend} cannot do layout {p.layout} (it can: {_list(can.layouts)})"
-    if p.layout == "file_per_process" and p.transfer == "collective":
+    if p.file_layout not in can.layouts:
+        named = p.layout if p.layout == p.file_layout else f"{p.layout}, within: {p.file_layout}"
+        return f"backend {p.backend} cannot do layout {named} (it can: {_list(can.layouts)})"
+    if p.alone and p.transfer == "collective":
         return "layout file_per_process shares no file, so transfer must be independent"
     for way in (p.transfer, p.transfer_of_reads):
-        if p.layout != "file_per_process" and way not in can.transfers:
+        if not p.alone and way not in can.transfers:
             return f"backend {p.backend} cannot do transfer {way} (it can: {_list(can.transfers)})"
     return beyond_codecs(p, can)
 
 
 def _beyond_a_node(p: Parameters) -> str | None:
     """Return why files of a case cannot lie in a directory of each node, or None."""
-    if p.layout != "file_per_process":
+    if not p.alone and (p.group is None or p.group.per_node is None):
         return (
             f"with node_local no file is shared between nodes, so layout {p.layout} is impossible "
-            "(possible: file_per_process)"
+            "(possible: file_per_process, and file_per_group with group.per_node)"
         )
     pattern = workload(p.workload)
     if p.cache in ("shifted", "separate") or pattern.reads_elsewhere(p):
         return "with node_local no rank can read what another node wrote"
     if pattern.makes_another(p):
         return "with node_local no store is made from another one"
+    return None
+
+
+def _with_groups(case: Case, where: str, topology: Topology) -> Case:
+    """Find which ranks share a file, where they are groups of ranks.
+
+    Raises
+    ------
+    UserError
+        The groups are not clear; or, as an `ImpossibleCaseError`, these ranks cannot form them.
+    """
+    p, ranks = case.parameters, topology.size
+    given = [key for key in ("group", "within", "file_groups") if getattr(p, key) is not None]
+    if p.layout != "file_per_group" and given:
+        raise UserError(f"{where}.{given[0]}: goes with layout: file_per_group, not {p.layout}")
+    if "file_groups" in given:
+        raise UserError(f"{where}.file_groups: found by the run; leave it out, and give group")
+    if p.layout != "file_per_group":
+        return case
+    if p.group is None:
+        raise UserError(
+            f"{where}.group: missing; layout: file_per_group needs the number of files, such as "
+            "{per_node: 1} or {count: 4}"
+        )
+    if unclear := p.group.unclear():
+        raise UserError(f"{where}: {unclear}")
+    if reason := p.group.beyond(ranks) or _beyond_nodes(p.group, topology):
+        raise ImpossibleCaseError(f"{where}: {reason}")
+    files = p.group.count or (p.group.per_node or 1) * topology.node_count
+    independent = {p.transfer, p.transfer_of_reads} == {"independent"}
+    groups = FileGroups(files, ranks, alone=files == ranks and independent)
+    return replace(case, parameters=replace(p, file_groups=groups))
+
+
+def _beyond_nodes(group: Group, topology: Topology) -> str | None:
+    """Return why the ranks of nodes cannot form so many equal groups, or None."""
+    if group.per_node is None:
+        return None
+    fewest, most = min(topology.ranks_per_node), max(topology.ranks_per_node)
+    if group.per_node > fewest:
+        return f"group.per_node is {group.per_node}, but a node has {fewest} ranks"
+    if fewest != most:
+        return (
+            f"group.per_node needs equally many ranks on each node, and they are {fewest} to "
+            f"{most}; take group: {{count: n}}"
+        )
+    if list(topology.nodes) != sorted(topology.nodes):
+        return (
+            "group.per_node needs consecutive ranks on each node (srun --distribution=block, "
+            "mpiexec --map-by slot); take group: {count: n}"
+        )
     return None
 
 

@@ -55,8 +55,8 @@ def open_files(case: Case, plan: Plan) -> int:
     if file_per == "chunk":
         at_once = at_once or _CONCURRENCY
     elif file_per == "array":  # all arrays of a store are open together
-        stores = plan.ranks if case.parameters.layout == "file_per_process" else 1
-        at_once = -(-plan.costs[case.id].arrays // stores)
+        groups = case.parameters.groups(plan.ranks)
+        at_once = -(-plan.costs[case.id].arrays * groups.largest // groups.ranks)
     return (at_once or 1) + _BESIDE
 
 

@@ -15,6 +15,7 @@ from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Parameters, itemsize
 from pffbench.errors import UserError
 from pffbench.experiment.schema import Experiment
+from pffbench.parallel.file_groups import FileGroups
 from pffbench.units import Size
 from pffbench.workloads.base import CaseTotals
 from pffbench.workloads.registry import workload
@@ -71,7 +72,7 @@ def _contents(parameters: Parameters, ranks: int) -> Contents:
         pattern.volume(parameters, ranks),
         pattern.kinds(parameters, ranks),
         pattern.held(parameters, ranks),
-        pattern.cuts(parameters, ranks) if parameters.layout == "shared" else (),
+        pattern.cuts(parameters, ranks) if parameters.file_layout == "shared" else (),
     )
 
 
@@ -139,19 +140,22 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     contents = contents or contents_of(p, ranks)
     volume, specs = contents.volume, contents.kinds
     memory = _COPIES * max(contents.held, min(budget, -(-volume.nbytes // ranks)))
-    square = p.layout == "own" and p.transfer == "collective" and ranks > 1
-    calls = volume.arrays * ranks * (getattr(p, "steps", None) or 1) if square else 0
+    groups = p.groups(ranks)
+    square = p.file_layout == "own" and p.transfer == "collective" and groups.largest > 1
+    calls = volume.arrays * groups.largest * (getattr(p, "steps", None) or 1) if square else 0
     more = (*workload(p.workload).held_by_writer(p, ranks), calls)
     if backend.capabilities.discards:
         return Cost(volume.nbytes, volume.arrays, 0, 0, memory, *more)
-    files = ranks if p.layout == "file_per_process" else 1
+    files = groups.files
     if backend.file_per != "store":
         files += volume.arrays
     times = _FORMAT_OVERHEAD
     if specs:
         stored = backend.storage(specs[0], case.options)
         if backend.file_per == "chunk":
-            files += volume.arrays * _count_units(specs[0], stored.unit)
+            files += _units_of_groups(case, groups) or volume.arrays * _count_units(
+                specs[0], stored.unit
+            )
         # In turns, arrays but the first are created when the length of their axes is known.
         in_turns = getattr(p, "order", "") == "interleaved"
         times *= stored.copies * (1.0 if in_turns else stored.padding)
@@ -159,6 +163,20 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     space = int(on_disk * times) + files * _BLOCK
     copies = copies_of_file(case)
     return Cost(volume.nbytes, volume.arrays, copies * files, copies * space, memory, *more)
+
+
+def _units_of_groups(case: Case, groups: FileGroups) -> int:
+    """Count the chunks or shards in the files of groups, of unequal arrays; 0 of other layouts."""
+    p = case.parameters
+    if p.layout != "file_per_group":
+        return 0
+    arrays, storage = workload(p.workload).arrays, backend_class(p.backend).storage
+    firsts = (groups.group(index).start for index in range(groups.files))
+    return sum(
+        _count_units(spec, storage(spec, case.options).unit)
+        for rank in firsts
+        for spec in arrays(p, groups.ranks, rank)
+    )
 
 
 def copies_of_file(case: Case) -> int:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.registry import backend_class, backend_names, is_backend
-from pffbench.case import Case, Options, Parameters, Transfer, itemsize, work_of
+from pffbench.case import Case, Options, Parameters, itemsize, work_of
 from pffbench.data import default_dtype
 from pffbench.errors import UserError
 from pffbench.experiment.convert import (
@@ -306,17 +306,18 @@ def with_roofline(
         Names of the cases; those of added cases are added to it.
     """
     own = {(c.group, c.parameters.backend) for _, c in cases if not _formatted(c)}
-    bounded: set[tuple[str, Transfer, int | None]] = set()
+    bounded: set[tuple[Parameters, int | None]] = set()
     complete: list[tuple[str, Case]] = []
     for place, case in cases:
         complete.append((place, case))
         if not _formatted(case):
             continue
         call = chunk_bytes(case.parameters) if case.parameters.cache == "dropped" else None
-        if (work := (case.group, case.parameters.transfer, call)) in bounded:
+        alike = work_of(case.parameters, "transfer", "group", "within")
+        if (work := (alike, call)) in bounded:
             continue
         bounded.add(work)
-        raw = _roofline_of(work_of(case.parameters, "transfer"), call)
+        raw = _roofline_of(alike, call)
         if (raw.group, raw.parameters.backend) not in own and raw.id not in seen:
             seen.add(raw.id)
             complete.append((where, raw))
@@ -336,7 +337,7 @@ def chunk_bytes(parameters: Parameters) -> int | None:
 
 
 def _roofline_of(work: Parameters, call: int | None) -> Case:
-    backend = "posix" if work.layout == "file_per_process" else "mpiio"
+    backend = "posix" if work.alone else "mpiio"
     raw = replace(work, backend=backend)
     options = backend_class(backend).options_type
     if call is None or call < mmap.PAGESIZE:

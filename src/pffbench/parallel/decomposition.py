@@ -223,6 +223,10 @@ class GlobalArray(msgspec.Struct, frozen=True):
         stop = tuple(min(b * u, n) for b, u, n in zip(box.stop, self.unit, self.shape, strict=True))
         return Box(start, tuple(b - a for a, b in zip(start, stop, strict=True)))
 
+    def around(self, ranks: range) -> Box:
+        """Return the smallest box that holds the parts of some ranks; it may be empty."""
+        return _box_around(self, ranks)
+
     @property
     def boundaries(self) -> tuple[tuple[int, ...], ...]:
         """For each axis the indices at which one part ends and the next begins."""
@@ -237,6 +241,17 @@ class GlobalArray(msgspec.Struct, frozen=True):
         if self.unit is None:
             return self.shape
         return tuple(-(-n // u) for n, u in zip(self.shape, self.unit, strict=True))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _box_around(array: GlobalArray, ranks: range) -> Box:
+    parts = [array.part(rank) for rank in ranks]
+    some = [part for part in parts if part.size]
+    if not some:
+        return parts[0].nothing
+    start = tuple(map(min, zip(*(part.start for part in some), strict=True)))
+    stop = map(max, zip(*(part.stop for part in some), strict=True))
+    return Box(start, tuple(b - a for a, b in zip(start, stop, strict=True)))
 
 
 def nearest_aligned(chunk: int, n: int, inner: list[int]) -> int:

@@ -6,10 +6,11 @@ import os
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 
+from pffbench.parallel.file_groups import FileGroups
 from pffbench.parallel.single import mpi_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ class Topology(msgspec.Struct, frozen=True, dict=True):
     hosts: tuple[str, ...]
     #: Node number of every rank: ranks with the same number share memory and page cache.
     nodes: tuple[int, ...]
+
+    @classmethod
+    def even(cls, ranks: int, nodes: int) -> Topology:
+        """Return blocks of ranks on so many nodes, as even as they can be."""
+        numbers = tuple(rank * nodes // ranks for rank in range(ranks))
+        return cls(tuple(f"node{number}" for number in numbers), numbers)
 
     @property
     def size(self) -> int:
@@ -57,6 +64,10 @@ class Topology(msgspec.Struct, frozen=True, dict=True):
             found[rank] = order[(place + shift) % self.size]
         return tuple(found)
 
+    def same_node(self, one: int, other: int) -> bool:
+        """Whether two ranks share a node."""
+        return self.nodes[one] == self.nodes[other]
+
     def partner(self, rank: int) -> int:
         """Return the rank whose data ``rank`` reads in the cache state ``shifted``."""
         return self.partners[rank]
@@ -71,6 +82,8 @@ class Team(msgspec.Struct, frozen=True):
     node: MPI.Comm
     #: The node of each rank.
     topology: Topology
+    #: Communicators that `of_file` has made.
+    split: dict[tuple[FileGroups, bool], MPI.Intracomm] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, comm: MPI.Intracomm) -> Team:
@@ -104,6 +117,26 @@ class Team(msgspec.Struct, frozen=True):
     def is_leader(self) -> bool:
         """Whether this is the lowest rank of its node."""
         return bool(self.node.rank == 0)
+
+    def of_file(self, groups: FileGroups, *, shifted: bool = False) -> MPI.Intracomm:
+        """Return the communicator of the ranks that have a file open together.
+
+        Collective over all ranks when it is called with these arguments for the first time.
+
+        Parameters
+        ----------
+        groups : FileGroups
+            Which ranks share a file.
+        shifted : bool
+            Whether each rank opens the file of its partner, see `Topology.partner`.
+        """
+        if groups.files == 1:
+            return self.comm
+        if (groups, shifted) not in self.split:
+            author = self.topology.partner(self.rank) if shifted else self.rank
+            made = cast("MPI.Intracomm", self.comm.Split(groups.index(author), author))
+            self.split[groups, shifted] = made
+        return self.split[groups, shifted]
 
     def keeps(self, *, node_local: bool) -> bool:
         """Whether this rank makes and removes directories: rank 0, or one rank of each node."""

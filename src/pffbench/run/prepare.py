@@ -94,7 +94,8 @@ def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: Run
         loaded = from_data(before.record.experiment, f"{before.directory}/run.json")
         run_id, out = before.record.run_id, str(Path(before.directory).absolute())
         stage = before.stage
-    plan = make_plan(loaded, team.size, no_mpi, _no_cold_reads(loaded, options, before))
+    no_cold_reads = _no_cold_reads(loaded, options, before)
+    plan = make_plan(loaded, team.size, no_mpi, no_cold_reads, team.topology)
     if options.in_turns is not None:
         plan = in_environment(plan, options.in_turns)
     if before is not None:
@@ -318,6 +319,6 @@ def check_paths(plan: Plan, parent: str, run_id: str) -> None:
 
 def _longest_name(p: Parameters) -> str:
     """Return the longest name, without its suffix, of the stores of a case."""
-    stem = "rank-000000" if p.layout == "file_per_process" else "shared"
+    stem = p.file_stem(0)
     label = "" if getattr(p, "repack_chunks", None) is None else "-repacked"
     return f"{stem}{label}{'_copy' if p.cache == 'copied' else ''}"

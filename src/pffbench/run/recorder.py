@@ -109,12 +109,10 @@ def case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
     cost = plan.costs[case.id]
     own = {"environment": case.environment} if case.environment else {}
     several = bool(case.environment) and len(plan.experiment.environments) > 1
+    parameters = msgspec.to_builtins(case.parameters)
+    del parameters["file_groups"]  # which the ranks and nodes of a run determine
     return {
-        "parameters": {
-            "workload": case.parameters.workload,
-            **msgspec.to_builtins(case.parameters),
-            **own,
-        },
+        "parameters": {"workload": case.parameters.workload, **parameters, **own},
         "options": msgspec.to_builtins(case.options, enc_hook=int),
         "group": case.group,
         "roofline": case.roofline,
@@ -493,7 +491,9 @@ def _facts_of(r: GatheredRepetition) -> dict[str, str]:
     if r.case.parameters.transfer != "collective":
         return facts
     counted = [c.total for c in r.counts if (c.phase, c.what) == ("write", "writing_ranks")]
-    return beside_count(facts, hints, int(sum(counted)))
+    files = r.case.parameters.groups(r.own.shape[1]).files
+    each, rest = divmod(int(sum(counted)), files)
+    return beside_count(facts, hints, 0 if rest else each)
 
 
 def _by_repetition(samples: Sequence[Sample]) -> dict[tuple[str, int], list[Sample]]:

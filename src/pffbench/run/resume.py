@@ -151,22 +151,34 @@ def without_left_out(plan: Plan, record: RunRecord) -> Plan:
 
 
 def refuse_other_cases(directory: str, record: RunRecord, plan: Plan) -> None:
-    """Reject resuming when the experiment now has other cases than before.
+    """Reject resuming when the experiment now has other cases than before, or they other files.
 
     Raises
     ------
     UserError
-        Names the removed and the added cases.
+        Names the removed, the added and the changed cases.
     """
-    planned = {case.id for case in plan.cases}
-    gone, new = sorted(record.cases.keys() - planned), sorted(planned - record.cases.keys())
+    planned = {case.id: plan.costs[case.id].files for case in plan.cases}
+    gone, new = sorted(record.cases.keys() - planned), sorted(planned.keys() - record.cases)
+    # Files of groups on each node: as many ranks may be on other nodes now.
+    grouped = [case.id for case in plan.cases if case.parameters.group is not None]
+    other = [name for name in grouped if name not in new and planned[name] != _files(record, name)]
     told = [
         f"{len(names)} {what}, such as {names[0]}"
-        for what, names in (("cases are no more", gone), ("cases are new", new))
+        for what, names in (
+            ("cases are no more", gone),
+            ("cases are new", new),
+            ("cases have another number of files on these nodes", other),
+        )
         if names
     ]
     if told:
         raise UserError(f"--resume {directory}: not the same run: {'; '.join(told)}")
+
+
+def _files(record: RunRecord, case: str) -> int | None:
+    files: int | None = record.cases[case].get("cost", {}).get("files")
+    return files
 
 
 def changed_software(before: RunRecord, now: RunRecord) -> Iterator[str]:

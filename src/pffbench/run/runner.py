@@ -416,7 +416,9 @@ class Runner:
         if p.shares_files and backend_class(p.backend).needs_room and self.spec.stage != "read":
             cost = self.spec.plan.costs[case.id]
             asked = self.scratch.directory if self.team.is_root else None
-            require_room(asked, cost.space, cost.space // copies_of_file(case))
+            groups = p.groups(self.team.size)
+            longest = cost.space // copies_of_file(case) * groups.largest // groups.ranks
+            require_room(asked, cost.space, longest)
 
     def _room_of(self, case: Case) -> TransferBuffer:
         """Return the buffers of the last repetition, if this one gets such memory for its bytes."""
@@ -546,8 +548,12 @@ def prepare_repetition(
     PhaseFailedError
         On every rank, when one of them failed.
     """
-    p = case.parameters
-    with AgreedStep(given["team"].comm, f"import of {p.backend}") as step:
+    p, team = case.parameters, given["team"]
+    groups = p.groups(team.size)
+    for shifted in (False, p.cache == "shifted"):
+        if not groups.alone:
+            team.of_file(groups, shifted=shifted)  # the first call is collective
+    with AgreedStep(team.comm, f"import of {p.backend}") as step:
         backend = backend_class(p.backend)(case.options, p.settings)
         for library in backend.capabilities.libraries(p.codec, case.options):
             import_module(library)  # before anything is timed

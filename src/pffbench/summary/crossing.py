@@ -81,16 +81,17 @@ class WaysCross(NamedTuple):
 
 
 def cases_alike(summary: Summary, but: frozenset[str]) -> Iterator[list[CaseSummary]]:
-    """Yield the cases of each comparison that differ in nothing but some keys.
+    """Yield the cases that differ in nothing but some keys: of each comparison, or of all.
 
     Parameters
     ----------
     summary : Summary
         The run; raw cases and those that take part in nothing are left out.
     but : frozenset of str
-        Names of parameters of the workload, or of options of the backend.
+        Names of parameters of the workload, or of options of the backend; with ``layout`` the
+        cases of all comparisons.
     """
-    for cases in summary.groups.values():
+    for cases in [summary.cases] if "layout" in but else summary.groups.values():
         found: dict[str, list[CaseSummary]] = defaultdict(list)
         for case in cases:
             if not case.raw and not case.invalid:

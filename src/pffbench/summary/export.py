@@ -21,6 +21,7 @@ from pffbench.record.cross_reads import cross_read_lines, cross_read_table, cros
 from pffbench.record.run_json import RunRecord
 from pffbench.regular_files import replacing, write_replacing
 from pffbench.summary.answer import AnswerTable, answer_lines, answer_of, settings_tables
+from pffbench.summary.best_number import best_number_lines
 from pffbench.summary.cautions import cautions
 from pffbench.summary.columns import (
     Column,
@@ -41,7 +42,6 @@ from pffbench.summary.phases import PhaseSummary
 from pffbench.summary.quantities import CASE_QUANTITIES, PHASE_QUANTITIES
 from pffbench.summary.shards import shard_costs, shard_lines
 from pffbench.summary.summary import CaseSummary, Summary
-from pffbench.summary.writer_ranks import writer_lines
 from pffbench.text import escape_markdown, markdown_table, one_line
 
 _MIB = 2**20
@@ -210,7 +210,7 @@ def _print_tables(summary: Summary, answer: AnswerTable | None, console: Console
 def _levers(summary: Summary) -> Iterator[str]:
     """Yield the sentences on hints, writer ranks and shards, and what is to follow the run."""
     yield from lever_lines(summary)
-    yield from writer_lines(summary)
+    yield from best_number_lines(summary)
     costs = shard_costs(summary)
     for group in summary.groups:
         yield from shard_lines(costs, group)

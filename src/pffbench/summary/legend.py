@@ -15,6 +15,8 @@ _LAYOUTS = {
     "shared": "one array, cut over the ranks",
     "own": "one {store} for all ranks, in it an array for each",
     "file_per_process": "a file for each rank",
+    "file_per_group": "a file for each group of ranks, within it one array cut over them "
+    "(shared), or an array for each (own)",
 }
 
 

@@ -45,7 +45,8 @@ class Attributes(msgspec.Struct, frozen=True):
         if not self.number:
             return
         with repetition.step("preparation"):
-            mine = [spec for spec in specs if (spec.owner or 0) == repetition.team.rank]
+            owner = repetition.groups.owner(repetition.team.rank)
+            mine = [spec for spec in specs if (spec.owner or 0) == owner]
             wanted = specs if store.collective_attributes else mine
             calls: list[Call] = []
             if isinstance(store, HasAttributes):
@@ -91,7 +92,8 @@ class Attributes(msgspec.Struct, frozen=True):
                 named = [(arrays[spec.name], name) for spec in specs for name, _ in self._of(spec)]
                 calls = store.attribute_readers(named)
         if described is None:
-            described = sum((spec.owner or 0) == repetition.reader_of for spec in specs)
+            owner = repetition.groups.owner(repetition.reader_of)
+            described = sum((spec.owner or 0) == owner for spec in specs)
         with repetition.clock.phase("get_attributes", operations=described * self.number):
             returned = [call() for call in calls]
         self.compare(repetition, specs, returned)

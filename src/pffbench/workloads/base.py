@@ -121,6 +121,8 @@ class Workload(ABC):
     many_arrays: ClassVar[bool] = False
     #: Whether arrays are cut over the ranks, as the layout says.
     cuts_arrays: ClassVar[bool] = True
+    #: Whether groups of ranks can have a file each: layout `file_per_group`.
+    groups_ranks: ClassVar[bool] = False
     #: Columns of its tables beside those that every workload has.
     columns: ClassVar[tuple[PhaseColumn | CountColumn, ...]] = ()
     #: Parameters that say which data are read, or in which order: where comparisons differ in

@@ -84,7 +84,11 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
         "read_transfer", "byte_order", "repack_chunks", "repack_with", "repack_codec",
         "repack_datasets",
     }  # fmt: skip
-    added: ClassVar[frozenset[str]] = frozenset({"repack_codec", "datasets", "repack_datasets"})
+    added: ClassVar[frozenset[str]] = Parameters.added | {
+        "repack_codec",
+        "datasets",
+        "repack_datasets",
+    }
 
     @property
     def repacks(self) -> bool:
@@ -124,7 +128,7 @@ class ChunkCache(Workload):
         p, whole = parameters, _region(parameters, ranks, None)
         places: list[tuple[str, Box, int | None]] = [("granules", whole, None)]
         if p.layout != "shared":
-            owners = [rank] if p.layout == "file_per_process" else range(ranks)
+            owners = p.groups(ranks).members(rank)
             places = [(f"granules_rank_{r:06d}", _region(p, ranks, r), r) for r in owners]
         found: list[ArraySpec] = []
         offset = 0
@@ -319,7 +323,7 @@ def _boxes(
 
 
 def _check_sharing(p: ChunkCacheParameters) -> str | None:
-    if p.layout == "file_per_process" and p.read_transfer == "collective":
+    if p.alone and p.read_transfer == "collective":
         return "read_transfer: collective needs a file that ranks share (layout: shared or own)"
     if p.sharing == "own":
         return None
@@ -341,7 +345,7 @@ def _check_repacking(p: ChunkCacheParameters, stored: Shape, ranks: int) -> str 
         return "repack_datasets is for repack_with: h5repack; the library rewrites all datasets"
     if p.repack_datasets is not None and p.repack_datasets > p.datasets:
         return f"repack_datasets is {p.repack_datasets}, and there are {p.datasets} datasets"
-    if p.repack_codec == "gzip" and p.layout != "file_per_process":
+    if p.repack_codec == "gzip" and not p.alone:
         return "repack_codec: gzip needs layout: file_per_process, a file that one rank rewrites"
     if p.repack_codec == "gzip" and p.codec not in ("auto", "none", "gzip"):
         return f"repack_codec: gzip is for codec none or gzip, which is {p.codec} here"

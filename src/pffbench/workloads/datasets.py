@@ -54,8 +54,8 @@ class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
         ``print(dataset[...])``.
     """
 
-    added: ClassVar[frozenset[str]] = frozenset({"attributes"})
-    calibrated: ClassVar[frozenset[str]] = frozenset({"calibrated_datasets"})
+    added: ClassVar[frozenset[str]] = Parameters.added | {"attributes"}
+    calibrated: ClassVar[frozenset[str]] = Parameters.calibrated | {"calibrated_datasets"}
 
     shape: ArrayShape | None = None
     datasets: Literal["auto"] | Count | None = None
@@ -93,9 +93,8 @@ class Datasets(Workload):
     reads_once = True
 
     def arrays(self, parameters: DatasetsParameters, ranks: int, rank: int) -> list[ArraySpec]:
-        alone = parameters.layout == "file_per_process"
         everything = range(self._total(parameters, ranks))
-        numbers = self._numbers(parameters, ranks, rank) if alone else everything
+        numbers = self._numbers(parameters, ranks, rank) if parameters.alone else everything
         owner_of = None if parameters.layout == "shared" else self._owners(parameters, ranks)
         return list(self._specs(parameters, ranks, numbers, owner_of))
 

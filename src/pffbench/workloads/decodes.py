@@ -60,7 +60,8 @@ class Decodes:
             return
         with self.repetition.step("chunks"):
             stored = self._stored_chunks()
-        stored = self.repetition.team.comm.bcast(stored) if not self.repetition.alone else stored
+        if not self.repetition.groups.alone:
+            stored = self.repetition.team.comm.bcast(stored)
         fetched = self._bytes_read()
         if self._compressed and stored and stored.nbytes and fetched:
             counted = round(fetched / (stored.nbytes / stored.count))
@@ -79,7 +80,7 @@ class Decodes:
     def _stored_chunks(self) -> StoredChunks | None:
         """Inspect the file of this rank, or let rank 0 inspect the shared one."""
         repetition = self.repetition
-        if not self._moved or not (repetition.alone or repetition.team.is_root):
+        if not self._moved or not repetition.keeps_file:
             return None
         path = repetition.read_path(repetition.reader_of)
         backend = repetition.backend

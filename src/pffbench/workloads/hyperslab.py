@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import product
@@ -111,7 +112,7 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     rearrange: Rearrange = "none"
     buffer: Literal["block", "reuse"] = "block"
 
-    added: ClassVar[frozenset[str]] = frozenset({"writers", "rearrange", "buffer"})
+    added: ClassVar[frozenset[str]] = Parameters.added | {"writers", "rearrange", "buffer"}
     ways: ClassVar[frozenset[str]] = Parameters.ways | {"writers", "rearrange"}
 
     @property
@@ -134,6 +135,7 @@ class Hyperslab(Workload):
     summary = "global 1-D to 4-D arrays cut over ranks in slabs, pencils or blocks"
     parameters_type = HyperslabParameters
     reads_once = True
+    groups_ranks = True
 
     def arrays(self, parameters: HyperslabParameters, ranks: int, rank: int) -> list[ArraySpec]:
         found: list[ArraySpec] = []
@@ -149,13 +151,27 @@ class Hyperslab(Workload):
         self, p: HyperslabParameters, ranks: int, rank: int
     ) -> Iterator[tuple[int | None, Box]]:
         """Yield the parts of a global array that the store has as arrays, each with its owner."""
-        if p.layout == "shared":
-            yield None, _whole(global_shape(p, ranks))
+        members = p.groups(ranks).members(rank)
+        if p.file_layout == "shared":
+            if (box := self._around(p, ranks, members)).size:
+                yield None, box
             return
-        for owner in [rank] if p.layout == "file_per_process" else range(ranks):
+        for owner in members:
             part = self._part(p, ranks, owner)
             if part.size:
                 yield owner, part
+
+    def _around(self, p: HyperslabParameters, ranks: int, members: range) -> Box:
+        """Return the part of a global array that is in the file that some ranks share."""
+        if len(members) == ranks:
+            return _whole(global_shape(p, ranks))
+        return self._cut(p, ranks).around(members)
+
+    def _boxes(self, p: HyperslabParameters, ranks: int) -> Iterator[Box]:
+        """Yield the parts of a global array that are in one file each, but for empty ones."""
+        groups = p.groups(ranks)
+        boxes = (self._around(p, ranks, groups.group(i)) for i in range(groups.files))
+        return (box for box in boxes if box.size)
 
     def _part(self, p: HyperslabParameters, ranks: int, rank: int) -> Box:
         if isinstance(p.decomposition, MapFile):
@@ -188,11 +204,13 @@ class Hyperslab(Workload):
             (*steps, *part.shape),
             number=number,
             offset=offset,
-            owner=owner,
+            owner=None if owner is None else p.groups(ranks).owner(owner),
             block=(*(1 for _ in steps), *block),
             origin=(*(0 for _ in steps), *part.start),
             logical_shape=(*steps, *global_shape(p, ranks)),
-            parts=None if owner is not None else (*(1 for _ in steps), *self._lengths(p, ranks)),
+            parts=None
+            if owner is not None
+            else (*(1 for _ in steps), *self._lengths(p, ranks, part)),
         )
 
     def writes(self, parameters: HyperslabParameters, ranks: int, rank: int) -> list[Access]:
@@ -202,8 +220,9 @@ class Hyperslab(Workload):
         return self._accesses(parameters, ranks, rank, self._read_part(parameters, ranks, rank))
 
     def _accesses(self, p: HyperslabParameters, ranks: int, rank: int, part: Box) -> list[Access]:
-        specs = taking_part(self.arrays(p, ranks, rank), p, rank)
-        return [access for spec in specs for access in _step_by_step(p, spec, part, rank)]
+        owner = p.groups(ranks).owner(rank)
+        specs = taking_part(self.arrays(p, ranks, rank), p, owner)
+        return [access for spec in specs for access in _step_by_step(p, spec, part, owner)]
 
     def _read_part(self, p: HyperslabParameters, ranks: int, rank: int) -> Box:
         """Return the part that a rank reads: its own, or its share of the region read."""
@@ -229,7 +248,10 @@ class Hyperslab(Workload):
         steps: Cuts = () if p.steps is None else ((),)
         if p.rearrange == "chunk_owner":  # which cuts between chunks only
             return (*steps, *(() for _ in global_shape(p, ranks)))
-        return (*steps, *self._boundaries(p, ranks))
+        if p.layout != "file_per_group":
+            return (*steps, *self._boundaries(p, ranks))
+        found = [_inside(self._boundaries(p, ranks), box) for box in self._boxes(p, ranks)]
+        return (*steps, *(tuple(sorted(set().union(*axis))) for axis in zip(*found, strict=True)))
 
     def _boundaries(self, p: HyperslabParameters, ranks: int) -> Cuts:
         if isinstance(p.decomposition, MapFile):
@@ -238,8 +260,9 @@ class Hyperslab(Workload):
 
     def volume(self, parameters: HyperslabParameters, ranks: int) -> CaseTotals:
         p = parameters
-        parts = 1
-        if p.layout != "shared":
+        if p.file_layout == "shared":
+            parts = sum(1 for _ in self._boxes(p, ranks))
+        else:
             parts = prod(len(axis) for axis in self._lengths(p, ranks))
         each = p.arrays * (p.steps or 1) * itemsize(p.dtype or "float32")
         whole = prod(global_shape(p, ranks))
@@ -250,10 +273,11 @@ class Hyperslab(Workload):
 
     def kinds(self, parameters: HyperslabParameters, ranks: int) -> list[ArraySpec]:
         p = parameters
-        if p.layout == "shared":
-            return self.arrays(replace(p, arrays=1), ranks, 0)
+        if p.file_layout == "shared":
+            boxes = {box.shape: box for box in self._boxes(p, ranks)}
+            return [self._spec(p, ranks, 0, None, box, offset=0) for box in boxes.values()]
         shapes: Iterable[Shape] = [self._first_part(p, ranks)]
-        if p.layout == "own":
+        if p.file_layout == "own":
             shapes = product(*(dict.fromkeys(axis) for axis in self._lengths(p, ranks)))
         return [self._spec(p, ranks, 0, 0, _whole(shape), offset=0) for shape in shapes]
 
@@ -269,9 +293,14 @@ class Hyperslab(Workload):
         """Return the shape of the first part that is not empty: rank 0's, if it is not."""
         return tuple(axis[0] for axis in self._lengths(p, ranks))
 
-    def _lengths(self, p: HyperslabParameters, ranks: int) -> tuple[Shape, ...]:
-        """Return, for each axis of a global array, the lengths of the parts that are not empty."""
-        return part_lengths(global_shape(p, ranks), self._boundaries(p, ranks))
+    def _lengths(
+        self, p: HyperslabParameters, ranks: int, box: Box | None = None
+    ) -> tuple[Shape, ...]:
+        """Return, for each axis, the lengths of the parts, not empty, of an array or of a box."""
+        cuts = self._boundaries(p, ranks)
+        if box is None or p.layout != "file_per_group":  # whose files have a part of it
+            return part_lengths(global_shape(p, ranks), cuts)
+        return part_lengths(box.shape, _inside(cuts, box))
 
     def input_files(self, parameters: HyperslabParameters) -> tuple[str, ...]:
         by = parameters.decomposition
@@ -368,13 +397,18 @@ class Hyperslab(Workload):
         return (
             legal_chunk_axes(p, allowed)
             or self._check_chunks(p, ranks)
+            or self._check_groups(p, ranks)
             or self._check_reading(p, ranks)
             or self._check_writers(p, ranks)
         )
 
     def _check_writers(self, p: HyperslabParameters, ranks: int) -> str | None:
-        if isinstance(p.writers, Writers) and (reason := p.writers.error(ranks)):
-            return reason
+        some = p.writers
+        if isinstance(some, Writers):
+            if reason := some.unclear():
+                return reason
+            if reason := some.beyond(ranks):
+                return Impossible(reason)
         if p.rearrange == "none":
             more = "they need rearrange: gather, box or chunk_owner"
             return None if p.writers == "all" else f"not all ranks are writers; {more}"
@@ -393,11 +427,25 @@ class Hyperslab(Workload):
             )
         return None
 
+    def _check_groups(self, p: HyperslabParameters, ranks: int) -> str | None:
+        """Return that the parts of the ranks of a group do not make an array, or None."""
+        if p.layout != "file_per_group" or p.file_layout != "shared":
+            return None
+        held = sum(box.size for box in self._boxes(p, ranks))
+        if held == prod(global_shape(p, ranks)):
+            return None
+        return Impossible(
+            f"decomposition: {p.decomposition} gives the ranks of a group parts that are no box "
+            "together; take decomposition: slab, within: own, or another number of files"
+        )
+
     def _check_chunks(self, p: HyperslabParameters, ranks: int) -> str | None:
         if not isinstance(p.chunks, tuple):
             return None
         part, what = global_shape(p, ranks), "the array"
-        if p.layout != "shared":
+        if p.layout == "file_per_group" and p.file_layout == "shared":
+            part, what = next(self._boxes(p, ranks)).shape, "the array of a group of ranks"
+        elif p.layout != "shared":
             part, what = self._first_part(p, ranks), "a rank's part of the array, with this layout,"
         return too_large_chunks(p, (*((p.steps,) if p.steps else ()), *part), what)
 
@@ -441,6 +489,15 @@ def _grown(shape_per_rank: Shape, ranks: int, decomposition: Decomposition) -> S
     return tuple(g * n for g, n in zip(grid, shape_per_rank, strict=True))
 
 
+def _inside(cuts: Cuts, box: Box) -> Cuts:
+    """Return where a box is cut, counted from its start."""
+    axes = zip(cuts, box.start, box.stop, strict=True)
+    return tuple(
+        tuple(c - a for c in axis[bisect_right(axis, a) : bisect_left(axis, b)])
+        for axis, a, b in axes
+    )
+
+
 def _whole(shape: Shape) -> Box:
     return Box((0,) * len(shape), shape)
 
@@ -463,7 +520,9 @@ def _step_by_step(
         yield from (Access(spec, one) for one in parts)
         return
     if spec.owner is None:
-        box = part
+        begin = spec.origin[len(spec.origin) - len(part.start) :]
+        start = tuple(max(0, a - b) for a, b in zip(part.start, begin, strict=True))
+        box = Box(start, part.shape)
     elif spec.owner == rank:
         box = _whole(part.shape)
     else:

@@ -96,7 +96,7 @@ def repack_by_program(
         The program ended with an error on some rank.
     """
     team = repetition.team
-    mine = repetition.alone or team.is_root
+    mine = repetition.keeps_file
     with repetition.step("plan"):
         specs: Sequence[ArraySpec] = anew.workload.arrays(
             anew.case.parameters, team.size, team.rank
@@ -120,7 +120,7 @@ def note_storage(anew: Repetition) -> None:
     with anew.step("inspection"):
         if not anew.team.is_root:
             return
-        ranks = range(anew.team.size if anew.alone else 1)
+        ranks = filter(anew.groups.keeps, range(anew.team.size))
         anew.observed.disk = disk_usage([anew.path(rank) for rank in ranks])
         if anew.inspect:
             anew.observed.stored_as = describe_store(anew)

@@ -21,6 +21,7 @@ from pffbench.data.verify import Mismatch
 from pffbench.parallel.agreement import AgreedStep
 from pffbench.parallel.allocator import use_huge_pages
 from pffbench.parallel.clock import PhaseClock
+from pffbench.parallel.file_groups import FileGroups
 from pffbench.parallel.process_counters import PeakMemory
 from pffbench.parallel.topology import Team
 from pffbench.storage.durability import DiskUsage
@@ -181,9 +182,14 @@ class Repetition(msgspec.Struct, frozen=True):
     short: list[ShortTransfer] = msgspec.field(default_factory=list)
 
     @property
-    def alone(self) -> bool:
-        """Whether each rank has a file to itself."""
-        return self.case.parameters.layout == "file_per_process"
+    def groups(self) -> FileGroups:
+        """Which ranks share a file."""
+        return self.case.parameters.groups(self.team.size)
+
+    @property
+    def keeps_file(self) -> bool:
+        """Whether this rank copies and removes its file, for all that share it."""
+        return self.groups.keeps(self.team.rank)
 
     @property
     def keeps_directory(self) -> bool:
@@ -192,8 +198,20 @@ class Repetition(msgspec.Struct, frozen=True):
 
     @property
     def comm(self) -> Any:
-        """Communicator to open stores with; None for a file of one rank."""
-        return None if self.alone else self.team.comm
+        """Communicator to open the store with that this rank writes to; None for one rank."""
+        return None if self.groups.alone else self.team.of_file(self.groups)
+
+    @property
+    def shifted(self) -> bool:
+        """Whether each rank reads what its partner wrote."""
+        return self.case.parameters.cache == "shifted"
+
+    @property
+    def read_comm(self) -> Any:
+        """Communicator to open the store with that this rank reads; None for one rank."""
+        if not self.shifted:
+            return self.comm
+        return None if self.groups.alone else self.team.of_file(self.groups, shifted=True)
 
     @property
     def collective(self) -> bool:
@@ -203,12 +221,11 @@ class Repetition(msgspec.Struct, frozen=True):
     @property
     def reader_of(self) -> int:
         """The rank whose part this rank reads."""
-        shifted = self.case.parameters.cache == "shifted"
-        return self.team.topology.partner(self.team.rank) if shifted else self.team.rank
+        return self.team.topology.partner(self.team.rank) if self.shifted else self.team.rank
 
     def path(self, rank: int) -> str:
         """Return the store that a rank writes to."""
-        stem = f"rank-{rank:06d}" if self.alone else "shared"
+        stem = self.case.parameters.file_stem(self.groups.index(rank))
         return self.scratch.path(self.directory, stem + self.label + self.backend.suffix)
 
     def read_path(self, rank: int) -> str:
@@ -266,7 +283,8 @@ class Repetition(msgspec.Struct, frozen=True):
             The rank that wrote the data, or is going to.
         """
         limit, of = self.backend.call_limit, author if self.reuses_buffer else None
-        return transfers_of(self.team.comm, batch, buffer, limit, self.collective, of)
+        comm = (self.comm if author == self.team.rank else self.read_comm) or self.team.comm
+        return transfers_of(comm, batch, buffer, limit, self.collective, of)
 
     def step(self, name: str) -> AgreedStep:
         """Return the context manager of an untimed step."""

@@ -102,7 +102,7 @@ class Slices(Workload):
         if p.layout == "shared":
             return [_spec(p, "volume", 0, None, 0)]
         nbytes = prod(shape) * itemsize(p.dtype or "float32")
-        if p.layout == "file_per_process":
+        if p.alone:
             return [_spec(p, "volume", rank, rank, 0)]
         return [_spec(p, f"volume_{r:06d}", r, r, r * nbytes) for r in range(ranks)]
 
@@ -280,7 +280,7 @@ def _check_places(p: SlicesParameters, shape: Shape) -> str | None:
 
 def _check_sharing(p: SlicesParameters) -> str | None:
     """Return why ranks cannot share slices that way, or None."""
-    if p.layout == "file_per_process" and p.read_transfer == "collective":
+    if p.alone and p.read_transfer == "collective":
         return "read_transfer: collective needs a file that ranks share (layout: shared or own)"
     if p.cut == "even":
         return None

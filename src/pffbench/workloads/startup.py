@@ -98,7 +98,7 @@ class StartOfJob(Workload):
         """
         p, shape = parameters, parameters.shape
         assert shape is not None
-        if p.layout == "file_per_process" and rank:
+        if p.alone and rank:
             return []
         nbytes = prod(shape) * itemsize(p.dtype or "float32")
         return [

@@ -115,7 +115,7 @@ class Updates(Workload):
             return [self._spec(p, ranks, None, _whole(p, ranks), 0)]
         found: list[ArraySpec] = []
         offset = 0
-        for owner in [rank] if p.layout == "file_per_process" else range(ranks):
+        for owner in p.groups(ranks).members(rank):
             part = _part(p, ranks, owner)
             if part.size:
                 found.append(self._spec(p, ranks, owner, part, offset))

@@ -85,8 +85,10 @@ def _printing(stream: TextIO, call: Call, out: Buffer) -> Call:
 def left_by_another_job(repetition: Repetition) -> set[str]:
     """Return the files that this rank is to read; shared files once per node."""
     found: set[str] = set()
+    team = repetition.team
     with repetition.step("files"):
-        looks = repetition.alone or repetition.team.is_leader
+        sharing = repetition.groups.members(team.rank)
+        looks = team.rank == min(r for r in sharing if team.topology.same_node(r, team.rank))
         if looks and repetition.keeps_data:
             found.update(files_below([repetition.path(repetition.reader_of)]))
     return found
@@ -130,11 +132,11 @@ def _prepare_cache(repetition: Repetition, written: set[str]) -> tuple[CacheProo
 
 
 def _copied(repetition: Repetition) -> set[str]:
-    """Copy the store, on rank 0 if it is shared; return the files of the copy."""
+    """Copy the store, on the first rank that shares it; return the files of the copy."""
     team, keeps_data = repetition.team, repetition.keeps_data
     found: set[str] = set()
     with repetition.step("copying"):
-        if keeps_data and (repetition.alone or team.is_root):
+        if keeps_data and repetition.keeps_file:
             leave_a_copy(repetition.path(team.rank))
     with repetition.step("files"):
         if keeps_data:
@@ -240,6 +242,7 @@ def write_store(
         specs = repetition.workload.arrays(p, team.size, team.rank)
         accesses = repetition.workload.writes(p, team.size, team.rank)
         path, comm = repetition.path(team.rank), repetition.comm
+        owner = repetition.groups.owner(team.rank)
     with clock.phase("create"):
         store = repetition.hold(repetition.backend.create(path, comm))
     for group in turns(team.comm, rounds(specs, accesses), repetition.batch_memory):
@@ -248,7 +251,7 @@ def write_store(
         for turn, pieces in zip(group, filled(repetition, group), strict=True):
             if turn.first:
                 these, define = turn.round.specs, definers.popleft()
-                with clock.phase("define", operations=count_owned(these, team.rank)):
+                with clock.phase("define", operations=count_owned(these, owner)):
                     returned = define()
                 arrays = LazyArrays(store, these, returned)
                 attributes.write(repetition, store, arrays, these)
@@ -381,7 +384,8 @@ def read_store(
         author = repetition.reader_of
         specs = repetition.workload.arrays(p, team.size, author)
         accesses = repetition.workload.reads(p, team.size, author)
-        path, comm = repetition.read_path(author), repetition.comm
+        path, comm = repetition.read_path(author), repetition.read_comm
+        owner = repetition.groups.owner(author)
     with clock.phase("open"):
         store = repetition.hold(repetition.backend.open(path, comm))
     every_array = store.collective_lookup or attributes.of_every_array(store)
@@ -394,7 +398,7 @@ def read_store(
             one = turn.round
             if turn.first:
                 wanted, open_wanted = openers.popleft()
-                with clock.phase("open_array", operations=count_owned(one.specs, author)):
+                with clock.phase("open_array", operations=count_owned(one.specs, owner)):
                     returned = open_wanted()
                 arrays = LazyArrays(store, wanted, returned)
                 attributes.read(repetition, store, arrays, wanted)
@@ -464,18 +468,17 @@ def read_pieces(
 
 
 def remove_store(repetition: Repetition) -> None:
-    """Remove the store: each rank its own file, or rank 0 the shared one."""
-    team = repetition.team
-    mine = repetition.keeps_data and (repetition.alone or team.is_root)
-    path = repetition.read_path(team.rank)
+    """Remove the store: the first of the ranks that share a file does."""
+    mine = repetition.keeps_data and repetition.keeps_file
+    path = repetition.read_path(repetition.team.rank)
     with repetition.clock.phase("remove", operations=int(mine)):
         if mine:
             repetition.scratch.remove(path)
 
 
-def count_owned(specs: Sequence[ArraySpec], rank: int) -> int:
-    """Count the arrays that this rank defines; rank 0 counts the shared ones."""
-    return sum(1 for spec in specs if (spec.owner if spec.owner is not None else 0) == rank)
+def count_owned(specs: Sequence[ArraySpec], owner: int) -> int:
+    """Count the arrays that an owner defines; that of number 0 counts the shared ones."""
+    return sum(1 for spec in specs if (spec.owner or 0) == owner)
 
 
 def _inspect(repetition: Repetition) -> None:

@@ -9,16 +9,15 @@ from typing import Literal
 
 import msgspec
 
-from pffbench.case import Count
+from pffbench.case import PerNodeOrCount
 from pffbench.parallel.decomposition import Box, Shape, rank_box
 from pffbench.parallel.stretches import boxes_of_run
 from pffbench.parallel.topology import Topology
-from pffbench.workloads.base import Impossible
 
 Rearrange = Literal["none", "gather", "box", "chunk_owner"]
 
 
-class Writers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Writers(PerNodeOrCount, frozen=True):
     """Number of writer ranks: on each node, or in all.
 
     Parameters
@@ -29,17 +28,7 @@ class Writers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
         Number in all; they are spread evenly over the ranks.
     """
 
-    per_node: Count | None = None
-    count: Count | None = None
-
-    def error(self, ranks: int) -> str | None:
-        """Return why there cannot be so many among `ranks`, or None."""
-        if (self.per_node is None) == (self.count is None):
-            return "writers: give per_node or count, one of the two"
-        for key, wanted in (("count", self.count), ("per_node", self.per_node)):
-            if wanted is not None and wanted > ranks:
-                return Impossible(f"writers.{key} is {wanted}, but there are {ranks} ranks")
-        return None
+    key = "writers"
 
 
 class WriterRanks(msgspec.Struct, frozen=True):

@@ -144,7 +144,7 @@ class Versions(Workload):
 
     def check(self, parameters: VersionsParameters, ranks: int) -> str | None:
         p = parameters
-        if p.layout != "file_per_process":
+        if not p.alone:
             return (
                 f"layout {p.layout} is not possible: each rank keeps the versions of its table "
                 "in a file of its own (layout: file_per_process)"

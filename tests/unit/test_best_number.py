@@ -5,9 +5,9 @@ import re
 import numpy as np
 
 from drawn_runs import a_case, timed_run
+from pffbench.summary.best_number import best_number_lines
 from pffbench.summary.export import write_summary
 from pffbench.summary.summary import summarise
-from pffbench.summary.writer_ranks import writer_lines
 
 MIB = 2**20
 ALONE, FEW, MORE = {}, {"per_node": 1}, {"per_node": 2}
@@ -31,7 +31,7 @@ def a_run_of(directory, law, sizes=(16,), noise=0.02, seed=0, **experiment):
 
 
 def lines(directory):
-    return list(writer_lines(summarise(directory)))
+    return list(best_number_lines(summarise(directory)))
 
 
 def test_the_best_number_is_told_with_the_ratio_to_the_next_and_its_interval(tmp_path):
@@ -134,3 +134,34 @@ def test_ways_of_several_environments_are_compared_within_blocks(tmp_path):
 
 def test_a_run_without_writers_has_no_sentence(tmp_path):
     assert lines(a_run_of(tmp_path, lambda _: [(ALONE, 1.0)], (4, 64))) == []
+
+
+def test_the_best_number_of_files_is_told_over_all_layouts(tmp_path):
+    """One file, two files, a file per rank and one writer: the same data in four layouts."""
+    random = np.random.default_rng(3)
+    told = [
+        ({"layout": "shared"}, 2.0),
+        ({"layout": "file_per_group", "group": {"count": 2}, "within": "own"}, 1.0),
+        ({"layout": "file_per_process"}, 4.0),
+        ({"layout": "shared", "rearrange": "box", "writers": {"count": 1}}, 3.0),
+    ]
+    cases, seconds = [], {}
+    for number, (way, time) in enumerate(told):
+        name, entry = a_case("hdf5", shape=[16, 2**18], **way)
+        name = f"hdf5.hyperslab.{way['layout']}.independent.matched.{number:012d}"
+        cases.append((name, entry | {"group": way["layout"], "cost": {"nbytes": 16 * MIB}}))
+        times = time * np.exp(0.02 * random.standard_normal((2, 20)))
+        seconds[name] = (times[0], times[1])
+    run = timed_run(tmp_path, seconds, cases, experiment={"repetitions": 20})
+    found = [line for line in lines(run) if line.startswith("Files, ")]
+    assert len(found) == 2
+    for line, total in zip(found, ("writing", "reading"), strict=True):
+        assert re.fullmatch(
+            rf"Files, hdf5 independent matched, {total}: 2 files \(own\) is best, "
+            r"1 file \(shared\) takes \S+ times as long \(\S+–\S+\)", line,
+        ), line  # fmt: skip
+
+
+def test_no_sentence_on_files_without_files_of_groups(tmp_path):
+    run = a_run_of(tmp_path, lambda _: [(ALONE, 4.0), (FEW, 1.0)])
+    assert not [line for line in lines(run) if line.startswith("Files, ")]

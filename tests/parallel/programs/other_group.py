@@ -1,0 +1,16 @@
+"""pffbench whose two groups of ranks read, and remove, each the file of the other one."""
+
+import sys
+
+from pffbench.__main__ import main
+from pffbench.workloads.repetition import Repetition
+
+
+def _path_of_another(repetition, rank):
+    size = repetition.team.size
+    return repetition.path((rank + size // 2) % size)
+
+
+if __name__ == "__main__":
+    Repetition.read_path = _path_of_another
+    sys.exit(main())

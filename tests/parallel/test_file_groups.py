@@ -1,0 +1,166 @@
+"""A file for each group of ranks: what is written and read, by which ranks, in how many files."""
+
+import subprocess
+
+import numpy as np
+import pytest
+import zarr
+
+from capable import ALL, COLLECTIVE, FORMATS, KINDS, among
+from launch import PROGRAMS, pffbench_cli, run, run_experiment, sampled
+
+pytestmark = pytest.mark.parallel
+
+BOTH = ["independent", "collective"]
+GROUPS = {"workload": "hyperslab", "layout": "file_per_group"}
+#: With 7 ranks in slabs of 2 rows the last but one has 1 row and the last one none.
+UNEVEN = GROUPS | {"shape": [11, 5]}
+
+
+def some_counts(ranks):
+    """Return one file, uneven groups, and a file for each rank."""
+    return [{"count": n} for n in sorted({1, min(3, ranks), ranks})]
+
+
+@pytest.mark.parametrize("ranks", sampled([1, 3, 4, 7, 16], 7))
+def test_every_format_is_valid_in_files_of_uneven_groups_as_many_as_planned(tmp_path, ranks):
+    common = {"group": some_counts(ranks), "within": ["shared", "own"], "transfer": BOTH}
+    done = run_experiment(
+        tmp_path, ranks, timeout=1200,
+        cases=[
+            GROUPS | common | {"backend": ALL, "shape_per_rank": [2, 3]},
+            UNEVEN | common | {"backend": FORMATS, "settings": "defaults", "steps": 2,
+                               "arrays": 2, "within": "own"},
+            UNEVEN | common | {"backend": COLLECTIVE, "steps": 2, "distribution": "balanced"},
+            UNEVEN | common | {"backend": among("mpiio", "posix"), "buffer": "reuse"},
+        ],
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
+    for case, entry in done.record["cases"].items():
+        p, kind = entry["parameters"], KINDS[entry["parameters"]["backend"]]
+        assert "failure" not in entry, case
+        assert all(row["valid"] == "true" for row in done.rows if row["case"] == case)
+        # Where each array is a file the plan counts the directory of the store too.
+        stores = p["group"]["count"] if kind.file_per == "array" else 0
+        if kind.file_per == "store" or p["settings"] == "matched":
+            assert entry["disk"]["files"] + stores == entry["cost"]["files"], (case, p)
+    for left in done.record["left_out"]:
+        assert "cannot do transfer collective" in left["reason"] or (
+            "cannot do layout file_per_group, within: shared" in left["reason"]
+        ), left
+    if ranks == 7:
+        assert len(done.record["cases"]) > 80
+
+
+def test_a_rank_reads_what_a_rank_of_another_group_wrote(tmp_path):
+    cases = [UNEVEN | {"backend": ALL, "group": {"count": 3}, "within": ["shared", "own"],
+                       "transfer": BOTH, "cache": "shifted"}]  # fmt: skip
+    done = run_experiment(tmp_path, 7, cases=cases, program=(PROGRAMS / "two_nodes.py",))
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
+
+
+def test_a_group_that_reads_the_file_of_another_one_is_found(tmp_path):
+    cases = [GROUPS | {"backend": ["hdf5", "netcdf4", "zarr", "mpiio"], "group": {"count": 2},
+                       "within": "shared", "shape_per_rank": [8, 8]}]  # fmt: skip
+    done = run_experiment(tmp_path, 4, cases=cases, program=(PROGRAMS / "other_group.py",))
+    assert done.status == 1, done.said
+    assert done.record["valid"] is False
+    assert {row["valid"] for row in done.rows} == {"false"}, done.said
+    for case in done.record["cases"]:
+        found = [reason for reason in done.record["reasons"] if reason.startswith(case)]
+        assert found[0].endswith("64 elements in all"), found
+
+
+def stored(path):
+    """Return the arrays of a store in the order of their names, by a program that is not ours."""
+    if path.suffix == ".zarr":
+        group = zarr.open_group(path, mode="r")
+        return [group[name][...] for name in sorted(group.array_keys())]
+    if path.suffix == ".h5":
+        raw = path.with_suffix(".bin")
+        names = subprocess.run(["h5ls", path], capture_output=True, text=True, check=True).stdout
+        found = []
+        for name in sorted(line.split()[0] for line in names.splitlines()):
+            command = ["h5dump", "-d", name, "-b", "LE", "-o", raw, path]
+            subprocess.run(command, capture_output=True, check=True)
+            found.append(np.fromfile(raw, "<f4").reshape(-1, 5))
+        return found
+    text = subprocess.run(
+        ["ncdump", "-p", "9,17", path], capture_output=True, text=True, check=True
+    ).stdout.partition("data:")[2]
+    parts = [part.partition("=")[2] for part in text.rstrip("} \n").split(";") if "=" in part]
+    return [np.array(part.split(","), "f4").reshape(-1, 5) for part in parts]
+
+
+def test_programs_that_know_nothing_of_groups_find_the_parts_of_one_array(tmp_path):
+    """Files of groups, in their order, hold what one shared array holds."""
+    backends = {"backend": ["hdf5", "netcdf4", "zarr"], "cache": "separate"}
+    cases = [
+        UNEVEN | backends | {"group": {"count": 3}, "within": ["shared", "own"]},
+        UNEVEN | backends | {"layout": "shared"},
+    ]
+    done = run_experiment(tmp_path, 7, "--stage", "write", cases=cases)
+    assert done.status == 0, done.said
+    (directory,) = (tmp_path / "scratch").iterdir()
+    whole = {}
+    for repetition in sorted(path for path in directory.iterdir() if path.is_dir()):
+        files = sorted(p for p in repetition.iterdir() if p.suffix in (".h5", ".nc", ".zarr"))
+        if files:
+            found = [array for file in files for array in stored(file)]
+            whole[repetition.name] = np.concatenate(found)
+            grouped = "file_per_group" in repetition.name
+            names = [f"group-{n:06d}" for n in range(3)] if grouped else ["shared"]
+            assert [file.stem for file in files] == names
+    assert len(whole) == 9
+    first, *others = whole.values()
+    assert first.shape == (11, 5)
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+def test_a_file_per_node_is_shared_by_the_ranks_of_a_node(tmp_path):
+    program = (PROGRAMS / "blocks_of_nodes.py",)
+    cases = [GROUPS | {"backend": "hdf5", "group": [{"per_node": 1}, {"per_node": 2}],
+                       "shape_per_rank": [8, 8]}]  # fmt: skip
+    done = run_experiment(tmp_path, 4, cases=cases, program=program)
+    assert done.status == 0, done.said
+    assert [entry["disk"]["files"] for entry in done.record["cases"].values()] == [2, 4]
+
+
+def test_a_run_with_a_file_per_node_goes_on_only_where_it_makes_as_many_files(tmp_path):
+    """Four ranks on two nodes begin; on one node they would share one file."""
+    slow = GROUPS | {"backend": "null", "shape_per_rank": [8, 8],
+                     "null": {"delays": {"write": 0.2}}}  # fmt: skip
+    cases = [GROUPS | {"backend": "posix", "group": {"per_node": 1}, "shape_per_rank": [8, 8]},
+             slow | {"group": {"count": 2}}]  # fmt: skip
+    program = (PROGRAMS / "blocks_of_nodes.py",)
+    how = {"cases": cases, "repetitions": 40, "program": program}
+    done = run_experiment(tmp_path, 4, "--max-time", "4 s", **how)
+    assert done.status == 3, done.said
+    arguments = ["run", "--resume", done.out, "--scratch", tmp_path / "scratch"]
+    refused = pffbench_cli(*arguments, ranks=4, out=done.out)
+    assert refused.status == 2, refused.said
+    assert "not the same run: 1 cases have another number of files on these nodes" in refused.stderr
+    rest = run([*program, *arguments, "--max-time", "1 s"], ranks=4, out=done.out)
+    assert rest.status == 3, rest.said
+    assert rest.record["reasons"] == []
+
+
+@pytest.mark.parametrize(
+    ("ranks", "program", "told"),
+    [
+        (3, "blocks_of_nodes.py", "equally many ranks on each node, and they are 1 to 2"),
+        (4, "two_nodes.py", "group.per_node needs consecutive ranks on each node"),
+    ],
+)
+def test_nodes_whose_ranks_make_no_equal_groups_are_refused(tmp_path, ranks, program, told):
+    cases = [GROUPS | {"backend": "posix", "group": {"per_node": 1}, "shape": [8, 8]}]
+    done = run_experiment(
+        tmp_path, ranks, cases=cases, impossible="refuse", program=(PROGRAMS / program,)
+    )
+    assert done.status == 2
+    assert told in done.stderr
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert not (tmp_path / "results").exists()
