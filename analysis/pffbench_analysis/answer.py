@@ -238,18 +238,18 @@ def _sweep_panels(sweep: Sweep, summary: Summary) -> Iterator[AnswerPanel]:
         layout = f"layout {groups[one.group]} {apart[one.group]}" if len(groups) > 1 else ""
         where = (sweep.heading, layout.strip(), at)
         setting = ", ".join(
-            value if len(down) == 1 else f"{key} {value}"
+            result.values[key] if len(down) == 1 else f"{key} {result.values[key]}"
             for key in down
-            if (value := result.values.get(key))
+            if key in result.values
         )
         panels[", ".join(filter(None, where))].append(
             _setting(setting, one, result, sweep, summary)
         )
-    ratios: dict[str, list[float]] = defaultdict(list)
+    each: dict[str, list[float]] = defaultdict(list)
     for row in (row for rows in panels.values() for row in rows):
-        ratios[row.comparison].append(_finite(row.ratio))
+        each[row.comparison].append(_finite(row.ratio))
     for heading, rows in panels.items():
-        rows.sort(key=lambda row: statistics.fmean(ratios[row.comparison]))
+        rows.sort(key=lambda row: statistics.fmean(each[row.comparison]))
         yield AnswerPanel(sweep.total, heading, tuple(rows))
 
 
@@ -263,6 +263,12 @@ def _setting(
         standing = _first(decided=len(one.rivals) == 1)
     of_case = (label(case), case.sample.backend, seconds)
     return AnswerRow(setting, one.name, *of_case, standing, result.ratio, result.needed)
+
+
+def answer_heading(summary: Summary) -> str:
+    """Return the heading of the figure."""
+    more = " settings of each format" if _has_settings(summary) else ""
+    return f"How many times as long as the fastest{more}"
 
 
 def answer_notes(summary: Summary) -> list[str]:
@@ -288,7 +294,9 @@ def answer_notes(summary: Summary) -> list[str]:
     return notes
 
 
-def draw_answer(panels: Sequence[AnswerPanel], margin: float, words: Words) -> Picture:
+def draw_answer(
+    panels: Sequence[AnswerPanel], margin: float, heading: str, words: Words
+) -> Picture:
     """Return the figure of the answer.
 
     Parameters
@@ -297,12 +305,14 @@ def draw_answer(panels: Sequence[AnswerPanel], margin: float, words: Words) -> P
         One or more.
     margin : float
         Half-width, as a part, of the band in which contenders count as equally fast.
+    heading : str
+        The first line.
     words : Words
-        Text around the panels.
+        The rest of the text.
     """
     legend = tuple(LegendEntry(name, fill) for name, fill in answer_legend(panels))
     drawn = tuple(answer_specs(panels, margin))
-    return Picture("How many times as long as the fastest", words, drawn, 3, legend)
+    return Picture(heading, words, drawn, 3, legend)
 
 
 def answer_legend(panels: Sequence[AnswerPanel]) -> list[tuple[str, str]]:

@@ -566,6 +566,13 @@ def test_labels_of_63_cases_are_whole_and_apart(browser, sweep, width):
     try:
         browser.open(sweep)
         assert browser.count("#answer .panel") == 6  # three chunks, written and read
+        names = browser.js(
+            "[...document.querySelectorAll('#medians .panel:first-child .role-axis-label text')]"
+            ".map(t => t.textContent).filter(text => text.includes('codec='))"
+        )
+        assert len(names) == 63
+        assert "codec=none" in names[0]
+        assert "codec=gzip" in names[-1]
         assert browser.js(UNREADABLE.strip()) == []
         assert bottom_of(browser, "table.answer") < SCREENS[width]
         seen = "#answer .chart" if width == 1440 else "#answer .panel"

@@ -163,7 +163,9 @@ def test_a_sweep_has_a_panel_for_each_value_of_a_key_and_rows_by_time(tmp_path):
         for codec in factors
     ]
     speed = {name: 0.01 * factors[entry["parameters"]["codec"]] for name, entry in cases}
-    panels = draw_answer(a_run(tmp_path, cases, 12, speed)).panels
+    figure = draw_answer(a_run(tmp_path, cases, 12, speed))
+    panels = figure.panels
+    assert figure.heading.endswith("the fastest settings of each format")
     assert [panel.heading for panel in panels] == [
         f"{total}, chunks {size}×64"
         for total in ("write to disk", "read, page cache")

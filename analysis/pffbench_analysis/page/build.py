@@ -91,7 +91,7 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
                 ("machine", "Machine"),
                 ("tables", "Numbers"),
                 *([("compression", "Compression")] if compression else []),
-                *([("figures", "Figures")] if summary.cases else []),
+                *([("figures", "Figures")] if any(not c.invalid for c in summary.cases) else []),
                 ("provenance", "Provenance"),
                 ("files", "Files"),
             ],
