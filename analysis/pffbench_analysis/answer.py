@@ -327,12 +327,15 @@ def answer_specs(panels: Sequence[AnswerPanel], margin: float) -> list[PicturePa
     ends = [v for ratio in drawn for v in (ratio.low, ratio.value, ratio.high)]
     scale = log_scale([*ends, 1 / (1 + margin), 1 + margin], 0.06)
     brief, shared = len(panels) > _FEW, share_rows(panels)
-    return [
-        PicturePanel(one.heading, _panel(one, margin, scale, brief=brief, shared=shared))
-        for one in panels
-    ]
+    places = [place for panel in panels for place in panel.places(shared=shared).values()]
+    lines = (line for place in places for line in place.partition(" ")[2].split(LINE_END))
+    extent = _CHARACTER * max(map(len, lines))
+    form: dict[str, Any] = {"brief": brief, "shared": shared, "extent": extent}
+    return [PicturePanel(one.heading, _panel(one, margin, scale, **form)) for one in panels]
 
 
+#: Width of a character in the name of a row, in pixels.
+_CHARACTER = 6.6
 #: Of more panels than these only marks are drawn.
 _FEW = 4
 #: Heights in pixels: of a contender that shares its row, with its text and without, and of a line
@@ -340,7 +343,9 @@ _FEW = 4
 _SLOT, _SLOT_OF_MARKS, _LINE_HEIGHT = 20, 9, 13
 
 
-def _panel(found: AnswerPanel, margin: float, scale: Spec, *, brief: bool, shared: bool) -> Spec:
+def _panel(
+    found: AnswerPanel, margin: float, scale: Spec, *, brief: bool, shared: bool, extent: float
+) -> Spec:
     places = found.places(shared=shared)
     each = len(found.names) if shared else 1
     slots = {name: (i + 0.5) / each for i, name in enumerate(found.names)}
@@ -352,7 +357,7 @@ def _panel(found: AnswerPanel, margin: float, scale: Spec, *, brief: bool, share
     ]
     x = number_axis("times as long, logarithmic", scale)
     rows = list(dict.fromkeys(places.values()))
-    layers = ratios(rows, values, margin, x, shared=each > 1)
+    layers = ratios(rows, values, margin, x, shared=each > 1, extent=extent)
     if brief:
         layers = [layer for layer in layers if layer["name"] != "written"]
     lines = max(row.count(LINE_END) + 1 for row in rows)

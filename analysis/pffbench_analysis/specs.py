@@ -235,7 +235,13 @@ def headings(values: Values, y: Spec) -> list[Spec]:
 
 
 def ratios(
-    rows: Sequence[str], values: Values, margin: float, x: Spec, *, shared: bool = False
+    rows: Sequence[str],
+    values: Values,
+    margin: float,
+    x: Spec,
+    *,
+    shared: bool = False,
+    extent: float = 0,
 ) -> list[Spec]:
     """Return layers of ratios with intervals, and the band of those that count as equal.
 
@@ -251,8 +257,10 @@ def ratios(
         The axis of ratios.
     shared : bool
         Whether ``order`` (0 to 1, from the top) is the place of a value within its row.
+    extent : float
+        Least width of the names of rows in pixels, by which panels are aligned.
     """
-    y = row_axis(rows)
+    y = row_axis(rows, minExtent=extent)
     span = [{"from": 1 / (1 + margin), "to": 1 + margin}]
     ends = {"x": at(x, "from"), "x2": {"field": "to"}}
     size, cap = (50, {"size": 6}) if shared else (130, {})

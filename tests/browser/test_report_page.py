@@ -18,7 +18,7 @@ from PIL import Image
 from pypdf import PdfReader
 
 from drawn_codecs import WAYS, a_codecs_run
-from drawn_runs import USUAL, a_case, a_run, timed_run
+from drawn_runs import USUAL, a_case, a_run
 from launch import REPOSITORY, pffbench_cli
 from pages import page_of
 from pffbench_analysis.report import report

@@ -5,7 +5,7 @@ const PAPER = "var(--page)";
 
 // A specification for a width: names that begin with $ are replaced by their values. Names of rows that would take
 // half of the width stand above their rows.
-const ABOVE = { labelAlign: "left", labelBaseline: "bottom", labelOffset: -14, labelPadding: 0 };
+const ABOVE = { labelAlign: "left", labelBaseline: "bottom", labelOffset: -14, labelPadding: 0, minExtent: 0 };
 
 // Marks that share a row are drawn closer, without their texts, where there is little room.
 const NARROW = 340;
