@@ -1,13 +1,19 @@
-"""The figure of the answer of a run: the ratio of each contender to the fastest one."""
+"""The figure of the answer of a run: the ratio of each contender to the fastest one.
+
+Where settings were swept, its panels are those of one key: small multiples of the settings.
+"""
 
 from __future__ import annotations
 
 import math
+import statistics
+import textwrap
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pffbench.phases import TOTALS
+from pffbench.summary.answer import answer_columns
 from pffbench.summary.conclusions import (
     TOO_SHORT,
     absent,
@@ -15,15 +21,25 @@ from pffbench.summary.conclusions import (
     contender_labels,
     interval,
     number,
-    subject,
 )
 from pffbench.summary.headline import Answer
+from pffbench.summary.labels import parameters_apart
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.summary.sweep import FormatSettings, SettingResult, Sweep
 from pffbench.units import percent, seconds_text
 from pffbench_analysis.charts import label
-from pffbench_analysis.picture import Picture, PicturePanel, Words
-from pffbench_analysis.specs import ROW, Spec, log_scale, number_axis, panel, point, ratios
+from pffbench_analysis.picture import LegendEntry, Picture, PicturePanel, Words
+from pffbench_analysis.specs import (
+    LINE_END,
+    ROW,
+    Spec,
+    log_scale,
+    number_axis,
+    panel,
+    point,
+    ratios,
+)
 from pffbench_analysis.style import colour
 
 #: Standings of the contender with the smallest median, and of the others.
@@ -40,14 +56,12 @@ _STANDINGS = {
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """A contender of a comparison, represented by its fastest case.
+    """A contender of a comparison, represented by its fastest case; or a setting of a format.
 
     Parameters
     ----------
-    number : int
-        Index of the comparison in the headline: the same in all totals.
     comparison : str
-        Distinguishing parameters of the comparison; empty where it is the only one.
+        Distinguishing parameters of the comparison, or the setting; empty where it is the only one.
     name : str
         The contender: a format, or a case where one format is compared with itself.
     case : str
@@ -65,7 +79,6 @@ class AnswerRow:
         If undecided: repetitions that would probably decide it.
     """
 
-    number: int
     comparison: str
     name: str
     case: str
@@ -74,11 +87,6 @@ class AnswerRow:
     standing: Standing
     ratio: Ratio
     needed: int = 0
-
-    @property
-    def place(self) -> str:
-        """The name of its row, the same in all totals."""
-        return f"{self.number} {self.name}"
 
     @property
     def is_first(self) -> bool:
@@ -92,6 +100,12 @@ class AnswerRow:
             return f"{self.standing}, {seconds_text(self.seconds)}"
         ratio = self.ratio
         return f"{number(ratio.value)} ({interval(ratio)})" if math.isfinite(ratio.value) else "–"
+
+    @property
+    def brief(self) -> str:
+        """Its name and ratio; of the first its time."""
+        value = seconds_text(self.seconds) if self.is_first else number(self.ratio.value)
+        return f"{self.name} {value}"
 
     def facts(self, heading: str) -> dict[str, str]:
         """Return what is known of it, in words."""
@@ -108,72 +122,167 @@ class AnswerRow:
 
 @dataclass(frozen=True)
 class AnswerPanel:
-    """All contenders in one total.
+    """All contenders in one column of the answer, or the settings of one value of a key.
 
     Parameters
     ----------
     total : str
         ``write_total``, ``update_total`` or ``read_total``.
     heading : str
-        The total in words.
+        The column, and the value of the key.
     rows : tuple of AnswerRow
-        The contenders of each comparison, in an order that does not depend on their times.
+        The contenders of each comparison.
     """
 
     total: str
     heading: str
     rows: tuple[AnswerRow, ...]
 
+    @property
+    def names(self) -> dict[str, str]:
+        """The contenders, with the colours of their backends."""
+        return {row.name: colour(row.backend) for row in sorted(self.rows, key=lambda r: r.name)}
+
+    def places(self, *, shared: bool) -> dict[AnswerRow, str]:
+        """Return the row of each contender, the fastest first where they share none."""
+        rows = list(self.rows)
+        if not shared:
+            order = list(dict.fromkeys(row.comparison for row in rows))
+            rows.sort(key=lambda row: (order.index(row.comparison), _finite(row.ratio)))
+        texts = {
+            row: row.comparison if shared else f"{row.comparison} {row.name}".strip()
+            for row in rows
+        }
+        known = list(dict.fromkeys(texts.values()))
+        lines = {text: LINE_END.join(textwrap.wrap(text, _LINE)) for text in known}
+        return {row: f"{known.index(text)} {lines[text]}" for row, text in texts.items()}
+
+
+def share_rows(panels: Sequence[AnswerPanel]) -> bool:
+    """Whether the contenders of a comparison share a row, since colours tell them apart."""
+    several = any(len({row.comparison for row in panel.rows}) > 1 for panel in panels)
+    return several and all(len(set(p.names.values())) == len(p.names) for p in panels)
+
+
+#: Characters of a line of a row's name.
+_LINE = 20
+
+
+def _finite(ratio: Ratio) -> float:
+    return ratio.value if math.isfinite(ratio.value) else math.inf
+
 
 def answer_panels(summary: Summary) -> list[AnswerPanel]:
     """Return the panels; none where nothing is compared, or all times are too short."""
-    panels = []
-    for total in TOTALS:
-        found = [a for a in summary.answers if a.total == total and not a.too_short]
-        if rows := tuple(row for answer in found for row in _rows(answer, summary)):
-            panels.append(AnswerPanel(total, subject(summary, total), rows))
-    return panels
+    if _has_settings(summary):
+        return [panel for sweep in summary.sweeps for panel in _sweep_panels(sweep, summary)]
+    return [
+        AnswerPanel(
+            column.answers[0].total,
+            column.heading,
+            tuple(row for answer in column.answers for row in _rows(answer, summary)),
+        )
+        for column in answer_columns(summary)
+    ]
+
+
+#: Of fewer settings of a format the fastest one is drawn alone.
+_FEWEST_SETTINGS = 4
+
+
+def _has_settings(summary: Summary) -> bool:
+    """Whether settings are drawn, and not formats by their fastest case."""
+    each = (len(one.results) for sweep in summary.sweeps for one in sweep.formats)
+    return max(each, default=0) >= _FEWEST_SETTINGS
 
 
 def _rows(answer: Answer, summary: Summary) -> Iterator[AnswerRow]:
-    comparisons = comparison_names(summary)
-    place = list(comparisons).index(answer.key)
+    comparison = comparison_names(summary).get(answer.key)
+    if comparison is None:  # a cold read, whose column says so
+        comparison = f"layout {summary.record.cases[answer.case]['parameters']['layout']}"
     names = contender_labels(summary)
     cases = summary.by_name
 
     def row(name: str, case: CaseSummary, *standing: Any) -> AnswerRow:
-        return AnswerRow(
-            place,
-            comparisons[answer.key],
-            names[name],
-            label(case),
-            case.sample.backend,
-            case.phases[answer.total].seconds.median,
-            *standing,
-        )
+        seconds = case.phases[answer.total].seconds.median
+        of_case = (label(case), case.sample.backend, seconds)
+        return AnswerRow(comparison, names[name], *of_case, *standing)
 
     fastest = cases[answer.case]
     itself = Ratio(fastest.repetitions, 1.0, 1.0, 1.0, 1.0)
-    found = {answer.name: row(answer.name, fastest, _first(answer), itself)}
+    found = {answer.name: row(answer.name, fastest, _first(decided=answer.decided), itself)}
     for other in answer.others:
         standing = (other.standing, other.ratio, other.needed)
         found[other.name] = row(other.name, cases[other.case], *standing)
     yield from (found[name] for name in sorted(found))
 
 
-def _first(answer: Answer) -> Standing:
-    return "fastest" if answer.decided else "ahead"
+def _first(*, decided: bool) -> Standing:
+    return "fastest" if decided else "ahead"
+
+
+def _sweep_panels(sweep: Sweep, summary: Summary) -> Iterator[AnswerPanel]:
+    """Yield a panel for each value of the key that has fewest, with the settings by their times."""
+    found = [(one, result) for one in sweep.formats if one.keys for result in one.results]
+    values: dict[str, set[str]] = defaultdict(set)
+    for _, result in found:
+        for key, value in result.values.items():
+            values[key].add(value)
+    facet = min(values, key=lambda key: len(values[key])) if len(values) > 1 else ""
+    down = [key for key in values if key != facet]
+    apart = parameters_apart(summary.record)
+    groups = {one.group: summary.groups[one.group][0].sample.layout for one, _ in found}
+    panels: dict[str, list[AnswerRow]] = defaultdict(list)
+    for one, result in found:
+        at = f"{facet} {result.values[facet]}" if facet in result.values else ""
+        layout = f"layout {groups[one.group]} {apart[one.group]}" if len(groups) > 1 else ""
+        where = (sweep.heading, layout.strip(), at)
+        setting = ", ".join(
+            result.values[key] if len(down) == 1 else f"{key} {result.values[key]}"
+            for key in down
+            if key in result.values
+        )
+        panels[", ".join(filter(None, where))].append(
+            _setting(setting, one, result, sweep, summary)
+        )
+    each: dict[str, list[float]] = defaultdict(list)
+    for row in (row for rows in panels.values() for row in rows):
+        each[row.comparison].append(_finite(row.ratio))
+    for heading, rows in panels.items():
+        rows.sort(key=lambda row: statistics.fmean(each[row.comparison]))
+        yield AnswerPanel(sweep.total, heading, tuple(rows))
+
+
+def _setting(
+    setting: str, one: FormatSettings, result: SettingResult, sweep: Sweep, summary: Summary
+) -> AnswerRow:
+    case = summary.by_name[result.case]
+    seconds = case.phases[sweep.total].seconds.median
+    standing: Standing = result.standing
+    if standing == "fastest":
+        standing = _first(decided=len(one.rivals) == 1)
+    of_case = (label(case), case.sample.backend, seconds)
+    return AnswerRow(setting, one.name, *of_case, standing, result.ratio, result.needed)
+
+
+def answer_heading(summary: Summary) -> str:
+    """Return the heading of the figure."""
+    more = " settings of each format" if _has_settings(summary) else ""
+    return f"How many times as long as the fastest{more}"
 
 
 def answer_notes(summary: Summary) -> list[str]:
     """Return the reading notes of the figure."""
+    each = (
+        "of each format its settings" if _has_settings(summary) else "of formats their fastest case"
+    )
     notes = [
-        "Points: median time over the smallest median (diamond, at 1), of formats by their fastest "
-        "case. Lines: 95 % interval of the ratio, for all looks at the results together; an arrow: "
-        "it goes on.",
-        "Filled: decided. Circles: shown to be slower. Squares: equally fast, within "
-        f"{percent(summary.margin)}, which is the band. Hollow: not decided; the line then "
-        "allows for all comparisons too.",
+        "Colour: the format. Filled marks and dark lines: decided; hollow marks and pale lines: "
+        "not decided. Circles: shown to be slower. Squares: equally fast, within "
+        f"{percent(summary.margin)}, which is the band.",
+        f"Points: median time over the smallest median (diamond, at 1), {each}. Lines: 95 % "
+        "interval of the ratio, for all looks at the results together, and if not decided for all "
+        "comparisons too; an arrow: it goes on.",
     ]
     if short := sum(answer.too_short for answer in summary.answers):
         verb = "is" if short == 1 else "are"
@@ -185,7 +294,9 @@ def answer_notes(summary: Summary) -> list[str]:
     return notes
 
 
-def draw_answer(panels: Sequence[AnswerPanel], margin: float, words: Words) -> Picture:
+def draw_answer(
+    panels: Sequence[AnswerPanel], margin: float, heading: str, words: Words
+) -> Picture:
     """Return the figure of the answer.
 
     Parameters
@@ -194,11 +305,20 @@ def draw_answer(panels: Sequence[AnswerPanel], margin: float, words: Words) -> P
         One or more.
     margin : float
         Half-width, as a part, of the band in which contenders count as equally fast.
+    heading : str
+        The first line.
     words : Words
-        Text around the panels.
+        The rest of the text.
     """
+    legend = tuple(LegendEntry(name, fill) for name, fill in answer_legend(panels))
     drawn = tuple(answer_specs(panels, margin))
-    return Picture("How many times as long as the fastest", words, drawn)
+    return Picture(heading, words, drawn, 3, legend)
+
+
+def answer_legend(panels: Sequence[AnswerPanel]) -> list[tuple[str, str]]:
+    """Return the contenders and their colours where they share rows."""
+    names = dict(item for panel in panels for item in panel.names.items())
+    return list(names.items()) if len(names) > 1 and share_rows(panels) else []
 
 
 def answer_specs(panels: Sequence[AnswerPanel], margin: float) -> list[PicturePanel]:
@@ -206,35 +326,56 @@ def answer_specs(panels: Sequence[AnswerPanel], margin: float) -> list[PicturePa
     drawn = [row.ratio for panel in panels for row in panel.rows]
     ends = [v for ratio in drawn for v in (ratio.low, ratio.value, ratio.high)]
     scale = log_scale([*ends, 1 / (1 + margin), 1 + margin], 0.06)
-    return [PicturePanel(panel.heading, _panel(panel, margin, scale)) for panel in panels]
+    brief, shared = len(panels) > _FEW, share_rows(panels)
+    places = [place for panel in panels for place in panel.places(shared=shared).values()]
+    lines = (line for place in places for line in place.partition(" ")[2].split(LINE_END))
+    extent = _CHARACTER * max(map(len, lines))
+    form: dict[str, Any] = {"brief": brief, "shared": shared, "extent": extent}
+    return [PicturePanel(one.heading, _panel(one, margin, scale, **form)) for one in panels]
 
 
-def _panel(found: AnswerPanel, margin: float, scale: Spec) -> Spec:
-    rows: list[str] = []
-    titles: list[dict[str, Any]] = []
-    for row in found.rows:
-        title = f"{row.number} "
-        if row.comparison and title not in rows:
-            rows.append(title)
-            titles.append({"row": title, "text": row.comparison})
-        rows.append(row.place)
-    values = [_values(row, found.heading, scale["domain"]) for row in found.rows]
-    x = number_axis("time over the smallest median, logarithmic", scale)
-    layers = ratios(rows, values, margin, x, titles)
+#: Width of a character in the name of a row, in pixels.
+_CHARACTER = 6.6
+#: Of more panels than these only marks are drawn.
+_FEW = 4
+#: Heights in pixels: of a contender that shares its row, with its text and without, and of a line
+#: of a name.
+_SLOT, _SLOT_OF_MARKS, _LINE_HEIGHT = 20, 9, 13
+
+
+def _panel(
+    found: AnswerPanel, margin: float, scale: Spec, *, brief: bool, shared: bool, extent: float
+) -> Spec:
+    places = found.places(shared=shared)
+    each = len(found.names) if shared else 1
+    slots = {name: (i + 0.5) / each for i, name in enumerate(found.names)}
+    values = [
+        _values(row, found.heading, scale["domain"])
+        | {"row": place}
+        | ({"text": row.brief, "order": slots[row.name]} if each > 1 else {})
+        for row, place in places.items()
+    ]
+    x = number_axis("times as long, logarithmic", scale)
+    rows = list(dict.fromkeys(places.values()))
+    layers = ratios(rows, values, margin, x, shared=each > 1, extent=extent)
+    if brief:
+        layers = [layer for layer in layers if layer["name"] != "written"]
+    lines = max(row.count(LINE_END) + 1 for row in rows)
+    row_height = max(ROW, lines * _LINE_HEIGHT, each * (_SLOT_OF_MARKS if brief else _SLOT))
     told = ", ".join(f"{row.comparison} {row.name} {row.text}".strip() for row in found.rows)
-    return panel(layers, ROW * len(rows), f"{found.heading}: {told}")
+    return panel(layers, row_height * len(rows), f"{found.heading}: {told}")
 
 
 def _values(row: AnswerRow, heading: str, bounds: Sequence[float]) -> dict[str, Any]:
     ratio = row.ratio
     filled = row.standing not in ("ahead", "undecided")
     return {
-        "row": row.place,
         "standing": row.standing,
         "ratio": ratio.value if math.isfinite(ratio.value) else None,
         "low": None if row.is_first else max(ratio.low, bounds[0]),
         "high": None if row.is_first else min(ratio.high, bounds[1]),
         "sure": not row.is_first,
+        "faint": not filled,
         "low_open": ratio.low <= bounds[0],
         "high_open": ratio.high >= bounds[1],
         "text": row.text,

@@ -9,6 +9,7 @@ from pffbench.units import significant
 from pffbench_analysis.charts import CaseMedian, Chart, Panel, dots_each, kept
 from pffbench_analysis.picture import Picture, PicturePanel, Words
 from pffbench_analysis.specs import (
+    IN_ROW,
     ROW,
     Spec,
     Values,
@@ -69,8 +70,7 @@ def medians_spec(
         What the panel shows, for those who do not see it.
     """
     y = row_axis(rows)
-    order = {"field": "order", "type": "quantitative", "scale": {"domain": [0, 1]}}
-    repetitions = {"x": at(x, "value"), "y": y, "yOffset": order, **looks("fill")}
+    repetitions = {"x": at(x, "value"), "y": y, "yOffset": IN_ROW, **looks("fill")}
     dot = {"type": "circle", "size": 16, "opacity": 0.7, "strokeWidth": 0}
     bound = {"x": at(x, "value")}
     layers = [

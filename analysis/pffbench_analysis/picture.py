@@ -13,7 +13,7 @@ from typing import Any
 from pffbench.commands import to_install_analysis
 from pffbench.errors import UserError
 from pffbench.regular_files import replacing
-from pffbench_analysis.specs import CONFIG, INK, PAPER, Spec, layer
+from pffbench_analysis.specs import CONFIG, INK, LINE_END, PAPER, Spec, layer
 from pffbench_analysis.style import ALARM, PALE_INK, drawable
 from pffbench_analysis.style import INK as DARK
 
@@ -198,8 +198,8 @@ class Picture:
     @property
     def _names(self) -> float:
         """About how wide the names of rows are, or the axes of quantities."""
-        rows = (row for panel in self.panels for row in panel.rows or ())
-        return max([_AXIS, *(_pixels(row.partition(" ")[2]) for row in rows)])
+        names = (row.partition(" ")[2] for panel in self.panels for row in panel.rows or ())
+        return max([_AXIS, *(_pixels(line) for name in names for line in name.split(LINE_END))])
 
     def _widths(self, *, once: bool) -> tuple[int, int]:
         """Return the number of panels side by side, and the width of each without its names."""

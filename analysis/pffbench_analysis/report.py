@@ -11,7 +11,7 @@ from pffbench.summary.export import write_fom, write_summary
 from pffbench.summary.extensions import report_extensions
 from pffbench.summary.results import write_results
 from pffbench.summary.summary import Summary
-from pffbench_analysis.answer import answer_notes, answer_panels, draw_answer
+from pffbench_analysis.answer import answer_heading, answer_notes, answer_panels, draw_answer
 from pffbench_analysis.captions import (
     alarms,
     alarms_of_group,
@@ -85,7 +85,7 @@ def figures(summary: Summary) -> Iterator[tuple[str, Picture]]:
             footnote=footnote(summary),
             stamp=stamp(summary),
         )
-        yield "answer", draw_answer(panels, summary.margin, words)
+        yield "answer", draw_answer(panels, summary.margin, answer_heading(summary), words)
     differs = differences(shared_parameters(summary))
     names = file_names(summary)
     for group, cases in summary.groups.items():

@@ -27,7 +27,7 @@ CONFIG: Spec = {
         "labelColor": INK, "titleColor": INK, "domainColor": INK, "tickColor": INK,
         "gridColor": INK, "gridOpacity": 0.13, "domainOpacity": 0.5, "tickOpacity": 0.5,
         "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": 500, "labelOverlap": "greedy",
-        "labelPadding": 5, "labelSeparation": 4,
+        "labelPadding": 5, "labelSeparation": 4, "labelLineHeight": 12,
     },
     "text": {"color": INK, "fontSize": 11.5},
 }  # fmt: skip
@@ -36,6 +36,8 @@ _LOOKS = {
     "strokeWidth": ("weight", "quantitative"), "opacity": ("opacity", "quantitative"),
     "strokeDash": ("dash", "nominal"),
 }  # fmt: skip
+#: What ends a line of the name of a row.
+LINE_END = "¦"
 #: The distance of rows, in pixels.
 ROW = 25
 #: How a round number is written on an axis.
@@ -110,15 +112,22 @@ def row_axis(rows: Sequence[str] | str, **axis: Any) -> Spec:
     """Return the vertical channel of named rows, from the top.
 
     A row is called ``NUMBER NAME``, so that rows of the same name are told apart; the number is
-    not shown.
+    not shown. A name may have several lines.
     """
-    name = "slice(datum.label, indexof(datum.label, ' ') + 1)"
+    name = f"split(slice(datum.label, indexof(datum.label, ' ') + 1), '{LINE_END}')"
     return {
         "field": "row",
         "type": "nominal",
         "sort": rows,
         "title": None,
-        "axis": {"labelExpr": name, "labelLimit": 640, "ticks": False, "domain": False, **axis},
+        "axis": {
+            "labelExpr": name,
+            "labelLimit": 640,
+            "labelOverlap": False,
+            "ticks": False,
+            "domain": False,
+            **axis,
+        },
         "scale": {"domain": rows, "paddingInner": 0.3, "paddingOuter": 0.2},
     }
 
@@ -172,7 +181,8 @@ def rules(name: str, values: Values, ends: Spec, keep: str = "", **mark: Any) ->
 def intervals(values: Values, x: Spec, y: Spec) -> list[Spec]:
     """Return horizontal intervals: with caps where they are ``sure``, otherwise ranges.
 
-    An arrow stands in place of a cap where one goes on, by ``low_open`` or ``high_open``.
+    An arrow stands in place of a cap where one goes on, by ``low_open`` or ``high_open``; what is
+    ``faint`` is pale.
     """
     ends = {"x": at(x, "low"), "x2": {"field": "high"}, "y": y}
     cap = {"type": "tick", "thickness": 1.8, "size": 10, "color": INK}
@@ -187,7 +197,8 @@ def intervals(values: Values, x: Spec, y: Spec) -> list[Spec]:
             layer(f"caps_{end}", cap, values, place, keep=f"datum.sure && !{is_open}"),
             layer(f"arrows_{end}", {**arrow, "angle": angle}, values, place, keep=is_open),
         ]
-    return drawn
+    pale = {"opacity": {"condition": {"test": "datum.faint", "value": 0.3}, "value": 1}}
+    return [one | {"encoding": one["encoding"] | pale} for one in drawn]
 
 
 def lines(name: str, values: Values, x: Spec, y: Spec, **mark: Any) -> Spec:
@@ -205,6 +216,10 @@ def texts(name: str, values: Values, x: Spec, y: Spec, *, halo: bool = False, **
     return layer(name, drawn, values, encoding)
 
 
+#: The place of a mark within its row, from the top.
+IN_ROW: Spec = {"field": "order", "type": "quantitative", "scale": {"domain": [0, 1]}}
+
+
 def written(values: Values, y: Spec) -> Spec:
     """Return the text of each row, right of it."""
     return texts("written", values, {"value": "width"}, y)
@@ -220,7 +235,13 @@ def headings(values: Values, y: Spec) -> list[Spec]:
 
 
 def ratios(
-    rows: Sequence[str], values: Values, margin: float, x: Spec, titles: Values = ""
+    rows: Sequence[str],
+    values: Values,
+    margin: float,
+    x: Spec,
+    *,
+    shared: bool = False,
+    extent: float = 0,
 ) -> list[Spec]:
     """Return layers of ratios with intervals, and the band of those that count as equal.
 
@@ -234,19 +255,26 @@ def ratios(
         Half-width of the band, as a part.
     x : dict
         The axis of ratios.
-    titles : list of dict
-        Lines above rows: ``row`` and ``text``.
+    shared : bool
+        Whether ``order`` (0 to 1, from the top) is the place of a value within its row.
+    extent : float
+        Least width of the names of rows in pixels, by which panels are aligned.
     """
-    y = row_axis(rows)
+    y = row_axis(rows, minExtent=extent)
     span = [{"from": 1 / (1 + margin), "to": 1 + margin}]
     ends = {"x": at(x, "from"), "x2": {"field": "to"}}
+    size, cap = (50, {"size": 6}) if shared else (130, {})
+    of_rows = [
+        *(one | {"mark": one["mark"] | (cap if one["mark"]["type"] == "tick" else {})}
+          for one in intervals(values, x, y)),
+        points("ratios", values, at(x, "ratio"), y, size, "isValid(datum.ratio)"),
+        written(values, y),
+    ]  # fmt: skip
+    place = {"yOffset": IN_ROW} if shared else {}
     return [
         layer("band", {"type": "rect", "color": INK, "opacity": 0.1}, span, ends),
         rules("one", [{"at": 1}], {"x": at(x, "at")}, strokeWidth=1),
-        *intervals(values, x, y),
-        points("ratios", values, at(x, "ratio"), y, 130, "isValid(datum.ratio)"),
-        written(values, y),
-        *(headings(titles, y) if titles else []),
+        *(one | {"encoding": one["encoding"] | place} for one in of_rows),
     ]
 
 

@@ -18,7 +18,7 @@ from PIL import Image
 from pypdf import PdfReader
 
 from drawn_codecs import WAYS, a_codecs_run
-from drawn_runs import USUAL, a_case, a_run, timed_run
+from drawn_runs import USUAL, a_case, a_run
 from launch import REPOSITORY, pffbench_cli
 from pages import page_of
 from pffbench_analysis.report import report
@@ -35,7 +35,13 @@ def test_it_opens_from_a_file_with_the_verdict_and_figures(browser, page):
         "[...document.querySelectorAll('figure')].filter(f => !f.hidden && f.querySelector('svg'))"
         ".map(f => f.id)"
     )
-    assert shown == ["answer", "medians", "roofline", "drift", "spread", "byrank"]
+    assert shown == [
+        "answer",
+        "medians",
+        "roofline",
+        "drift",
+        "spread",
+    ]  # of two ranks none is drawn rank by rank
     for figure in shown:
         axis = browser.js(
             f"[...document.querySelectorAll('#{figure} .role-axis-title')].map(t => t.textContent)"
@@ -196,8 +202,14 @@ def test_repetitions_and_formats_can_be_taken_away(browser, page):
     browser.wait("!document.querySelector('#medians .chart').textContent.includes('zarr')")
 
 
-def test_a_case_can_be_chosen_among_the_ranks(browser, page):
-    browser.open(page)
+@pytest.fixture(scope="module")
+def ranked(tmp_path_factory):
+    """The page of a run of three ranks, which is drawn rank by rank."""
+    return page_of(a_run(tmp_path_factory.mktemp("ranked"), USUAL, ranks=3))
+
+
+def test_a_case_can_be_chosen_among_the_ranks(browser, ranked):
+    browser.open(ranked)
     browser.driver.execute_script(
         "const s = document.querySelector('#byrank select'); s.selectedIndex = 2;"
         "s.dispatchEvent(new Event('change'))"
@@ -258,7 +270,7 @@ def test_a_figure_can_be_taken_away_as_it_is_seen(browser, page, tmp_path, figur
     root = ElementTree.fromstring(text)
     told = " ".join(node.text or "" for node in root.iter("{http://www.w3.org/2000/svg}text"))
     expected = {
-        "answer": ("Writing (to the device)", "netcdf4", "layout own"),
+        "answer": ("write to disk", "netcdf4", "layout own"),
         "medians": ("write total", "hdf5 matched collective"),
         "drift": ("write total", "repetition"),
         "spread": ("write", "hdf5 matched collective"),
@@ -275,8 +287,8 @@ def test_a_figure_can_be_taken_away_as_it_is_seen(browser, page, tmp_path, figur
     assert len({tuple(colour) for colour in png[::7, ::7].reshape(-1, png.shape[2])}) > 3
 
 
-def test_repetitions_and_ranks_stand_at_whole_numbers(browser, page):
-    browser.open(page)
+def test_repetitions_and_ranks_stand_at_whole_numbers(browser, ranked):
+    browser.open(ranked)
     for figure in ("drift", "byrank"):
         ticks = browser.js(
             f"[...document.querySelector('#{figure} .role-axis-label').querySelectorAll('text')]"
@@ -494,47 +506,77 @@ UNREADABLE = """
 """
 
 
-def test_labels_of_many_cases_are_apart(browser, tmp_path):
-    """36 lines over the repetitions have their names at their ends."""
-    swept = [(b, 2**i, k) for b in ("hdf5", "netcdf4", "zarr") for i in range(4)
-             for k in ("none", "gzip", "zstd")]  # fmt: skip
-    cases = [a_case(backend, chunks=[side, 64], codec=codec) for backend, side, codec in swept]
-    noise = np.exp(np.random.default_rng(1).normal(0, 0.3, (len(cases), 1)))
-    times = {name: (0.1 * noise[i] * np.linspace(1, 1.1, 12),) * 2
-             for i, (name, _) in enumerate(cases)}  # fmt: skip
-    run = timed_run(tmp_path / "run", times, cases)
-    list(report([run], pictures=False))
-    size = {"width": 1440, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
-        browser.open(run / "report.html")
-        assert browser.js(UNREADABLE.strip()) == []
-    finally:
-        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+#: Widths of a screen, and its height.
+SCREENS = {390: 844, 768: 1024, 1440: 900, 794: 900}
+
+
+def on_screen(browser, width, media, colours):
+    """Take a screen, or paper, with the colours that the user prefers; 0 is the usual window."""
+    size = {"width": width, "height": SCREENS.get(width, 0), "deviceScaleFactor": 1}
+    preferred = [{"name": "prefers-color-scheme", "value": colours}]
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {**size, "mobile": False})
+    browser.driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"media": media, "features": preferred}
+    )
+
+
+def bottom_of(browser, selector):
+    return browser.js(f"document.querySelector('{selector}').getBoundingClientRect().bottom")
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """The page of 63 cases: chunks, codecs and formats."""
+    factors = {"none": 1, "gzip": 3, "zstd": 1.2, "lz4": 1.1, "blosc": 1.3, "lzf": 2, "szip": 2.5}
+    cases = [
+        a_case(backend, chunks=[size, 64], codec=codec)
+        for backend in ("hdf5", "netcdf4", "zarr")
+        for size in (16, 32, 64)
+        for codec in factors
+    ]
+    speed = {name: 0.01 * factors[entry["parameters"]["codec"]] for name, entry in cases}
+    experiment = {"repetitions": 12}
+    return page_of(a_run(tmp_path_factory.mktemp("sweep"), cases, 12, speed, experiment=experiment))
 
 
 @pytest.mark.parametrize(
     ("width", "media", "colours"),
     [
         (390, "", "light"), (768, "", "light"), (1440, "", "light"), (1440, "", "dark"),
-        (390, "", "dark"), (794, "print", "light"), (794, "print", "dark"),
+        (768, "", "dark"), (390, "", "dark"), (794, "print", "light"), (794, "print", "dark"),
     ],
 )  # fmt: skip
-def test_labels_are_whole_and_apart_and_the_answer_comes_first(
+def test_labels_are_whole_and_apart_and_the_answer_is_on_the_first_screen(
     browser, page, width, media, colours
 ):
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    preferred = [{"name": "prefers-color-scheme", "value": colours}]
-    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.driver.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"media": media, "features": preferred}
-    )
+    on_screen(browser, width, media, colours)
     try:
         browser.open(page)
         assert browser.js(UNREADABLE.strip()) == []
-        answer = "document.querySelector('table.answer').getBoundingClientRect().bottom"
-        assert browser.js(answer) < 900
+        assert bottom_of(browser, "table.answer") < SCREENS[width]
+        assert media or bottom_of(browser, "#answer .chart") < SCREENS[width]
         assert browser.js("document.documentElement.scrollWidth") <= width
     finally:
-        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+        on_screen(browser, 0, "", "light")
+
+
+@pytest.mark.parametrize("width", [390, 768, 1440])
+def test_labels_of_63_cases_are_whole_and_apart(browser, sweep, width):
+    on_screen(browser, width, "", "light")
+    try:
+        browser.open(sweep)
+        assert browser.count("#answer .panel") == 6  # three chunks, written and read
+        names = browser.js(
+            "[...document.querySelectorAll('#medians .panel:first-child .role-axis-label text')]"
+            ".map(t => t.textContent).filter(text => text.includes('codec='))"
+        )
+        assert len(names) == 63
+        assert "codec=none" in names[0]
+        assert "codec=gzip" in names[-1]
+        assert browser.js(UNREADABLE.strip()) == []
+        assert bottom_of(browser, "table.answer") < SCREENS[width]
+        seen = "#answer .chart" if width == 1440 else "#answer .panel"
+        assert bottom_of(browser, seen) < SCREENS[width]
+        assert browser.js("document.documentElement.scrollWidth") <= width
+    finally:
+        on_screen(browser, 0, "", "light")

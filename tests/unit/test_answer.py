@@ -53,7 +53,7 @@ def points_of(panel):
 
 def intervals_of(panel):
     return {
-        row["row"]: (row["low"], row["high"])
+        (row["row"], row["told"]["format"]): (row["low"], row["high"])
         for row in panel.values("intervals")
         if row["low"] is not None
     }
@@ -69,7 +69,8 @@ def texts(figure):
 
 def test_each_contender_has_one_point_and_its_interval(contest):
     summary = readable(contest)
-    names = list(comparison_names(summary).values())
+    words = comparison_names(summary)
+    names = list(words.values())
     for ax, total in zip((axes := draw_answer(contest).panels), TOTALS, strict=True):
         found = [answer for answer in summary.answers if answer.total == total]
         points = points_of(ax)
@@ -78,16 +79,16 @@ def test_each_contender_has_one_point_and_its_interval(contest):
         for answer in sorted(found, key=lambda a: names.index(comparison_names(summary)[a.key])):
             others = {other.name: other for other in answer.others}
             for name in sorted([answer.name, *others]):
-                standing, value, place, _ = points.pop(0)
-                assert place.partition(" ")[2] == name
+                standing, value, place, face = points.pop(0)
+                assert (place.partition(" ")[2], face) == (words[answer.key], colour(name))
                 if name == answer.name:
                     assert (standing, value) == ("fastest", 1.0)
-                    assert place not in intervals
+                    assert (place, name) not in intervals
                     continue
                 other = others[name]
                 assert (standing, value) == (other.standing, pytest.approx(other.ratio.value))
-                assert intervals[place] == pytest.approx((other.ratio.low, other.ratio.high))
-    assert [ax.heading.split()[0] for ax in axes] == ["Writing", "Reading"]
+                assert intervals[place, name] == pytest.approx((other.ratio.low, other.ratio.high))
+    assert [ax.heading for ax in axes] == ["write to disk", "read, page cache"]
 
 
 def test_standings_are_seen(contest):
@@ -104,7 +105,8 @@ def test_what_is_not_decided_is_hollow(tmp_path):
         assert {(standing, face) for standing, _, _, face in points_of(ax)} == {
             ("ahead", PAPER), ("undecided", PAPER),
         }  # fmt: skip
-    assert "Hollow: not decided" in texts(figure)
+        assert all(row["faint"] for row in ax.values("intervals"))
+    assert "hollow marks and pale lines: not decided" in texts(figure)
 
 
 @pytest.mark.parametrize("margin", [None, 0.25])
@@ -124,14 +126,54 @@ def test_axes_are_logarithmic_and_shared(contest):
     assert all("logarithmic" in axis["title"] for axis in axes)
 
 
-def test_comparisons_are_named_where_there_are_several(contest, tmp_path):
-    def headings(run):
-        return [
-            row["text"] for panel in draw_answer(run).panels for row in panel.values("headings")
-        ]
+def test_rows_are_comparisons_where_there_are_several_and_formats_by_their_times(contest, tmp_path):
+    def rows(run):
+        return [[row.partition(" ")[2] for row in p.rows] for p in draw_answer(run).panels]
 
-    assert headings(contest) == 2 * ["layout shared", "layout own"]
-    assert headings(a_contest(tmp_path, layouts=["shared"])) == []
+    assert rows(contest) == 2 * [["layout shared", "layout own"]]
+    assert [entry.name for entry in draw_answer(contest).legend] == ["hdf5", "netcdf4", "zarr"]
+    alone = draw_answer(a_contest(tmp_path, layouts=["shared"]))
+    assert [[row.partition(" ")[2] for row in panel.rows] for panel in alone.panels] == (
+        2 * [["hdf5", "netcdf4", "zarr"]]
+    )
+    assert alone.legend == ()
+
+
+def test_cold_reads_have_a_panel(tmp_path):
+    cases = [
+        a_case(backend, cache=cache, layout=layout)
+        for layout, cache in (("shared", "warm"), ("own", "warm"), ("own", "dropped"))
+        for backend in ("hdf5", "zarr")
+    ]
+    run = a_run(tmp_path, cases, 12, experiment={"repetitions": 12, "cold_reads": "extra"})
+    panels = draw_answer(run).panels
+    assert [panel.heading for panel in panels] == [
+        "write to disk", "read, page cache", "read from disk",
+    ]  # fmt: skip
+    assert [row.partition(" ")[2] for row in panels[2].rows] == ["layout own"]
+    assert [row["told"]["format"] for row in panels[2].values("ratios")] == ["hdf5", "zarr"]
+
+
+def test_a_sweep_has_a_panel_for_each_value_of_a_key_and_rows_by_time(tmp_path):
+    factors = {"none": 1.0, "gzip": 3.0, "zstd": 2.0}
+    cases = [
+        a_case(backend, chunks=[size, 64], codec=codec)
+        for backend in ("hdf5", "zarr")
+        for size in (16, 32)
+        for codec in factors
+    ]
+    speed = {name: 0.01 * factors[entry["parameters"]["codec"]] for name, entry in cases}
+    figure = draw_answer(a_run(tmp_path, cases, 12, speed))
+    panels = figure.panels
+    assert figure.heading.endswith("the fastest settings of each format")
+    assert [panel.heading for panel in panels] == [
+        f"{total}, chunks {size}×64"
+        for total in ("write to disk", "read, page cache")
+        for size in (16, 32)
+    ]
+    for panel in panels:
+        assert [row.partition(" ")[2] for row in panel.rows] == ["none", "zstd", "gzip"]
+        assert len(points_of(panel)) == 6
 
 
 def test_comparisons_that_differ_in_no_name_are_told_apart_by_their_parameters(tmp_path):
@@ -148,7 +190,9 @@ def test_an_interval_without_bounds_ends_with_arrows(tmp_path):
     assert {(other.ratio.low, other.ratio.high) for other in others} == {(0.0, math.inf)}
     for ax in draw_answer(run).panels:
         assert set(intervals_of(ax).values()) == {tuple(axis_of(ax)["scale"]["domain"])}
-        goes_on = [row["row"] for row in ax.values("arrows_high") if row["high_open"]]
+        rows = [row for row in ax.values("arrows_high") if row["high_open"]]
+        goes_on = [(row["row"], row["told"]["format"]) for row in rows]
+        assert all(row["faint"] for row in rows)
         assert len(set(goes_on) & intervals_of(ax).keys()) == 2
         assert any("∞" in row["text"] for row in ax.values("written"))
 

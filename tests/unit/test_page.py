@@ -12,6 +12,7 @@ from html import unescape
 import h5py
 import pytest
 from rich.console import Console
+from test_answer_table import make_busy
 
 import pages
 from drawn_runs import PHASES, USUAL, a_case, a_run
@@ -83,6 +84,22 @@ def test_the_verdict_comes_first(run, tmp_path):
     assert 'class="badge">INVALID' in invalid
     assert "rank 3 read 7" in verdict_on(invalid)[0]
     assert "if they could be trusted" in section(invalid, "verdict")
+
+
+def test_a_list_of_contents_leads_to_every_section(run):
+    page = page_of(run)
+    contents = re.search("<nav.*?</nav>", page, re.DOTALL)[0]
+    links = re.findall(r'href="#(\w+)"', contents)
+    assert links == re.findall(r'<section id="(\w+)"', page)
+
+
+def test_a_busy_machine_is_the_headline_and_no_second_caution(tmp_path):
+    run = a_run(tmp_path, USUAL, repetitions=12)
+    make_busy(run)
+    page = page_of(run)
+    assert '<section id="verdict" class="verdict open">' in page
+    assert verdict_on(page)[0].startswith("NO ANSWER: BUSY: ")
+    assert not any("BUSY" in text for text in items(section(page, "verdict"), "cautions"))
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ PLACE = 1e-3
 def contents_of_picture(svg):
     """Return what a picture shows: its words, and the marks of each panel with their places.
 
-    Ratios and intervals stand beside the points, so that words alone hold all numbers. Places are
-    parts of the panel's extent, since its width depends on the fonts of the system.
+    Ratios stand beside the points. Places are parts of the panel's extent, since its width depends
+    on the fonts of the system.
     """
     words = re.findall(r">([^<]+)<", svg)
     marks = []
@@ -71,7 +71,7 @@ def test_all_derived_files_are_those_of_the_rows_beside_them(again):
     ("name", "pattern"),
     [
         ("summary.md", r"\| (\d+)\.(\d) \|"),  # a cell of a table
-        ("answer.svg", r">(\d)\.(\d\d) \("),  # a ratio
+        ("answer.svg", r">\w+ (\d)\.(\d\d)<"),  # a ratio
         ("answer.svg", r"translate\((\d+)\.(\d+),[-.\d]+\)\" d=\"M"),  # a point
     ],
 )

@@ -86,6 +86,15 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
             question=summary.record.question,
             about=footnote(summary),
             verdict=verdict_of(summary, gaps),
+            contents=[
+                ("verdict", "Answer"),
+                ("machine", "Machine"),
+                ("tables", "Numbers"),
+                *([("compression", "Compression")] if compression else []),
+                *([("figures", "Figures")] if any(not c.invalid for c in summary.cases) else []),
+                ("provenance", "Provenance"),
+                ("files", "Files"),
+            ],
             choices=choices_of(summary, directory),
             machine=machine_of(summary),
             tables=[

@@ -15,6 +15,8 @@ from pffbench.summary.quantities import PHASE_QUANTITIES
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
 from pffbench_analysis.answer import (
     AnswerRow,
+    answer_heading,
+    answer_legend,
     answer_notes,
     answer_panels,
     answer_specs,
@@ -78,6 +80,8 @@ def _answer(summary: Summary) -> Plain | None:
     rows = [(panel, row) for panel in panels for row in panel.rows]
     return {
         "what": "Median time over the smallest one of each comparison, less is better.",
+        "heading": answer_heading(summary),
+        "legend": answer_legend(panels),
         "notes": answer_notes(summary),
         "panels": [
             {"heading": panel.heading, "spec": panel.spec}

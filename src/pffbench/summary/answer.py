@@ -88,8 +88,16 @@ class AnswerTable(msgspec.Struct, frozen=True):
     best: tuple[tuple[str, str], ...] = ()
 
 
-class _Column(msgspec.Struct, frozen=True):
-    """The comparisons of a column."""
+class AnswerColumn(msgspec.Struct, frozen=True):
+    """The comparisons of a column of the table.
+
+    Parameters
+    ----------
+    heading : str
+        What was compared, such as ``write to disk``.
+    answers : tuple of Answer
+        The comparisons.
+    """
 
     heading: str
     answers: tuple[Answer, ...]
@@ -114,7 +122,7 @@ def answer_of(summary: Summary) -> AnswerTable | None:
     if summary.record.valid is not True or not compares:
         return None
     evidence = validity(summary)
-    columns = _columns(summary)
+    columns = answer_columns(summary)
     names = _ordered(columns)
     sweep = sweep_answer(summary, names)
     if reason := reason_for_none(summary, sweep):
@@ -150,7 +158,7 @@ def settings_lines(summary: Summary) -> list[str]:
     """Return what a sweep says of settings; nothing where nothing can be concluded."""
     if why_none(summary):
         return []
-    sweep = sweep_answer(summary, _ordered(_columns(summary)))
+    sweep = sweep_answer(summary, _ordered(answer_columns(summary)))
     return [sweep.sentence, *sweep.notes] if sweep else []
 
 
@@ -193,17 +201,17 @@ def obstacle(summary: Summary) -> str | None:
     return None
 
 
-def _columns(summary: Summary) -> list[_Column]:
+def answer_columns(summary: Summary) -> list[AnswerColumn]:
     """Return the columns: the totals of the headline, and cold reads beside it."""
     found: dict[str, list[Answer]] = {}
     for answer in summary.all_answers:
         if not answer.too_short:
             heading = column_heading(summary, answer.total, cases_of(summary, [answer]))
             found.setdefault(heading, []).append(answer)
-    return [_Column(heading, tuple(answers)) for heading, answers in found.items()]
+    return [AnswerColumn(heading, tuple(answers)) for heading, answers in found.items()]
 
 
-def _ordered(columns: Sequence[_Column]) -> list[str]:
+def _ordered(columns: Sequence[AnswerColumn]) -> list[str]:
     """Return the contenders: those that are shown to be slower most seldom first."""
     slower: dict[str, int] = {}
     ratios: dict[str, list[float]] = {}
@@ -222,7 +230,7 @@ def _labels(summary: Summary) -> dict[str, str]:
     return {name: format_title(text) for name, text in contender_labels(summary).items()}
 
 
-def _cell(column: _Column, name: str) -> str:
+def _cell(column: AnswerColumn, name: str) -> str:
     """Return how many times as long as the fastest a contender takes, over all comparisons."""
     others, leads = column.entries(name), column.leads(name)
     slower = [other for other in others if other.standing == "slower"]
@@ -250,7 +258,7 @@ def _range(others: Sequence[Contender]) -> str:
     return f"{number(low)}–{number(high)}"
 
 
-def _sentence(columns: Sequence[_Column], names: Sequence[str], label: dict[str, str]) -> str:
+def _sentence(columns: Sequence[AnswerColumn], names: Sequence[str], label: dict[str, str]) -> str:
     """Say what is fastest, of what is decided alone."""
     # Of a format that failed somewhere nobody knows whether it is slower there.
     never = [
@@ -278,14 +286,16 @@ def _sentence(columns: Sequence[_Column], names: Sequence[str], label: dict[str,
     return f"No format is fastest in everything; fastest are {told}."
 
 
-def _alone(column: _Column) -> str | None:
+def _alone(column: AnswerColumn) -> str | None:
     """Return the contender that is fastest in each comparison of a column, if that is decided."""
     first = {answer.name for answer in column.answers}
     slower = all(o.standing == "slower" for answer in column.answers for o in answer.others)
     return first.pop() if len(first) == 1 and slower else None
 
 
-def _notes(summary: Summary, columns: Sequence[_Column], names: Sequence[str]) -> Iterator[str]:
+def _notes(
+    summary: Summary, columns: Sequence[AnswerColumn], names: Sequence[str]
+) -> Iterator[str]:
     every = [answer for column in columns for answer in column.answers]
     most = max(len(column.answers) for column in columns)
     over = f", {most} comparisons in a column" if most > 1 else ""
@@ -313,7 +323,7 @@ def _amount(summary: Summary, cases: Sequence[str], over: str = "") -> Iterator[
 
 
 def _raw_lines(
-    summary: Summary, columns: Sequence[_Column], name: str, label: str
+    summary: Summary, columns: Sequence[AnswerColumn], name: str, label: str
 ) -> Iterator[str]:
     """Say how fast raw I/O is, and what part of it a contender reaches."""
     if raw := [found for column in columns if (found := _raw(summary, column, name))]:
@@ -321,7 +331,7 @@ def _raw_lines(
         yield f"Raw I/O here: {', '.join(speeds)}; {label} reaches {listed(parts)} of it."
 
 
-def _raw(summary: Summary, column: _Column, name: str) -> tuple[str, str] | None:
+def _raw(summary: Summary, column: AnswerColumn, name: str) -> tuple[str, str] | None:
     """Return the raw speed of a column, and the part of it that a contender reaches.
 
     Of the comparison that moves most bytes, where the fixed costs of a file weigh least.

@@ -51,6 +51,13 @@ function rowsOf(state, phase, measure) {
   });
 }
 
+// The cases of some rows, the best first, by the first phase that each has.
+function labelsOf(rows, more = false) {
+  const best = new Map();
+  for (const { label, value } of rows) if (!best.has(label)) best.set(label, value);
+  return [...best.keys()].sort((a, b) => (more ? best.get(b) - best.get(a) : best.get(a) - best.get(b)));
+}
+
 // The interval of a median, of few repetitions their range, of one neither; and the extremes.
 function reachOf(p, of, inverse) {
   const ends = (low, high) => (inverse ? [of(high), of(low)] : [of(low), of(high)]);

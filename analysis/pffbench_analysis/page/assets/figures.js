@@ -59,7 +59,7 @@ function drawMedians(state) {
   const found = state.phases.map((phase) => rowsOf(state, phase, measure)).filter((rows) => rows.length);
   const rows = found.flat();
   const log = isLog(state.scale, rows.map((r) => r.value));
-  const labels = group.cases.map((c) => c.label).filter((l) => rows.some((r) => r.label === l));
+  const labels = labelsOf(rows, MEASURES[measure].more);
   const limits = rows.some((r) => r.unsure) && "†: under 100 times what the harness itself takes; not to be relied on.";
   return draw("medians", {
     what: `${group.name}: ${MEASURES[measure].text}, ${MEASURES[measure].more ? "more" : "less"} is better.`,
@@ -104,7 +104,7 @@ function drawRoofline(state) {
     return { ...r, of, unit: "% of raw bytes", value: of(r.p.median_s), ...reachOf(r.p, of, true) };
   });
   const log = isLog(state.scale, rows.map((r) => r.value));
-  const labels = group.cases.map((c) => c.label).filter((l) => rows.some((r) => r.label === l));
+  const labels = labelsOf(rows, true);
   const best = shown.filter((p) => group.limits[p]).map((p) => `${phaseName(p)} ${rateOf(group.limits[p])} (${group.limits[p].case})`);
   return draw("roofline", {
     what: `${group.name}: part of the speed of raw bytes that was reached, more is better.`,
@@ -153,7 +153,7 @@ function drawSpread(state) {
   }));
   const rows = found.flat();
   const log = isLog(state.scale, rows.map((r) => r.box.most));
-  const labels = group.cases.map((c) => c.label).filter((l) => rows.some((r) => r.label === l));
+  const labels = labelsOf(rows);
   return draw("spread", {
     what: `${group.name}: time of the ranks, from the fastest to the slowest.`,
     notes: [
@@ -174,7 +174,9 @@ function toldSpread(r, group) {
   return { ...words, ...toldOfRanks(r.p), ...done };
 }
 
+// Two ranks are the ends of the figure above.
 function drawByRank(state) {
+  if (DATA.ranks < 3) return Promise.resolve();
   const { group } = state;
   const select = document.querySelector("#byrank select");
   const cases = group.cases.filter((c) => isChosen(c, state) && c.ranks);

@@ -34,6 +34,11 @@ function pictureOf(figure) {
   const picture = svgNode("svg", { xmlns: SVG, width, height, viewBox: `-10 0 ${width} ${height}` });
   picture.append(svgNode("rect", { x: -10, width, height, fill: "var(--page)" }));
   picture.append(written(title, 0, LINE, 17, 650), ...head.map((line, i) => written(line, 0, LINE * (i + 2), 13)));
+  for (const entry of figure.querySelectorAll(".legend > span")) {
+    const [x, y] = [entry.getBoundingClientRect().x - chart.x, top + entry.getBoundingClientRect().y - chart.y];
+    const fill = getComputedStyle(entry.firstElementChild).backgroundColor;
+    picture.append(svgNode("rect", { x, y: y + 5, width: 10, height: 10, fill }), written(entry.textContent, x + 15, y + 14, 12));
+  }
   for (const panel of figure.querySelectorAll(".panel")) {
     const [heading, drawn] = [panel.querySelector("h4"), panel.querySelector("svg")];
     const [above, place] = [heading, drawn].map((node) => node.getBoundingClientRect());

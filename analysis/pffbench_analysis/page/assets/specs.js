@@ -5,15 +5,31 @@ const PAPER = "var(--page)";
 
 // A specification for a width: names that begin with $ are replaced by their values. Names of rows that would take
 // half of the width stand above their rows.
-const ABOVE = { labelAlign: "left", labelBaseline: "bottom", labelOffset: -14, labelPadding: 0 };
+const ABOVE = { labelAlign: "left", labelBaseline: "bottom", labelOffset: -14, labelPadding: 0, minExtent: 0 };
+
+// Marks that share a row are drawn closer, without their texts, where there is little room.
+const NARROW = 340;
+
+function withoutTexts(spec) {
+  const layer = spec.layer.filter(({ name }) => name !== "written");
+  const rows = layer.find(({ name }) => name === "ratios").encoding.y.scale.domain.length;
+  return { ...spec, layer, height: layer.length < spec.layer.length ? 26 * rows : spec.height };
+}
+
+// A panel whose axis is that of the panel below.
+function withoutAxis(spec) {
+  for (const { encoding } of spec.layer) if (encoding.x?.axis) Object.assign(encoding.x, { title: null, axis: { ...encoding.x.axis, labels: false, ticks: false } });
+  return spec;
+}
 
 function filled(template, width, values = {}) {
   const spec = JSON.parse(JSON.stringify(template), (key, value) =>
     typeof value === "string" && value.startsWith("$") && value.slice(1) in values ? values[value.slice(1)] : value);
   const channels = spec.layer.map((layer) => layer.encoding.y).filter((y) => y?.field === "row");
-  const longest = Math.max(0, ...(channels[0]?.scale.domain ?? []).map((row) => row.length - row.indexOf(" ")));
+  const names = (channels[0]?.scale.domain ?? []).flatMap((row) => row.slice(row.indexOf(" ") + 1).split("¦"));
+  const longest = Math.max(0, ...names.map((name) => name.length));
   if (7 * longest <= width * 0.45) return { ...spec, width };
-  for (const y of channels) Object.assign(y.axis, ABOVE);
+  for (const y of channels) Object.assign(y.axis, ABOVE, { labelFontSize: Math.max(8, Math.min(12, width / (0.65 * longest))) });
   return { ...spec, width, height: 1.9 * spec.height };
 }
 
@@ -61,7 +77,7 @@ function wholeTicks(numbers) {
   return found.length <= 12 ? { values: found, format: "d", grid: false } : { tickMinStep: 1, format: "d", grid: false };
 }
 
-// The name of each line at its end, moved apart so that none covers another: 14 of the 260 pixels of the height each.
+// The name of each line at its end, moved apart so that none covers another: 14 pixels of the height each.
 function namesOfLines(rows, scale, height) {
   const [to, from] = scale.type === "log" ? [Math.log, Math.exp] : [(v) => v, (v) => v];
   const [low, high] = scale.domain.map(to);
@@ -81,8 +97,10 @@ function driftSpec({ rows, title, log, width, name }) {
     line: r.label, ...looksOf(r.case), stroke: r.case.colour, dash: r.case.transfer === "collective" ? [6, 3] : null, repetition: r.p.blocks[i], value: r.of(s), told: toldOfRepetition(r, i),
   })));
   const scale = scaleOf(values.map((v) => v.value), log);
-  const height = Math.max(260, 14 * rows.length); // each line has its name at its end
-  return filled(DATA.specs.drift, width, { rows: values, names: namesOfLines(rows, scale, height), title, scale, height, ticks: wholeTicks(values.map((v) => v.repetition)), name });
+  // Each line has its name at its end, where there is room.
+  const named = 7 * Math.max(...rows.map((r) => r.label.length)) <= 0.62 * width;
+  const height = named ? Math.max(260, 14 * rows.length) : 260;
+  return filled(DATA.specs.drift, width, { rows: values, names: named ? namesOfLines(rows, scale, height) : [], title, scale, height, ticks: wholeTicks(values.map((v) => v.repetition)), name });
 }
 
 // For each case the distribution over its ranks.
@@ -98,7 +116,14 @@ function byRankSpec({ values, of, title, log, width, name, grouped }) {
   return filled(DATA.specs.byrank, width, { ranks, rank, title, scale: scaleOf(values.flatMap((v) => [v.low, v.median, v.high]), log), ticks: wholeTicks(values.map((v) => v.rank)), name });
 }
 
-// A figure that Python made as a whole.
+// A figure that Python made as a whole. Its panels have one scale: only the lowest of each column shows the axis.
 function drawMade(id, figure) {
-  return draw(id, { ...figure, panels: figure.panels.map(({ heading, spec }) => ({ heading, spec: (width) => filled(spec, width) })) });
+  const last = figure.panels.length - 1;
+  const made = (spec, i) => (width) => {
+    const columns = Math.max(1, Math.floor(document.querySelector(`#${id} .chart`).clientWidth / width));
+    const shared = spec.layer.some(({ name, encoding }) => name === "ratios" && encoding.yOffset);
+    const shown = filled(shared && width < NARROW ? withoutTexts(spec) : spec, width);
+    return i + columns <= last ? withoutAxis(shown) : shown;
+  };
+  return draw(id, { ...figure, panels: figure.panels.map(({ heading, spec }, i) => ({ heading, spec: made(spec, i) })) });
 }
