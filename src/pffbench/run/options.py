@@ -263,6 +263,11 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         help="experiment file, or a folder of them to run one after another (default: the built-in "
         "comparison) (example: configs/paper/2048x128.yaml)",
     )
+    add_changes(parser)
+
+
+def add_changes(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that change an experiment and select the file system."""
     parser.add_argument(
         "--set",
         action="append",

@@ -1,0 +1,373 @@
+"""The rules of a valid result, each with the check that derives it again from the raw rows.
+
+`RULES` is the only list of them: docs/rules.md and `pffbench check` are made of it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from pffbench.bundle_file import BUNDLE_RULES, EXPERIMENT, FILES, Rule
+from pffbench.errors import UserError
+from pffbench.experiment.load import parse
+from pffbench.phases import arrivals
+from pffbench.record.counters import read_counts
+from pffbench.record.ranks_reader import NAME as RANKS
+from pffbench.record.ranks_reader import read_times, trouble_with
+from pffbench.record.run import MeasuredRun
+from pffbench.record.run_json import digest_of, readable
+from pffbench.record.samples import Sample
+from pffbench.record.validity import FROM_DEVICE, missing_repetitions
+from pffbench.regular_files import read_regular
+from pffbench.storage.page_cache import DROPPED_BELOW, WARM_ABOVE
+from pffbench.summary.results import FILE, as_data
+from pffbench.summary.summary import summary_of
+from pffbench.text import one_line
+
+#: Parameters of a case that its rows have too.
+_OF_CASE = ("backend", "workload", "layout", "transfer", "settings")
+#: Relative difference of two numbers that rounding on another processor can make.
+_ROUNDING = 1e-9
+
+
+class Result(msgspec.Struct, frozen=True, dict=True):
+    """A results directory to check.
+
+    Parameters
+    ----------
+    directory : Path
+        It may come from anyone.
+    """
+
+    directory: Path
+
+    @cached_property
+    def run(self) -> MeasuredRun:
+        """Its rows and its record."""
+        return MeasuredRun.load(self.directory)
+
+    @property
+    def cases(self) -> Mapping[str, Mapping[str, Any]]:
+        """The entries of the cases in `run.json`."""
+        return self.run.record.cases
+
+    @cached_property
+    def repetitions(self) -> Mapping[tuple[str, int], Mapping[str, Sample]]:
+        """The rows of each repetition, by phase."""
+        found: dict[tuple[str, int], dict[str, Sample]] = defaultdict(dict)
+        for row in self.run.kept:
+            found[row.case, row.repetition][row.phase] = row
+        return found
+
+    @property
+    def reads(self) -> Iterator[tuple[str, Sample, Mapping[str, Any]]]:
+        """Where each read is, its row, and the entry of its case."""
+        for (case, number), rows in self.repetitions.items():
+            if row := rows.get("read"):
+                yield _place(case, number), row, self.cases[case]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a rule says of a result.
+
+    Parameters
+    ----------
+    rule : Rule
+        The rule.
+    looked_at : int
+        Number of things that were looked at; a rule may have nothing to look at.
+    broken : list of str
+        What is wrong.
+    """
+
+    rule: Rule
+    looked_at: int
+    broken: list[str]
+
+
+def examine(directory: Path) -> Iterator[Outcome]:
+    """Yield what each rule says of a results directory.
+
+    Nothing more is said of one whose files cannot be read.
+    """
+    result = Result(directory)
+    for rule in RUN_RULES:
+        try:
+            with readable(directory):
+                texts = list(rule.check(result))
+        except (UserError, OSError) as error:
+            texts = [one_line(str(error))]
+        yield Outcome(rule, len(texts), list(filter(None, texts)))
+        if rule is RUN_RULES[0] and any(texts):
+            return
+
+
+def _readable(result: Result) -> Iterator[str]:
+    yield "" if result.run.kept else "samples.csv has no whole repetition"
+    yield trouble_with(result.directory / RANKS) or ""
+    read_counts(result.directory)
+
+
+def _experiment(result: Result) -> Iterator[str]:
+    record, path = result.run.record, result.directory / EXPERIMENT
+    if record.experiment_digest:
+        same = digest_of(record.experiment) == record.experiment_digest
+        yield "" if same else "experiment_digest is that of another experiment"
+    if path.exists():
+        text = read_regular(path, FILES[EXPERIMENT]).decode("utf-8", "replace")
+        same = parse(text, EXPERIMENT) == record.experiment
+        yield "" if same else f"{EXPERIMENT} is another experiment than that of run.json"
+
+
+def _valid(result: Result) -> Iterator[str]:
+    record = result.run.record
+    yield "" if record.status == "finished" else f"its status is {record.status}"
+    yield "" if record.valid is True else "its verdict is not VALID"
+    yield from map(one_line, record.reasons)
+    yield from result.run.gaps
+    for name, entry in result.cases.items():
+        out = entry.get("failure") or entry.get("invalid")
+        yield f"{name} failed, or read wrong data" if out else ""
+    for (case, number), rows in result.repetitions.items():
+        good = all(row.valid for row in rows.values())
+        yield "" if good else f"{_place(case, number)} is marked as not valid"
+
+
+def _enough(result: Result) -> Iterator[str]:
+    record = result.run.record
+    yield from ("" for _ in record.cases)
+    yield from missing_repetitions(record, result.run.kept, record.experiment.get("warmup", 1))
+
+
+def _whole(result: Result) -> Iterator[str]:
+    first: dict[str, Iterable[str]] = {}
+    for (case, number), rows in result.repetitions.items():
+        same = first.setdefault(case, rows.keys()) == rows.keys()
+        yield "" if same else f"{_place(case, number)} has other phases than the one before"
+    for case, phases in first.items():
+        p = result.cases[case]["parameters"]
+        synced = p.get("durability") != "sync" or "sync" in phases or "write" not in phases
+        yield "" if synced else f"{case} has no phase sync, which durability: sync asks for"
+
+
+def _blocks(result: Result) -> Iterator[str]:
+    record = result.run.record
+    warmup = record.experiment.get("warmup", 1)
+    taken: dict[tuple[int, int], str] = {}
+    for (case, number), rows in result.repetitions.items():
+        place = _place(case, number)
+        known = {row.warmup for row in rows.values()} == {number < warmup}
+        yield "" if known else f"{place} is marked as a warm-up, or as none, wrongly"
+        first, *others = {row.position for row in rows.values()}
+        alone = taken.setdefault((number, first), case) == case and not others
+        # Each job of a run in two stages has an order of its own.
+        yield "" if alone or record.stage != "all" else f"{place} has the position of another case"
+
+
+def _described(result: Result) -> Iterator[str]:
+    run = result.run
+    size = (run.ranks, run.nodes)
+    hosts = run.record.topology.get("hosts", [])
+    yield "" if len(hosts) == run.ranks else f"{len(hosts)} hosts are named, for {run.ranks} ranks"
+    for row in run.kept:
+        entry = result.cases[row.case]
+        told = [entry["parameters"][key] for key in _OF_CASE] + [entry["group"], *size]
+        same = told == [getattr(row, key) for key in (*_OF_CASE, "group", "ranks", "nodes")]
+        place = _place(row.case, row.repetition)
+        yield "" if same else f"{place}: {row.phase} is of another case, or of other ranks"
+
+
+def _verified(result: Result) -> Iterator[str]:
+    for place, row, entry in result.reads:
+        rows = result.repetitions[row.case, row.repetition]
+        phases = list(rows)
+        arrived = row.reads * sum(rows[phases[i]].bytes for i in arrivals(phases))
+        if entry["verified"]:
+            told = f"{place}: {row.verified_bytes} of {arrived} bytes were verified"
+            yield "" if row.verified_bytes == arrived else told
+
+
+def _cache(result: Result) -> Iterator[str]:
+    for place, row, entry in result.reads:
+        resident = -1.0 if row.resident is None else row.resident
+        if row.cache == "warm":
+            yield "" if resident > WARM_ABOVE else f"{place}: {resident:.0%} resident is not warm"
+        if row.cache in ("dropped", "separate"):
+            cold = 0 <= resident < DROPPED_BELOW
+            yield "" if cold else f"{place}: {resident:.0%} resident is not {row.cache}"
+        if entry["parameters"].get("cache") == "dropped":
+            yield "" if row.cache == "dropped" else f"{place}: the cache was not dropped"
+            yield "" if _fetched(row, entry) else f"{place}: not all bytes came from the device"
+
+
+def _fetched(row: Sample, entry: Mapping[str, Any]) -> bool:
+    """Whether the job fetched what came into the cache; holes of files come without a fetch."""
+    if not entry.get("counts_device") or row.resident_after is None:
+        return True
+    apparent, stored = (
+        int((entry.get("disk") or {}).get(key, 0)) for key in ("apparent", "stored")
+    )
+    known = max(0, apparent - stored) + DROPPED_BELOW * apparent
+    return (row.device_bytes or 0) >= FROM_DEVICE * (row.resident_after - known)
+
+
+def _equal_work(result: Result) -> Iterator[str]:
+    moved: dict[tuple[str, str], int] = {}
+    for row in result.run.kept:
+        if row.phase in ("write", "read"):
+            same = moved.setdefault((row.group, row.phase), row.bytes) == row.bytes
+            place = _place(row.case, row.repetition)
+            yield "" if same else f"{place}: {row.phase} moved other bytes than the cases beside it"
+
+
+def _clock(result: Result) -> Iterator[str]:
+    own = result.run.record.clock == "own"
+    for row in result.run.kept:
+        most = row.own_max if own else max(row.own_max, row.synced_max)
+        good = math.isnan(row.seconds) or row.own_max <= row.seconds <= most
+        good &= row.own_min <= row.own_median <= row.own_max
+        place = _place(row.case, row.repetition)
+        yield "" if good else f"{place}: the seconds of {row.phase} are not those of the clock"
+
+
+def _ranks(result: Result) -> Iterator[str]:
+    if result.run.record.environments:  # whose rows are medians of those of a step
+        return
+    path, names = result.directory / RANKS, ("own", "synced", "bytes", "peak_memory")
+    hosts, times = read_times(path, dict.fromkeys(result.cases), names)
+    seen: set[tuple[str, int]] = set()
+    yield "" if len(hosts) == result.run.ranks else f"it is of {len(hosts)} ranks"
+    for of in times:
+        for place, number in enumerate(of.repetition):
+            rows = result.repetitions.get((of.case, number), {})
+            seen.add((of.case, number))
+            known = set(rows) == set(of.phases)
+            yield "" if known else f"{_place(of.case, number)} has other rows than phases there"
+            arrays = [of.arrays[name][place] for name in ("own", "synced", "bytes")]
+            memory = int(of.arrays["peak_memory"][place].max())
+            for phase, own, synced, nbytes in zip(of.phases, *arrays, strict=True):
+                if (row := rows.get(phase)) is not None:
+                    same = _is_of(row, own, synced, int(nbytes.sum())) and row.peak_memory == memory
+                    yield "" if same else f"{_place(of.case, number)}: {phase} differs"
+    for case, number in result.repetitions.keys() - seen:
+        yield f"{_place(case, number)} is not there"
+
+
+def _is_of(row: Sample, own: Any, synced: Any, nbytes: int) -> bool:
+    """Whether a row is that of these ranks; of several batches it has the slowest rank of each."""
+    numbers = (row.own_min, row.own_median, row.synced_max)
+    known = (float(own.min()), float(np.median(own)), float(synced.max()))
+    return numbers == known and row.bytes == nbytes and own.max() <= row.own_max <= row.synced_max
+
+
+def _time(result: Result) -> Iterator[str]:
+    record = result.run.record
+    begin, end = _moment(record.started), _moment(record.finished or record.started)
+    second = timedelta(seconds=1)  # to which both are rounded
+    for (case, number), rows in result.repetitions.items():
+        first = next(iter(rows.values()))
+        there = begin <= _moment(first.started) < end + second
+        yield "" if there else f"{_place(case, number)} began outside of the run"
+    took = sum(row.job * row.reads for row in result.run.kept)
+    within = took <= (end - begin + second).total_seconds()
+    yield "" if within else f"the phases took {took:.0f} s, longer than the run"
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _provenance(result: Result) -> Iterator[str]:
+    made = result.run.record.provenance
+    software = made.get("software", {})
+    libraries = software.get("libraries", {})
+    for what, there in (
+        ("the version of pffbench", software.get("pffbench", {}).get("version")),
+        ("the version of Python", software.get("python", {}).get("version")),
+        ("the versions of the libraries", libraries and all(map(_version, libraries.values()))),
+        ("the file system", made.get("filesystem", {}).get("type")),
+        ("processor and memory of each node", made.get("hosts")
+         and all(host.get("cpu_model") and host.get("memory_bytes") for host in made["hosts"])),
+    ):  # fmt: skip
+        yield "" if there else f"run.json does not name {what}"
+
+
+def _version(library: Mapping[str, Any]) -> Any:
+    return library.get("version") or not library.get("imported")
+
+
+def _counters(result: Result) -> Iterator[str]:
+    for row in read_counts(result.directory):
+        rows = result.repetitions.get((row.case, row.repetition), {})
+        known = any(r.warmup == row.warmup for r in rows.values())
+        yield "" if known else f"{_place(row.case, row.repetition)}: {one_line(row.counter, 60)}"
+
+
+def _derived(result: Result) -> Iterator[str]:
+    path = result.directory / FILE
+    if path.exists():
+        stored = json.loads(read_regular(path, FILES[FILE]))
+        yield from _same(stored, json.loads(json.dumps(as_data(summary_of(result.run)))), FILE)
+
+
+def _same(stored: Any, derived: Any, place: str) -> Iterator[str]:
+    """Compare two documents value by value; keys may have been added since one was stored."""
+    if isinstance(stored, dict) and isinstance(derived, dict):
+        yield "" if stored.keys() <= derived.keys() else f"{place} has keys that no run has"
+        for key in stored.keys() & derived.keys():
+            yield from _same(stored[key], derived[key], f"{place}.{key}")
+    elif isinstance(stored, list) and isinstance(derived, list) and len(stored) == len(derived):
+        for i, (one, other) in enumerate(zip(stored, derived, strict=True)):
+            yield from _same(one, other, f"{place}[{i}]")
+    else:
+        numbers = isinstance(stored, float) and isinstance(derived, float)
+        same = math.isclose(stored, derived, rel_tol=_ROUNDING) if numbers else stored == derived
+        told = f"{place} is {stored!r}, and the rows give {derived!r}"
+        yield "" if same else one_line(told, 300)
+
+
+def _place(case: str, number: int) -> str:
+    return f"{case} repetition {number}"
+
+
+#: The rules of a results directory; nothing else is said of one that breaks the first.
+RUN_RULES = (
+    Rule(5, "`run.json`, `samples.csv`, `ranks.h5` and `counters.csv` have a layout that this "
+         "version reads, and hold only what a run can write.", _readable),
+    Rule(6, "The experiment is that of the run: by its digest, and in a bundle by its file.",
+         _experiment),
+    Rule(7, "The run is finished and VALID: no case failed, and nothing speaks against any "
+         "repetition.", _valid),
+    Rule(8, "Every case has the repetitions that were asked for, or after which the run stopped "
+         "it.", _enough),
+    Rule(9, "All repetitions of a case have the same phases, with `sync` where its durability asks "
+         "for it.", _whole),
+    Rule(10, "The first repetitions, and no others, are warm-ups, and each case has a position of "
+         "its own in a block.", _blocks),
+    Rule(11, "Each row names its case and the ranks and nodes of the run.", _described),
+    Rule(12, "Every byte that arrived was verified.", _verified),
+    Rule(13, "Each state of the page cache has its proof, and one that was asked for as `dropped` "
+         "was reached.", _cache),
+    Rule(14, "Cases that are compared write and read the same number of bytes.", _equal_work),
+    Rule(15, "The seconds of a phase are those of the clock of the run.", _clock),
+    Rule(16, "The rows are what the seconds, bytes and memory of the ranks in `ranks.h5` give, "
+         "and no repetition is in one of them alone.", _ranks),
+    Rule(17, "Each repetition began within the run, and the phases took no longer than the run.",
+         _time),
+    Rule(18, "The versions of the software, the file system, and processor and memory of each "
+         "node are recorded.", _provenance),
+    Rule(19, "Counters belong to repetitions of the run.", _counters),
+    Rule(20, "The numbers and sentences of `results.json` are those that the rows give.",
+         _derived),
+)  # fmt: skip
+RULES = (*BUNDLE_RULES, *RUN_RULES)
