@@ -160,7 +160,7 @@ def take(run: Path, results: Path = RESULTS) -> None:
     place = results / SHOWN
     with tempfile.TemporaryDirectory() as directory:
         kept = Path(directory) / SHOWN
-        masked_copy(run, kept)  # refuses before anything is replaced
+        masked_copy(run, kept, "vm")  # refuses before anything is replaced
         for name in KEPT:
             (kept / name).touch()
         (kept / "README.md").write_text(_README, encoding="utf-8")

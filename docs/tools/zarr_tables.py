@@ -78,7 +78,7 @@ def take(run: Path, page: Path = PAGE) -> None:
         The page; its runs are in ``../results/zarr``.
     """
     kept = Path("..") / "results" / "zarr" / run.name
-    masked_copy(run, page.parent / kept)
+    masked_copy(run, page.parent / kept, "vm")
     told = page.read_text(encoding="utf-8")
     if f"<!-- run {kept} -->" not in told:
         heading = f"### {run.name.replace('-', ' ').capitalize()}"

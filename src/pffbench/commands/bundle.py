@@ -81,5 +81,7 @@ def _prepared(run: Path, copy: Path, *, mask: bool) -> tuple[str, Path]:
         raise UserError(f"{run}: it holds no {RANKS}, with the seconds of each rank")
     write_results(summary, copy)
     record = summary.record
-    (copy / EXPERIMENT).write_text(json.dumps(record.experiment, indent=1), encoding="utf-8")
+    # YAML, as which it is read again, knows no pairs of surrogates.
+    experiment = json.dumps(record.experiment, indent=1, ensure_ascii=False)
+    (copy / EXPERIMENT).write_text(experiment, encoding="utf-8")
     return record.run_id, copy

@@ -44,7 +44,7 @@ def plain_copy(run: Path, copy: Path) -> None:
                 shutil.copyfileobj(source, target)
 
 
-def masked_copy(run: Path, copy: Path) -> None:
+def masked_copy(run: Path, copy: Path, host: str = "host{}") -> None:
     """Copy the raw rows of a run, with the names of its directories and hosts masked.
 
     Parameters
@@ -53,6 +53,8 @@ def masked_copy(run: Path, copy: Path) -> None:
         Results directory, left unchanged.
     copy : Path
         The new directory, made where it is missing.
+    host : str
+        The name of each host, with its number in place of the braces.
 
     Raises
     ------
@@ -64,7 +66,8 @@ def masked_copy(run: Path, copy: Path) -> None:
     if executable := software.get("python", {}).get("executable"):
         text = text.replace(re.sub(r"/\.v?envs?/.*", "", executable), _CHECKOUT)
     data = json.loads(_OWN_PATH.sub(_masked_path, text))
-    hosts = {name: f"host{i}" for i, name in enumerate(dict.fromkeys(_hosts(data)), start=1)}
+    names = dict.fromkeys(_hosts(data))
+    hosts = {name: host.format(number) for number, name in enumerate(names, start=1)}
     data = _masked(data, hosts, "")
     if data.get("experiment_digest"):
         data["experiment_digest"] = digest_of(data["experiment"])
@@ -100,7 +103,7 @@ def _masked(data: Any, hosts: Mapping[str, str], key: str) -> Any:
     if key in _OF_EXPERIMENT:
         return data
     if isinstance(data, dict):
-        return {name: _masked(value, hosts, name) for name, value in data.items()}
+        return {hosts.get(k, k): _masked(value, hosts, k) for k, value in data.items()}
     if isinstance(data, list):
         return [_masked(value, hosts, key) for value in data]
     if not isinstance(data, str):

@@ -260,8 +260,8 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=argparse.SUPPRESS,  # so that the option stays where this is not given
         metavar="EXPERIMENT.yaml",
-        help="experiment file, or a folder of them to run one after another (default: the built-in "
-        "comparison) (example: configs/paper/2048x128.yaml)",
+        help="experiment file, a bundle, or a folder of files to run one after another (default: "
+        "the built-in comparison) (example: configs/paper/2048x128.yaml)",
     )
     add_changes(parser)
 
