@@ -125,10 +125,10 @@ class Bundle:
                 yield data
 
     def unpack(self, run: str, directory: Path) -> None:
-        """Write the files of a run into a directory."""
+        """Write the files of a run, and the manifest, into a directory."""
         for info in self.members:
-            folder, _, name = info.filename.partition("/")
-            if folder == run:
+            folder, _, name = info.filename.rpartition("/")
+            if folder == run or name == MANIFEST:
                 with (directory / name).open("xb") as file:
                     file.writelines(self.chunks(info.filename))
 

@@ -74,3 +74,33 @@ def test_a_real_slowdown_refutes_the_sentences_that_it_contradicts(tmp_path):
     assert done.status == 1, done.said
     assert re.search(r"^REFUTED: .*reading", done.stdout, re.MULTILINE), done.said
     assert not re.search(r"^REFUTED: .*writing", done.stdout, re.MULTILINE), done.said
+
+
+#: Data in batches, data through writers, startup, changes and small datasets.
+VARIED = {
+    "name": "varied",
+    "repetitions": 2,
+    "memory": "256 KiB",
+    "counters": True,
+    "cases": [
+        {"workload": "hyperslab", "backend": ["hdf5", "zarr"], "shape_per_rank": [8, 128, 128],
+         "layout": ["shared", "own"], "durability": "sync"},
+        {"workload": "hyperslab", "backend": "hdf5", "shape_per_rank": [8, 128, 128],
+         "rearrange": "box", "chunks": "contiguous"},
+        {"workload": "startup", "backend": "hdf5", "datasets": 4, "shape": [16, 16],
+         "strategy": ["every_rank", "root_bcast"]},
+        {"workload": "updates", "backend": "hdf5", "shape": [64, 64], "change": "first_half"},
+        {"workload": "datasets", "backend": ["hdf5", "npy"], "datasets": 4, "shape": [16],
+         "layout": "file_per_process"},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("starts", [(), ("--starts", 2)], ids=str)
+def test_results_of_every_kind_hold_the_rules(tmp_path, starts):
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(VARIED))
+    command = ["-m", "pffbench", "run", "x.yaml", "--out", "out", "--scratch", ".", *starts]
+    done = run(command, ranks=None if starts else 2, cwd=tmp_path)
+    assert done.status == 0, done.said
+    told = pffbench_cli("check", "out", cwd=tmp_path)
+    assert (told.status, told.stdout.startswith("out: 16 of 16 rules hold")) == (0, True), told.said

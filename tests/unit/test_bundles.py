@@ -18,6 +18,7 @@ import pytest
 from msgspec.structs import replace
 
 from launch import REPOSITORY, pffbench_cli
+from pffbench import __version__
 from pffbench.cli import main
 from pffbench.summary.rules import BUNDLE_RULES, RULES, RUN_RULES, examine
 
@@ -322,6 +323,19 @@ def test_without_its_check_a_violation_of_a_rule_is_not_found(run, capsys, monke
     assert not [found for found in examine(run) if found.broken]
 
 
+def test_another_version_may_word_sentences_otherwise_but_not_give_other_numbers(
+    packed, tmp_path, capsys, temporary
+):
+    members = members_of(packed)
+    results = json.loads(members["run/results.json"])
+    results["sentences"] = ["Said otherwise."]
+    for number, status in ((results["cases"][0]["bytes"], 0), (1, 1)):
+        results["cases"][0]["bytes"] = number
+        members["run/results.json"] = json.dumps(results).encode()
+        pack(tmp_path / "older.zip", members, lambda manifest: manifest.update(pffbench="0.0.9"))
+        assert run_cli(capsys, "check", tmp_path / "older.zip")[0] == status
+
+
 def test_the_page_of_the_rules_is_made_of_them():
     text = (REPOSITORY / "docs" / "rules.md").read_text()
     told = re.findall(r"^(\d+)\. (.*)$", text, re.MULTILINE)
@@ -333,7 +347,7 @@ def test_the_page_of_the_rules_is_made_of_them():
 
 def pack(target, members, change=dict.copy, more=()):
     """Write a bundle of these members, with a manifest that agrees unless it is changed."""
-    manifest = {"format": "pffbench bundle", "version": 1, "pffbench": "0.1.0", "masked": False}
+    manifest = {"format": "pffbench bundle", "version": 1, "pffbench": __version__, "masked": False}
     manifest["sha256"] = {n: hashlib.sha256(d).hexdigest() for n, d in members.items()}
     change(manifest)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
