@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -26,7 +25,7 @@ from pffbench.record.counters import read_counts
 from pffbench.record.ranks_reader import NAME as RANKS
 from pffbench.record.ranks_reader import read_times, trouble_with
 from pffbench.record.run import MeasuredRun
-from pffbench.record.run_json import digest_of, readable
+from pffbench.record.run_json import RunRecord, digest_of, readable
 from pffbench.record.samples import Sample
 from pffbench.record.validity import FROM_DEVICE, missing_repetitions
 from pffbench.regular_files import read_regular
@@ -39,6 +38,35 @@ from pffbench.text import one_line
 _OF_CASE = ("backend", "workload", "layout", "transfer", "settings")
 #: Relative difference of two numbers that rounding on another processor can make.
 _ROUNDING = 1e-9
+
+
+class CheckedRepetition(msgspec.Struct, frozen=True):
+    """A repetition of a case.
+
+    Parameters
+    ----------
+    case, number : str, int
+        The case and the number of the repetition.
+    entry : dict
+        The entry of the case in `run.json`.
+    rows : dict of str to Sample
+        The rows by phase.
+    """
+
+    case: str
+    number: int
+    entry: Mapping[str, Any]
+    rows: dict[str, Sample]
+
+    def says(self, what: str, good: bool) -> str:
+        """Return nothing where something is good, and else where it is not."""
+        return "" if good else f"{self.case} repetition {self.number}{what}"
+
+    @property
+    def arrived(self) -> int:
+        """Bytes that ranks got in each read."""
+        phases = list(self.rows)
+        return sum(self.rows[phases[i]].bytes for i in arrivals(phases))
 
 
 class Result(msgspec.Struct, frozen=True, dict=True):
@@ -58,24 +86,25 @@ class Result(msgspec.Struct, frozen=True, dict=True):
         return MeasuredRun.load(self.directory)
 
     @property
-    def cases(self) -> Mapping[str, Mapping[str, Any]]:
-        """The entries of the cases in `run.json`."""
-        return self.run.record.cases
+    def record(self) -> RunRecord:
+        """The contents of `run.json`."""
+        return self.run.record
 
     @cached_property
-    def repetitions(self) -> Mapping[tuple[str, int], Mapping[str, Sample]]:
-        """The rows of each repetition, by phase."""
-        found: dict[tuple[str, int], dict[str, Sample]] = defaultdict(dict)
+    def known(self) -> Mapping[tuple[str, int], CheckedRepetition]:
+        """The repetitions by case and number."""
+        found: dict[tuple[str, int], CheckedRepetition] = {}
         for row in self.run.kept:
-            found[row.case, row.repetition][row.phase] = row
+            key = (row.case, row.repetition)
+            if key not in found:
+                found[key] = CheckedRepetition(*key, self.record.cases[row.case], {})
+            found[key].rows[row.phase] = row
         return found
 
     @property
-    def reads(self) -> Iterator[tuple[str, Sample, Mapping[str, Any]]]:
-        """Where each read is, its row, and the entry of its case."""
-        for (case, number), rows in self.repetitions.items():
-            if row := rows.get("read"):
-                yield _place(case, number), row, self.cases[case]
+    def repetitions(self) -> Iterable[CheckedRepetition]:
+        """All repetitions, in their order."""
+        return self.known.values()
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -120,7 +149,7 @@ def _readable(result: Result) -> Iterator[str]:
 
 
 def _experiment(result: Result) -> Iterator[str]:
-    record, path = result.run.record, result.directory / EXPERIMENT
+    record, path = result.record, result.directory / EXPERIMENT
     if record.experiment_digest:
         same = digest_of(record.experiment) == record.experiment_digest
         yield "" if same else "experiment_digest is that of another experiment"
@@ -131,143 +160,130 @@ def _experiment(result: Result) -> Iterator[str]:
 
 
 def _valid(result: Result) -> Iterator[str]:
-    record = result.run.record
+    record = result.record
     yield "" if record.status == "finished" else f"its status is {record.status}"
     yield "" if record.valid is True else "its verdict is not VALID"
     yield from map(one_line, record.reasons)
     yield from result.run.gaps
-    for name, entry in result.cases.items():
+    for name, entry in record.cases.items():
         out = entry.get("failure") or entry.get("invalid")
         yield f"{name} failed, or read wrong data" if out else ""
-    for (case, number), rows in result.repetitions.items():
-        good = all(row.valid for row in rows.values())
-        yield "" if good else f"{_place(case, number)} is marked as not valid"
+    for one in result.repetitions:
+        yield one.says(" is marked as not valid", all(row.valid for row in one.rows.values()))
 
 
 def _enough(result: Result) -> Iterator[str]:
-    record = result.run.record
+    record = result.record
     yield from ("" for _ in record.cases)
     yield from missing_repetitions(record, result.run.kept, record.experiment.get("warmup", 1))
 
 
 def _whole(result: Result) -> Iterator[str]:
     first: dict[str, Iterable[str]] = {}
-    for (case, number), rows in result.repetitions.items():
-        same = first.setdefault(case, rows.keys()) == rows.keys()
-        yield "" if same else f"{_place(case, number)} has other phases than the one before"
-    for case, phases in first.items():
-        p = result.cases[case]["parameters"]
-        synced = p.get("durability") != "sync" or "sync" in phases or "write" not in phases
-        yield "" if synced else f"{case} has no phase sync, which durability: sync asks for"
+    for one in result.repetitions:
+        same = first.setdefault(one.case, one.rows.keys()) == one.rows.keys()
+        yield one.says(" has other phases than the one before", same)
+        asks = one.entry["parameters"].get("durability") == "sync" and "write" in one.rows
+        yield one.says(" has no phase sync, as its durability asks", "sync" in one.rows or not asks)
 
 
 def _blocks(result: Result) -> Iterator[str]:
-    record = result.run.record
-    warmup = record.experiment.get("warmup", 1)
+    warmup = result.record.experiment.get("warmup", 1)
     taken: dict[tuple[int, int], str] = {}
-    for (case, number), rows in result.repetitions.items():
-        place = _place(case, number)
-        known = {row.warmup for row in rows.values()} == {number < warmup}
-        yield "" if known else f"{place} is marked as a warm-up, or as none, wrongly"
-        first, *others = {row.position for row in rows.values()}
-        alone = taken.setdefault((number, first), case) == case and not others
+    for one in result.repetitions:
+        marks = {row.warmup for row in one.rows.values()}
+        yield one.says(
+            " is marked as a warm-up, or as none, wrongly", marks == {one.number < warmup}
+        )
+        first, *others = {row.position for row in one.rows.values()}
+        alone = taken.setdefault((one.number, first), one.case) == one.case and not others
         # Each job of a run in two stages has an order of its own.
-        yield "" if alone or record.stage != "all" else f"{place} has the position of another case"
+        yield one.says(" has the position of another case", alone or result.record.stage != "all")
 
 
 def _described(result: Result) -> Iterator[str]:
-    run = result.run
-    size = (run.ranks, run.nodes)
-    hosts = run.record.topology.get("hosts", [])
+    run, hosts = result.run, result.record.topology.get("hosts", [])
     yield "" if len(hosts) == run.ranks else f"{len(hosts)} hosts are named, for {run.ranks} ranks"
-    for row in run.kept:
-        entry = result.cases[row.case]
-        told = [entry["parameters"][key] for key in _OF_CASE] + [entry["group"], *size]
-        same = told == [getattr(row, key) for key in (*_OF_CASE, "group", "ranks", "nodes")]
-        place = _place(row.case, row.repetition)
-        yield "" if same else f"{place}: {row.phase} is of another case, or of other ranks"
+    for one in result.repetitions:
+        told = [one.entry["parameters"][key] for key in _OF_CASE]
+        told += [one.entry["group"], run.ranks, run.nodes]
+        for row in one.rows.values():
+            same = told == [getattr(row, key) for key in (*_OF_CASE, "group", "ranks", "nodes")]
+            yield one.says(f": {row.phase} is of another case, or of other ranks", same)
 
 
 def _verified(result: Result) -> Iterator[str]:
-    for place, row, entry in result.reads:
-        arrived = row.reads * _arrived(result.repetitions[row.case, row.repetition])
-        if entry["verified"]:
-            told = f"{place}: {row.verified_bytes} of {arrived} bytes were verified"
-            yield "" if row.verified_bytes == arrived else told
+    for one in result.repetitions:
+        if (row := one.rows.get("read")) and one.entry["verified"]:
+            arrived = row.reads * one.arrived
+            told = f": {row.verified_bytes} of {arrived} bytes were verified"
+            yield one.says(told, row.verified_bytes == arrived)
 
 
 def _cache(result: Result) -> Iterator[str]:
-    for place, row, entry in result.reads:
+    for one in result.repetitions:
+        if (row := one.rows.get("read")) is None:
+            continue
         resident = -1.0 if row.resident is None else row.resident
+        told = f": {resident:.0%} resident is not {row.cache}"
         if row.cache == "warm":
-            yield "" if resident > WARM_ABOVE else f"{place}: {resident:.0%} resident is not warm"
+            yield one.says(told, resident > WARM_ABOVE)
         if row.cache in ("dropped", "separate"):
-            cold = 0 <= resident < DROPPED_BELOW
-            yield "" if cold else f"{place}: {resident:.0%} resident is not {row.cache}"
-        if entry["parameters"].get("cache") == "dropped":
-            yield "" if row.cache == "dropped" else f"{place}: the cache was not dropped"
-            yield "" if _fetched(row, entry) else f"{place}: not all bytes came from the device"
+            yield one.says(told, 0 <= resident < DROPPED_BELOW)
+        if one.entry["parameters"].get("cache") == "dropped":
+            yield one.says(": the cache was not dropped", row.cache == "dropped")
+            yield one.says(": not all bytes came from the device", _fetched(row, one.entry))
 
 
 def _fetched(row: Sample, entry: Mapping[str, Any]) -> bool:
     """Whether the job fetched what came into the cache; holes of files come without a fetch."""
     if not entry.get("counts_device") or row.resident_after is None:
         return True
-    apparent, stored = (
-        int((entry.get("disk") or {}).get(key, 0)) for key in ("apparent", "stored")
-    )
+    disk = entry.get("disk") or {}
+    apparent, stored = (int(disk.get(key, 0)) for key in ("apparent", "stored"))
     known = max(0, apparent - stored) + DROPPED_BELOW * apparent
     return (row.device_bytes or 0) >= FROM_DEVICE * (row.resident_after - known)
 
 
 def _equal_work(result: Result) -> Iterator[str]:
     moved: dict[tuple[str, str], int] = {}
-    for (case, number), rows in result.repetitions.items():
-        for reads in {"write", "read"} & rows.keys():
-            nbytes = _arrived(rows) if reads == "read" else rows["write"].bytes
-            same = moved.setdefault((result.cases[case]["group"], reads), nbytes) == nbytes
-            yield "" if same else f"{_place(case, number)}: {reads} moved other bytes than others"
-
-
-def _arrived(rows: Mapping[str, Sample]) -> int:
-    """Return the bytes that ranks got in each read."""
-    phases = list(rows)
-    return sum(rows[phases[i]].bytes for i in arrivals(phases))
+    for one in result.repetitions:
+        for phase in {"write", "read"} & one.rows.keys():
+            nbytes = one.arrived if phase == "read" else one.rows[phase].bytes
+            same = moved.setdefault((one.entry["group"], phase), nbytes) == nbytes
+            yield one.says(f": {phase} moved other bytes than others", same)
 
 
 def _clock(result: Result) -> Iterator[str]:
-    own = result.run.record.clock == "own"
-    for row in result.run.kept:
-        most = row.own_max if own else max(row.own_max, row.synced_max)
-        good = math.isnan(row.seconds) or row.own_max <= row.seconds <= most
-        good &= row.own_min <= row.own_median <= row.own_max
-        place = _place(row.case, row.repetition)
-        yield "" if good else f"{place}: the seconds of {row.phase} are not those of the clock"
+    own = result.record.clock == "own"
+    for one in result.repetitions:
+        for row in one.rows.values():
+            most = row.own_max if own else max(row.own_max, row.synced_max)
+            good = math.isnan(row.seconds) or row.own_max <= row.seconds <= most
+            good &= row.own_min <= row.own_median <= row.own_max
+            yield one.says(f": the seconds of {row.phase} are not those of the clock", good)
 
 
 def _ranks(result: Result) -> Iterator[str]:
-    if result.run.record.environments:  # whose rows are medians of those of a step
+    if result.record.environments:  # whose rows are medians of those of a step
         return
-    one_job = result.run.record.stage == "all"  # another one has a memory of its own
+    one_job = result.record.stage == "all"  # another one has a memory of its own
     path, names = result.directory / RANKS, ("own", "synced", "bytes", "peak_memory")
-    hosts, times = read_times(path, dict.fromkeys(result.cases), names)
-    seen: set[tuple[str, int]] = set()
+    hosts, times = read_times(path, dict.fromkeys(result.record.cases), names)
+    left = dict(result.known)
     yield "" if len(hosts) == result.run.ranks else f"it is of {len(hosts)} ranks"
     for of in times:
         for place, number in enumerate(of.repetition):
-            rows = result.repetitions.get((of.case, number), {})
-            seen.add((of.case, number))
-            known = set(rows) == set(of.phases)
-            yield "" if known else f"{_place(of.case, number)} has other rows than phases there"
-            arrays = [of.arrays[name][place] for name in ("own", "synced", "bytes")]
+            one = left.pop((of.case, number), CheckedRepetition(of.case, number, {}, {}))
+            yield one.says(" has other rows than phases there", set(one.rows) == set(of.phases))
+            arrays = [of.arrays[name][place] for name in names[:3]]
             memory = int(of.arrays["peak_memory"][place].max())
             for phase, own, synced, nbytes in zip(of.phases, *arrays, strict=True):
-                if (row := rows.get(phase)) is not None:
+                if (row := one.rows.get(phase)) is not None:
                     same = _is_of(row, own, synced, int(nbytes.sum()))
                     same &= row.peak_memory == memory or not one_job
-                    yield "" if same else f"{_place(of.case, number)}: {phase} differs"
-    for case, number in result.repetitions.keys() - seen:
-        yield f"{_place(case, number)} is not there"
+                    yield one.says(f": {phase} differs", same)
+    yield from (one.says(" is not there", False) for one in left.values())
 
 
 def _is_of(row: Sample, own: Any, synced: Any, nbytes: int) -> bool:
@@ -279,24 +295,20 @@ def _is_of(row: Sample, own: Any, synced: Any, nbytes: int) -> bool:
 
 
 def _time(result: Result) -> Iterator[str]:
-    record = result.run.record
-    begin, end = _moment(record.started), _moment(record.finished or record.started)
-    second = timedelta(seconds=1)  # to which both are rounded
-    for (case, number), rows in result.repetitions.items():
-        first = next(iter(rows.values()))
-        there = begin <= _moment(first.started) < end + second
-        yield "" if there else f"{_place(case, number)} began outside of the run"
+    record = result.record
+    moment = datetime.fromisoformat
+    begin, end = moment(record.started), moment(record.finished or record.started)
+    end += timedelta(seconds=1)  # to which both are rounded
+    for one in result.repetitions:
+        first = next(iter(one.rows.values()))
+        yield one.says(" began outside of the run", begin <= moment(first.started) < end)
     took = sum(row.job * row.reads for row in result.run.kept)
-    within = took <= (end - begin + second).total_seconds()
+    within = took <= (end - begin).total_seconds()
     yield "" if within else f"the phases took {took:.0f} s, longer than the run"
 
 
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
 def _provenance(result: Result) -> Iterator[str]:
-    made = result.run.record.provenance
+    made = result.record.provenance
     software = made.get("software", {})
     libraries = software.get("libraries", {})
     for what, there in (
@@ -316,9 +328,10 @@ def _version(library: Mapping[str, Any]) -> Any:
 
 def _counters(result: Result) -> Iterator[str]:
     for row in read_counts(result.directory):
-        rows = result.repetitions.get((row.case, row.repetition), {})
-        known = any(r.warmup == row.warmup for r in rows.values())
-        yield "" if known else f"{_place(row.case, row.repetition)}: {one_line(row.counter, 60)}"
+        key = (row.case, row.repetition)
+        one = result.known.get(key, CheckedRepetition(*key, {}, {}))
+        known = any(sample.warmup == row.warmup for sample in one.rows.values())
+        yield one.says(f": {one_line(row.counter, 60)} is of no repetition", known)
 
 
 def _derived(result: Result) -> Iterator[str]:
@@ -348,10 +361,6 @@ def _same(stored: Any, derived: Any, place: str, *, texts: bool) -> Iterator[str
         same = math.isclose(stored, derived, rel_tol=_ROUNDING) if numbers else stored == derived
         told = f"{place} is {stored!r}, and the rows give {derived!r}"
         yield "" if same else one_line(told, 300)
-
-
-def _place(case: str, number: int) -> str:
-    return f"{case} repetition {number}"
 
 
 #: The rules of a results directory; nothing else is said of one that breaks the first.
