@@ -86,7 +86,10 @@ def statements(summary: Summary) -> list[tuple[str, list[Claim]]]:
     found = [(line, claims_of(answers)) for line, answers in speed_lines(summary)]
     answer = answer_of(summary)
     if answer is not None and answer.word == "ANSWER":
-        every = [*claims_of(summary.all_answers), *_of_settings(summary)]
+        every = claims_of(summary.all_answers)
+        # Where a single format is compared, its settings are the contenders of the headline.
+        known = {(claim.total, claim.first, claim.other) for claim in every}
+        every += [c for c in _of_settings(summary) if (c.total, c.first, c.other) not in known]
         found.insert(0, (answer.sentence, every))
     return [(sentence, claims) for sentence, claims in found if claims]
 
