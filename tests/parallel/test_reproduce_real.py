@@ -26,7 +26,7 @@ EXPERIMENT = {
 EQUAL = {
     "name": "equal",
     "margin": 0.3,
-    "repetitions": 20,
+    "repetitions": 30,
     "roofline": False,
     "common": {"workload": "hyperslab", "shape_per_rank": [24, 512, 512], "chunks": [4, 512, 512]},
     "cases": [{"backend": "hdf5", "hdf5": {"alignment": ["4 KiB", "8 KiB"]},
