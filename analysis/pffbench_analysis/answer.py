@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pffbench.phases import TOTALS
 from pffbench.summary.conclusions import (
+    TOO_SHORT,
     absent,
     comparison_names,
     contender_labels,
@@ -177,8 +178,7 @@ def answer_notes(summary: Summary) -> list[str]:
     if short := sum(answer.too_short for answer in summary.answers):
         verb = "is" if short == 1 else "are"
         notes.append(
-            f"{short} of {len(summary.answers)} comparisons {verb} too short to be told apart "
-            "from the harness and not drawn."
+            f"{short} of {len(summary.answers)} comparisons {verb} {TOO_SHORT} and not drawn."
         )
     if missing := absent(summary):
         notes.append(f"{'; '.join(missing)}.")

@@ -15,9 +15,11 @@ from pffbench.case import Parameters
 from pffbench.cli import make_parser
 from pffbench.commands.describe import keys_of
 from pffbench.docstrings import field_descriptions
+from pffbench.doctor.checks import CHECKS
 from pffbench.experiment.schema import WORKLOAD, ZIP, Experiment
 from pffbench.phases import PHASES, TOTALS
 from pffbench.record.counters import Counted
+from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample
 from pffbench.summary.quantities import CASE_QUANTITIES, PHASE_QUANTITIES, Quantity
 from pffbench.workloads.base import CountColumn, PhaseColumn
@@ -127,6 +129,8 @@ def _columns() -> Iterator[str]:
         ("column", "workload", "what it shows"),
         [(f"`{heading_of(column)}`", f"`{name}`", _shown(column)) for name, column in brought],
     )
+    yield from ("## `run.json`", "")
+    yield from _described(RunRecord, field_descriptions(RunRecord), "key")
 
 
 def heading_of(column: PhaseColumn | CountColumn) -> str:
@@ -148,9 +152,9 @@ def _shown(column: PhaseColumn | CountColumn) -> str:
     return f"time of phase `{column.phase}`{each}"
 
 
-def _described(kind: type, names: Iterable[str]) -> Iterator[str]:
+def _described(kind: type, names: Iterable[str], what: str = "column") -> Iterator[str]:
     texts = field_descriptions(kind)
-    yield from table(("column", "meaning"), [(f"`{name}`", texts[name]) for name in names])
+    yield from table((what, "meaning"), [(f"`{name}`", texts[name]) for name in names])
 
 
 def _commands() -> Iterator[str]:
@@ -162,6 +166,11 @@ def _commands() -> Iterator[str]:
     yield from ("## `pffbench`", "", "```text", overview.rstrip(), "```", "")
     for name in re.findall(r"^    ([a-z]+)\b", overview, re.MULTILINE):
         yield from (f"## `pffbench {name}`", "", "```text", _help(name).rstrip(), "```", "")
+        if name == "doctor":
+            yield from table(
+                ("topic", "what it asks", "needs"),
+                [(check.topic, check.asks, check.needs) for check in CHECKS],
+            )
 
 
 def _help(*command: str) -> str:

@@ -4,7 +4,7 @@
 # All of it is installed by `make test` alone, where that asks nobody. Without it those tests do not run and say so.
 
 # Program and package, by what the tests do with them. The names are the same from Debian 12 and Ubuntu 22.04 on.
-FILE_TOOLS=(h5dump hdf5-tools h5ls hdf5-tools ncdump netcdf-bin shellcheck shellcheck patchelf patchelf)
+FILE_TOOLS=(h5dump hdf5-tools h5ls hdf5-tools ncdump netcdf-bin shellcheck shellcheck patchelf patchelf strace strace)
 # The names are those of Debian; Ubuntu has Chromium as a snap only, which is not installed here.
 BROWSER_TOOLS=(chromium chromium chromedriver chromium-driver)
 SLURM_TOOLS=(munged munge slurmctld slurmctld slurmd slurmd srun slurm-client sbatch slurm-client

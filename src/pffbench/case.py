@@ -68,7 +68,7 @@ class Parameters(
         How ranks move data in a file that they share: by calls of their own, or all together.
     settings : {"matched", "defaults"}
         How alike the libraries are made. ``matched``: equal work for all (same chunks, no fill, no
-        compression unless a codec is named). ``defaults``: each library as it comes.
+        compression unless a codec is named). ``defaults``: the own defaults of each library.
     dtype : str, optional
         Element type; ``float32``, ``uint16`` of volumes (image, dense, sparse), or that of the file
         with ``source: file``.

@@ -52,7 +52,8 @@ Without a command, the program runs the built-in comparison under a launcher
 _STATUSES = """\
 exit status:
   0  all cases succeeded and the run is valid; the command did what was asked
-  1  a case failed, the run is not valid, or a check found a problem
+  1  a case or the summary failed, the run is not valid, or a check found a
+     problem
   2  the input is wrong; nothing was created
   3  a signal or a time limit ended the run; it can be resumed
   4  reproduce, or compare --fail-if-slower --strict: the runs do not decide

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 _BINARY = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
-_DECIMAL = {"kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
+_DECIMAL = {"KB": 10**3, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 _MILLISECONDS = {"": 1000, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
 # Bounded, since 1e999999999 is a short text for a number that fills memory.
 # A text: all ranks import this, and few need the compiled pattern.
@@ -54,9 +54,16 @@ class Size(int):
         return cls(count.numerator)
 
     def __str__(self) -> str:
-        for unit in ("PiB", "TiB", "GiB", "MiB", "KiB"):
-            if self >= _BINARY[unit]:
-                return f"{int(self) / _BINARY[unit]:.4g} {unit}"
+        return self._in_units(_BINARY)
+
+    def decimal(self) -> str:
+        """Return the size in powers of 1000, in which users state theirs: ``600 GB``."""
+        return self._in_units(_DECIMAL)
+
+    def _in_units(self, units: dict[str, int]) -> str:
+        for unit, size in reversed(units.items()):
+            if 1 < size <= self:
+                return f"{int(self) / size:.4g} {unit}"
         return f"{int(self)} B"
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pffbench.errors import UserError
 from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
 from pffbench.experiment.plan import Plan
-from pffbench.experiment.schema import Experiment
+from pffbench.experiment.schema import Experiment, in_this_environment, this_environment
 from pffbench.provenance.inputs import changed_inputs
 from pffbench.record.lock import RunLock
 from pffbench.record.run_json import RunRecord, digest_of, readable
@@ -148,14 +148,18 @@ def _check_commands(experiment: Experiment, options: RunOptions, here: str) -> N
         Names the commands.
     """
     commands = commands_of(experiment)
+    alone = (this_environment(),)
+    anew = replace(experiment, launcher=None, environments=alone)
     if options.experiment is not None:
-        own = load_experiment(options.experiment).experiment
+        # The file of a run with `--starts` names no environment.
+        more = [in_this_environment()] if experiment.environments == alone else []
+        own = load_experiment(options.experiment, more).experiment
         if commands_of(own) != commands:
             raise UserError(
                 f"{here}: {options.experiment} starts other commands than run.json, which has "
                 f"{'; '.join(commands)}"
             )
-    elif not options.trust:
+    elif not options.trust and commands != commands_of(anew):
         raise UserError(
             f"{here}: its run.json would start: {'; '.join(commands)}; name the experiment file "
             "too if they are those of your own, or give --trust"

@@ -18,7 +18,7 @@ from PIL import Image
 from pypdf import PdfReader
 
 from drawn_codecs import WAYS, a_codecs_run
-from drawn_runs import USUAL, a_case, a_run
+from drawn_runs import USUAL, a_case, a_run, timed_run
 from launch import REPOSITORY, pffbench_cli
 from pages import page_of
 from pffbench_analysis.report import report
@@ -492,6 +492,25 @@ UNREADABLE = """
   return found;
 })()
 """
+
+
+def test_labels_of_many_cases_are_apart(browser, tmp_path):
+    """36 lines over the repetitions have their names at their ends."""
+    swept = [(b, 2**i, k) for b in ("hdf5", "netcdf4", "zarr") for i in range(4)
+             for k in ("none", "gzip", "zstd")]  # fmt: skip
+    cases = [a_case(backend, chunks=[side, 64], codec=codec) for backend, side, codec in swept]
+    noise = np.exp(np.random.default_rng(1).normal(0, 0.3, (len(cases), 1)))
+    times = {name: (0.1 * noise[i] * np.linspace(1, 1.1, 12),) * 2
+             for i, (name, _) in enumerate(cases)}  # fmt: skip
+    run = timed_run(tmp_path / "run", times, cases)
+    list(report([run], pictures=False))
+    size = {"width": 1440, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.open(run / "report.html")
+        assert browser.js(UNREADABLE.strip()) == []
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.parametrize(

@@ -64,12 +64,48 @@ def test_a_comparison_with_such_a_run_knows_its_variation_between_starts(anew):
             {"environments": [{"name": "a", "python": "python"}]},
             "has environments, whose ranks start anew in each block: set repetitions",
         ),
+        (
+            ["--starts", "3", "--set", "repetitions=5"],
+            {},
+            "--starts: it sets the repetitions, and so does --set repetitions=5: leave out one",
+        ),
+        (["--starts", "3", "--stage", "write"], {}, "--starts: each start writes and reads"),
     ],
 )
 def test_what_it_cannot_do_is_refused(tmp_path, arguments, content, message):
     done = run_experiment(tmp_path, None, *arguments, cases=[CASE], **content)
     assert done.status == 2
     assert message in done.said
+    assert not done.out.exists()
+
+
+def test_a_folder_of_experiments_is_refused(tmp_path):
+    done = pffbench_cli("run", "--starts", "3", tmp_path)
+    assert done.status == 2
+    assert f"--starts: {tmp_path} is a folder of experiments: name one of them" in done.stderr
+
+
+@pytest.mark.parametrize("launched", [True, False])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_stopped_run_goes_on_with_the_printed_command(tmp_path, launched, named):
+    """Its file names no environment; without a launcher it starts nothing but this Python."""
+    more = {"launcher": " ".join(mpiexec(1))} if launched else {}
+    done = run_experiment(
+        tmp_path, None, "--starts", "3", "--max-time", "1 s", cases=[CASE], warmup=0, **more
+    )
+    assert done.status == 3, done.said
+    command = f"pffbench run --resume {done.out} {tmp_path / 'experiment.yaml'}"
+    assert f"go on with: {command}\n" in done.stdout
+    given = command.split()[1 : None if named else -1]
+    rest = pffbench_cli(*given, "--max-time", "none", "--scratch", tmp_path / "scratch")
+    if launched and not named:
+        assert rest.status == 2
+        assert "its run.json would start: launcher: " in rest.stderr
+        return
+    assert rest.status == 0, rest.said
+    again = MeasuredRun.load(done.out)
+    assert again.record.status == "finished"
+    assert all(len(seconds["write"]) == 3 for seconds in again.seconds.values())
 
 
 def test_it_starts_the_ranks_itself(tmp_path):

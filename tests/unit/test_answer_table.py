@@ -45,9 +45,9 @@ def rows_of(directory):
     return {row[0]: row[1:] for row in answer_of(summarise(directory)).rows}
 
 
-def print_run(directory, width=80):
+def print_run(directory, width=80, **more):
     file = io.StringIO()
-    print_summary(summarise(directory), Console(file=file, width=width))
+    print_summary(summarise(directory), Console(file=file, width=width), **more)
     return file.getvalue()
 
 

@@ -11,18 +11,23 @@ import sys
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 pytest.importorskip("pandas")
 
 from PIL import Image
 from rich.console import Console
+from test_answer_table import a_contest, make_busy
 
 from drawn_times import NOISES, drawn
 from launch import sampled
 from pffbench.commands.compare import sides_of
 from pffbench.errors import UserError
+from pffbench.summary.answer import answer_of
+from pffbench.summary.summary import summarise
 from pffbench_analysis.compare import Gate, RowChoice, Verdict, compare, compare_runs
 from pffbench_analysis.compare.forest import forest
+from pffbench_analysis.compare.sentences import verdict_lines
 from pffbench_analysis.runs import Run
 from timed_runs import BYTES, CASES, FORMATS, Maker, a_case, in_memory
 
@@ -117,6 +122,36 @@ def test_three_starts_of_each_show_what_two_starts_cannot():
             found[count] += differences_in(compare_runs(one, other))[0]
     assert found[3] >= 0.8 * runs
     assert found[1] <= 0.5 * runs
+
+
+def restarted_run(count, generator, between, factor=1.0):
+    """Return a run of `--starts`: each of its repetitions is a start of its own."""
+    speeds = np.exp(between * generator.normal(size=(8, count)))
+    run = in_memory(factor * speeds * drawn("normal", 8, count, generator, 0.1))
+    return [replace(run, record=replace(run.record, environments={"here": None}))]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(("factor", "told"), [(1.0, 0), (2.0, 40)])
+def test_a_run_of_many_starts_is_compared_with_an_ordinary_one(order, factor, told):
+    generator, found = np.random.default_rng(9), 0
+    for _ in range(40):
+        one = start_runs("normal", 1, 20, generator, 0.05)
+        other = restarted_run(12, generator, 0.05, factor)
+        compared = compare_runs(*[one, other][::order])
+        assert compared.starts == (1, 12)[::order]
+        found += differences_in(compared)[0]
+    assert abs(found - told) <= 5
+
+
+def test_a_machine_that_others_used_is_named_in_the_words_of_the_run(tmp_path):
+    runs = [a_contest(tmp_path / name, {"hdf5": (1, 1), "zarr": (3, 3)}, seconds=0.5)
+            for name in "ab"]  # fmt: skip
+    make_busy(runs[1])
+    told = answer_of(summarise(runs[1])).sentence
+    assert told.startswith("BUSY: ")
+    found = compared(*runs)
+    assert verdict_lines(found)[0] == f"{runs[1]}: {told}"
 
 
 @pytest.mark.parametrize("noise", KINDS)

@@ -29,6 +29,10 @@ from pffbench.parallel.clock import Floor
 from pffbench.parallel.launcher import speaks_for_all
 from pffbench.storage.filesystem import FileSystem
 
+sys.path.insert(0, str(REPOSITORY / "docs" / "tools"))
+
+from reference import pages
+
 
 def statuses(findings):
     return [finding.status for finding in findings]
@@ -277,9 +281,10 @@ def test_the_kind_of_an_installation_is_found(tmp_path, kind, environ, made, fil
     assert kind_of(environ, prefix, tmp_path / "base", [prefix / file]) == kind
 
 
-@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.asks)
-def test_each_check_is_in_the_documents(check):
-    assert f"\n| {check.topic} | {check.asks}" in (REPOSITORY / "docs/install.md").read_text()
+def test_each_check_is_in_the_reference():
+    (page,) = (text for name, text in pages() if name == "reference/commands.md")
+    for check in checks.CHECKS:
+        assert f"\n| {check.topic} | {check.asks} | {check.needs} |" in page
 
 
 def test_an_import_that_fails_on_one_node_names_it():

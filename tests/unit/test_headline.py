@@ -634,7 +634,9 @@ def test_times_of_a_clock_that_ran_backwards_are_left_out(tmp_path):
 def test_what_is_too_short_is_not_compared(tmp_path):
     summary = a_timed(tmp_path, FORMATS, floor=FLOOR | {"own": 0.01, "synced": 0.01})
     assert all(
-        line.endswith("too short to be told apart from the harness; take larger arrays.")
+        line.endswith(
+            "too short to measure (under 100 × the harness's overhead); use larger arrays."
+        )
         for line in sentences(summary)
     )
     assert list(undecided(summary)) == []

@@ -290,21 +290,24 @@ def lines(directory):
 
 def test_levers_that_pay_are_told_with_the_ratio_and_the_lines(tmp_path):
     told = lines(a_sweep(tmp_path, few=0.5, wide=2.0))
-    assert told[0].startswith("Hints, Writing (to the device): worth it: without hints={cb_nod")
+    assert told[0].startswith("Hints, Writing (to the device): hints={cb_nod")
     assert "it takes 2.00 times as long (1.9" in told[0]
     assert told[1:3] == [
         "  printf '%s\\n' 'cb_nodes 2' 'romio_ds_write disable' >romio-hints",
         '  export ROMIO_HINTS="$PWD/romio-hints"',
     ]
-    assert told[3].startswith("Hints, Reading (from the page cache): not worth it: ")
+    assert told[3].startswith("Hints, Reading (from the page cache): no lever pays off: ")
     assert len(told) == 4
 
 
 def test_levers_that_do_not_pay_are_told_so(tmp_path):
     write, _ = lines(a_sweep(tmp_path / "slower", few=2.0, wide=2.0, aligned=1.5))
-    assert write.endswith("not worth it: all are slower")
+    assert write.endswith("no lever pays off: all are slower")
     write, _ = lines(a_sweep(tmp_path / "equal", few=0.99))
-    assert "not worth it: hints={cb_nodes: 2, romio_ds_write: disable} and none are equal" in write
+    assert (
+        "no lever pays off: hints={cb_nodes: 2, romio_ds_write: disable} and none are equal"
+        in write
+    )
 
 
 def test_what_is_not_in_force_is_not_worth_anything(tmp_path):

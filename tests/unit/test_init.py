@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from launch import pffbench_cli
+from pffbench.data import readers
 from pffbench.errors import UserError
+from pffbench.experiment import from_file
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.from_file import FileArray, draft_experiment, structure_of
 from pffbench.experiment.load import load_experiment
@@ -73,7 +75,7 @@ WRITTEN = {
             "winds/u": FileArray(HDF5, "float32", (1, 16, 20), "gzip 4 byte", grows=True),
             "winds/v": FileArray(HDF5, "float32", (1, 16, 20), "gzip 4 byte", grows=True),
             "mask": FileArray(HDF5, "uint8"),
-            "title": FileArray((), "object"),
+            "title": FileArray((), "variable length"),
             "lat": FileArray((3,), "float64"),
         },
     ),
@@ -126,7 +128,7 @@ def test_what_is_not_carried_over_is_told_in_the_file_and_on_the_terminal(tmp_pa
     assert done.status == 0, done.said
     text = (tmp_path / "mine.yaml").read_text()
     for note in (
-        "not carried over (type object): title",
+        "not carried over (type variable length): title",
         "left out, smaller than the others: lat",
         "winds/u, winds/v: all have the values of winds/u",
         "winds/u, winds/v: Zarr has no shuffle before gzip, and is measured without",
@@ -192,8 +194,47 @@ def test_a_file_without_arrays_is_refused(tmp_path):
 
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["title"] = "x"
-    with pytest.raises(UserError, match=r"no array .*type object.*title"):
+    with pytest.raises(UserError, match=r"no array .*type variable length.*title"):
         draft_experiment(tmp_path / "a.h5")
+
+
+def test_types_without_a_name_of_their_own_are_told_in_words(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["pair"] = np.zeros(10, [("x", "f4"), ("y", "i8")])
+        file["row"] = np.zeros(4, "V8")
+        file["name"] = np.array([b"abc"])
+        file.create_dataset("list", (5,), h5py.vlen_dtype("i4"))
+        file["wave"] = FIELD.astype("c8")
+    with pytest.raises(UserError) as told:
+        draft_experiment(tmp_path / "a.h5")
+    for words in ("compound): pair", "opaque): row", "text): name", "variable length): list",
+                  "complex64): wave"):  # fmt: skip
+        assert f"not carried over (type {words}" in str(told.value)
+
+
+def test_of_a_file_without_datasets_nothing_more_is_said(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_group("some/group")
+    with pytest.raises(UserError) as told:
+        draft_experiment(tmp_path / "a.h5")
+    assert str(told.value) == f"{tmp_path / 'a.h5'}: holds no array for an experiment"
+
+
+@pytest.mark.parametrize(("more", "cut"), [(0, False), (1, True), (2, True)])
+def test_very_many_datasets_are_cut_and_that_is_said(tmp_path, monkeypatch, more, cut):
+    import h5py
+
+    for module in (from_file, readers):
+        monkeypatch.setattr(module, "MOST_NAMES", 20)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for number in range(20 + more):
+            file[f"g/{number}"] = np.zeros(4)
+    notes = draft_experiment(tmp_path / "a.h5").notes
+    assert ("only the first 21 arrays of the file were looked at" in notes) is cut
 
 
 @pytest.mark.parametrize("head", [b"", b"text", b"\x89HDF\r\n\x1a\n", b"CDF\x01", b"\x93NUMPY"])
@@ -204,6 +245,20 @@ def test_a_spoilt_file_is_one_sentence(tmp_path, head):
     assert done.stderr.startswith("pffbench: data: ")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "experiment.yaml").exists()
+
+
+@pytest.mark.parametrize("name", ["zarr.json", ".zarray"])
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "{", "null", "3", '"x"', '{"zarr_format": 3}', '{"zarr_format": 3, "node_type": []}',
+     '{"zarr_format": 2, "shape": [1e999], "chunks": [0], "dtype": "<f4", "fill_value": 0,'
+     ' "order": "C", "filters": null, "compressor": null}'],
+)  # fmt: skip
+def test_spoilt_metadata_of_zarr_are_one_sentence(tmp_path, name, text):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / name).write_text(text)
+    with pytest.raises(UserError, match=r"data: (cannot be read|holds no array)"):
+        draft_experiment(tmp_path / "data")
 
 
 def test_a_fifo_is_refused_at_once(tmp_path):

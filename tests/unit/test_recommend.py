@@ -12,12 +12,12 @@ import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 from rich.console import Console
+from test_answer_table import a_contest
 
 from drawn_runs import FLOOR, PHASES, a_case, a_run, a_sample
 from launch import pffbench_cli
 from pffbench.cli import make_parser
 from pffbench.commands.recommend import print_markdown
-from pffbench.errors import UserError
 from pffbench.experiment.load import from_data
 from pffbench.record.samples import SamplesLog
 from pffbench.summary.answer import answer_of
@@ -29,7 +29,7 @@ from pffbench.summary.summary import summarise
 pytest.importorskip("pandas")
 
 from pffbench_analysis.page.build import render
-from pffbench_analysis.recommend import Filters, Weights, advise, recommend
+from pffbench_analysis.recommend import Filters, OwnData, Weights, advise, recommend
 from pffbench_analysis.recommend.advice import advice_of
 from pffbench_analysis.recommend.candidates import Candidate
 from pffbench_analysis.recommend.code import code_for
@@ -158,8 +158,12 @@ def test_few_repetitions_and_short_phases_claim_nothing(tmp_path):
         noisy(np.random.default_rng(5), factors),
         floor=FLOOR | {"own": 1.0, "synced": 1.0},
     )
-    with pytest.raises(UserError, match="too short to be told apart from the harness"):
-        recommend([short])
+    sentence = answer_of(summarise(short)).sentence
+    assert sentence.startswith("the times are too short to measure")
+    text = "\n".join(recommend([short]).lines())
+    assert f"- **NO ANSWER** {sentence}." in text
+    assert "too short to measure (under 100 ×" in text
+    assert recommend([short]).data()["runs"][0]["no_answer"] == sentence
 
 
 def assert_nothing_is_taken(run, first="- **Not decided,** for 1 × writing + 1 × reading: "):
@@ -380,7 +384,7 @@ def test_the_time_of_the_users_own_program_is_told(tmp_path):
     done = pffbench_cli("recommend", run, *given)
     # 1 s to write, 1 s to read: 2 s; Zarr takes 4 times as long.
     line = next(line for line in done.stdout.splitlines() if "Your program" in line)
-    assert "36 steps of 7.812 GiB take in all, if time grows as bytes, 20.0 h with hdf5" in line
+    assert "36 steps of 8.389 GB take in all, if time grows as bytes, 20.0 h with hdf5" in line
     assert line.endswith("zarr, independent transfer 60.0 h to 60.0 h more.")
     works = json.loads(pffbench_cli("recommend", run, "--json", *given).stdout)["runs"][0]["works"]
     assert works[0]["sentences"][-1].startswith("Your program: 36 steps")
@@ -439,3 +443,31 @@ def test_a_case_of_an_environment_has_a_program(tmp_path):
     there = Candidate(summary, {**told, "environment": "new"}, options, None)
     assert code_for(there, 2) == plain
     assert "import h5py" in plain
+
+
+def test_units_of_the_bytes_of_a_step_are_those_that_people_write(tmp_path, capsys):
+    run = a_run(tmp_path / "run", [a_case("hdf5"), a_case("zarr")], repetitions=20)
+    for text, told in {
+        "600G": "600 GB", "600g": "600 GB", "600GB": "600 GB", "2k": "2 kB", "2K": "2 kB",
+        "600GiB": "644.2 GB", "600Gi": "644.2 GB", "600 GiB": "644.2 GB", "1.5T": "1.5 TB",
+        "600": "600 B", "1e3": "1 kB",
+    }.items():  # fmt: skip
+        given = make_parser("recommend").parse_args(["recommend", str(run), f"--bytes={text}"])
+        done = recommend([run], own=OwnData(given.bytes)).lines()
+        assert any(f"1 step of {told} takes in all" in line for line in done), text
+    for text in ("0", "0G", "-5", "-5G", "words", "", "inf", "nan", "0.3B", "1e99", "9999PiB", "G"):
+        with pytest.raises(SystemExit):
+            make_parser("recommend").parse_args(["recommend", str(run), f"--bytes={text}"])
+        assert f"argument --bytes: {text!r} is " in capsys.readouterr().err
+
+
+def test_where_nothing_is_decided_the_words_are_those_of_the_run(tmp_path):
+    factors = {"hdf5": (1, 1), "zarr": (1.02, 1.02)}
+    run = a_contest(tmp_path / "run", factors, spread=0.5)
+    sentence = answer_of(summarise(run)).sentence
+    assert sentence.startswith("nothing is decided: ")
+    lines = recommend([run]).lines()
+    assert lines[2] == f"**NO ANSWER** {sentence}."
+    assert any(line.startswith("- **Not decided,**") for line in lines)
+    assert not any("Settings:" in line for line in lines)
+    assert recommend([run]).data()["runs"][0]["no_answer"] == sentence

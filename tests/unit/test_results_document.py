@@ -12,6 +12,7 @@ from launch import REPOSITORY
 from pffbench.docstrings import field_descriptions
 from pffbench.record.counters import COLUMNS as COUNTERS
 from pffbench.record.counters import Counted
+from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import COLUMNS as SAMPLES
 from pffbench.record.samples import Sample
 from pffbench.summary import columns
@@ -58,6 +59,13 @@ def test_every_column_of_the_summary_is_explained_in_a_sentence():
     quantities = (*CASE_QUANTITIES, *PHASE_QUANTITIES)
     unexplained = [q.name for q in quantities if not q.meaning.endswith(".")]
     assert unexplained == []
+
+
+def test_every_key_of_the_record_is_in_the_reference():
+    assert set(field_descriptions(RunRecord)) == set(RunRecord.__struct_fields__)
+    (page,) = (text for name, text in pages() if name == "reference/columns.md")
+    for key in RunRecord.__struct_fields__:
+        assert f"| `{key}` | " in page.partition("## `run.json`")[2]
 
 
 def headings_of_workloads():

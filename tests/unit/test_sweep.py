@@ -7,6 +7,7 @@ import re
 from html import unescape
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 from test_answer_table import make_busy, print_run
@@ -14,7 +15,7 @@ from test_answer_table import make_busy, print_run
 from drawn_runs import AUTO, a_case, timed_run
 from launch import pffbench_cli
 from pffbench.summary.answer import answer_of
-from pffbench.summary.export import write_summary
+from pffbench.summary.export import write_fom, write_summary
 from pffbench.summary.inference import ComparisonTable, decide
 from pffbench.summary.results import as_data, results_schema
 from pffbench.summary.summary import summarise
@@ -80,16 +81,35 @@ def test_the_key_that_matters_most_is_named_with_the_effects_of_all(tmp_path):
     assert read.startswith("What matters to read from the page cache: codec most")
 
 
-def test_an_option_named_format_is_a_key_of_its_own(tmp_path):
+@pytest.mark.parametrize(
+    ("option", "key"),
+    [
+        ("format", "format"), ("file format", "file format"), ("median_s", "median_s"),
+        ("codec", "zarr.codec"), ("backend", "zarr.backend"), ("settings", "zarr.settings"),
+        ("durability", "zarr.durability"), ("environment", "environment"), ("case", "case"),
+    ],
+)  # fmt: skip
+def test_an_option_is_a_key_of_its_own_whatever_its_name(tmp_path, option, key):
+    """Some are names of parameters, of columns, or of what a sweep calls its keys."""
     cases, times = [], {}
-    for backend, options in (("hdf5", {}), ("zarr", {"format": 2}), ("zarr", {"format": 3})):
+    for backend, value in (("hdf5", 0), ("zarr", 2), ("zarr", 3)):
         name, entry = a_case(backend, chunks=[32, 32])
-        cases.append((f"{name}-{options}", {**entry, "options": options}))
-        slow = 0.1 * (1 + options.get("format", 0))
+        cases.append((f"{name}-{value}", {**entry, "options": {option: value} if value else {}}))
+        slow = 0.1 * (1 + value)
         times[cases[-1][0]] = (slow + 1e-4 * np.arange(20), slow + 1e-4 * np.arange(20))
-    found = answer(timed_run(tmp_path / "run", times, cases, experiment=AUTO))
-    assert "Best for Zarr: format 2." in found.sentence
-    assert "format (3 takes 1.33 times as long as 2" in found.notes[0]
+    run = timed_run(tmp_path / "run", times, cases, experiment=AUTO)
+    found = answer(run)
+    assert f"Best for Zarr: {key} 2." in found.sentence
+    if key != "file format":
+        assert f"{key} (3 takes 1.33 times as long as 2" in found.notes[0]
+    summary = summarise(run)
+    write_summary(summary, run)
+    write_fom(summary, run)
+    data = json.loads(json.dumps(as_data(summary)))
+    jsonschema.validate(data, results_schema())
+    assert len({case.variant for case in summary.cases if case.sample.backend == "zarr"}) == 2
+    assert render(summary, run, {})
+    assert recommend([run]).lines()
 
 
 def test_of_keys_that_matter_alike_none_matters_most(tmp_path):
@@ -112,8 +132,8 @@ def test_where_formats_differ_a_table_has_the_best_settings_of_each(tmp_path):
     table = found.settings[0]
     assert table.columns == ("write to disk", "read, page cache")
     rows = {row[0]: row[1] for row in table.rows}
-    assert rows["HDF5"].endswith("?, 16×64")
-    assert rows["Zarr"].endswith("?, 64×64")
+    assert rows["HDF5"] == "none/zstd, 16×64"
+    assert rows["Zarr"] == "none/zstd, 64×64"
 
 
 def test_with_one_format_the_settings_are_the_answer(tmp_path):
@@ -153,7 +173,9 @@ def test_undecided_settings_have_question_marks_and_no_endless_interval(tmp_path
     found = answer(run)
     assert "No value of codec or chunks is shown to be best." in found.sentence
     assert any("?" in cell for row in found.settings[0].rows for cell in row[1:])
-    assert any("best settings of HDF5 are not all decided: about" in text for text in found.notes)
+    told = "The best settings of HDF5 and Zarr are not all decided: about"
+    assert any(text.startswith(told) for text in found.notes)
+    assert "\nOpen (?): about 21 repetitions (--set max_repetitions=21 --set" in print_run(run)
     assert "0.00" not in print_run(run)
     assert "∞" not in print_run(run)
 
@@ -193,10 +215,15 @@ def test_every_place_has_the_sentence_and_the_tables(tmp_path):
     sentence = "Best for every format: codec zstd and chunks 32×32."
     text = (run / "summary.md").read_text().replace("\\", "")
     page = unescape(render(summary, run, {}))
-    for place in (text, page, " ".join(print_run(run).split())):
+    for place in (text, page):
         assert sentence in place
         assert "What matters to write to disk: codec most" in place
+    shown = print_run(run)
+    assert sentence in " ".join(shown.split())
+    assert "What matters most: to write to disk codec (gzip 5.98 times zstd, 5.84–6.16)" in shown
     for one in found.settings:
+        assert one.title not in shown
+        assert one.title in " ".join(print_run(run, tables=True).split())
         assert one.title in text
         assert one.title in page
     data = as_data(summary)["answer"]
@@ -205,12 +232,43 @@ def test_every_place_has_the_sentence_and_the_tables(tmp_path):
     assert f"- **Settings:** {sentence}" in "\n".join(recommend([run]).lines())
     told = json.loads(pffbench_cli("recommend", run, "--json").stdout)["runs"][0]["settings"]
     assert told[0] == sentence
+
+
+def where_formats_differ(backend, chunks, codec):
+    best = CHUNKS[len(backend) % 3]
+    return (1.0 if chunks == best else 2.0) * (1.5 if codec == "gzip" else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("factor", "more"),
+    [
+        (planted, {}), (planted, {"n": 7}), (planted, {"layouts": ("shared", "own")}),
+        (nothing, {"spread": 0.01}), (nothing, {"spread": 0.3}), (where_formats_differ, {}),
+        (where_formats_differ, {"n": 8}), (planted, {"codecs": ("none",)}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("formats", [1, 3, 5])
+def test_the_answer_of_a_sweep_has_ten_lines_at_80_columns(tmp_path, factor, more, formats):
+    """What to take for each format, what is fastest, which key matters most, what is open."""
+    names = ("hdf5", "netcdf4", "zarr", "tensorstore", "blosc2")[:formats]
+    run = a_sweep(tmp_path / "run", factor, names, **more)
     lines = print_run(run).splitlines()
     assert max(map(len, lines)) <= 80
-    assert len(lines) <= 22
+    (start,) = [i for i, line in enumerate(lines) if line.startswith(("ANSWER  ", "NO ANSWER  "))]
+    own = lines[start:]
+    assert len(own) <= 10
+    assert own[-1].startswith("VALID: ")
+    found = answer(run)
+    if found.word == "ANSWER":
+        told = "\n".join(own)
+        assert "What matters most: to write to disk " in told
+        assert ("Open (?): " in told) == any("would decide" in text for text in found.notes)
+        if formats > 1:
+            assert "best settings" in told
+            assert "HDF5" in told
 
 
-def test_a_large_sweep_shows_the_fastest_settings_on_the_terminal(tmp_path):
+def test_a_large_sweep_names_the_fastest_settings_on_the_terminal(tmp_path):
     sizes = [[2**i, 64] for i in range(9)]
     codecs = ("none", "lz4", "gzip", "szip", "blosc", "zstd")
 
@@ -218,10 +276,8 @@ def test_a_large_sweep_shows_the_fastest_settings_on_the_terminal(tmp_path):
         return (1 + abs(sizes.index(chunks) - 8)) * (1 + abs(codecs.index(codec) - 5))
 
     shown = print_run(a_sweep(tmp_path / "run", far, ("hdf5",), sizes, codecs))
-    assert "codec zstd" in shown
-    assert "chunks 256×64" in shown
-    assert "chunks 128×64" not in shown
-    assert "More settings: summary.md" in shown
+    assert "Best for HDF5: codec zstd and chunks 256×64." in shown
+    assert "128×64" not in shown
 
 
 def test_a_run_without_settings_has_none(tmp_path):

@@ -6,9 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from pffbench.summary.cautions import busy
 from pffbench.summary.conclusions import interval, number
 from pffbench.summary.rank_test import ALPHA
 from pffbench.summary.starts import OF_TOTALS
+from pffbench.summary.statistics import load_summary
 from pffbench.text import abridged, one_line
 from pffbench.units import percent, seconds_text
 from pffbench_analysis.compare.comparison import RAW, Comparison, Pair, Verdict, typical
@@ -37,7 +39,8 @@ def verdict_lines(found: Comparison) -> list[str]:
     changed = any(pair.different for pair in found.machine)
     lines.insert(0 if changed else len(lines), machine(found))
     return [
-        *lines, _versions(found), _power(found), *_lone(found), *_unverified(found), _rule(found)
+        *_busy(found), *lines, _versions(found), _power(found), *_lone(found),
+        *_unverified(found), _rule(found),
     ]  # fmt: skip
 
 
@@ -51,6 +54,12 @@ def _versions(found: Comparison) -> str:
         before, after = (one_line(text, _LONGEST) for text in (difference.a, difference.b))
         named.append(f"{name.removesuffix('.version')} {before} → {after}")
     return f"versions that differ: {'; '.join(named)}"
+
+
+def _busy(found: Comparison) -> Iterator[str]:
+    """Say that others used the machine of a run, in the words of its own answer."""
+    for run in (*found.base.runs, *found.new.runs):
+        yield from (f"{run.directory}: {text}" for text in busy(load_summary(run.kept)))
 
 
 def _unverified(found: Comparison) -> Iterator[str]:

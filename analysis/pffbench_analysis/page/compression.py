@@ -116,8 +116,8 @@ def _figure(
     verb = " and ".join({"write": "writing", "read": "reading"}[d] for d in front)
     notes = [
         has_line and "Line: the front of the medians; above and right of it there is nothing.",
-        "Filled: on the front by the medians. Hollow: not told apart from it. Pale: shown to be "
-        "off it.",
+        "Filled: on the front by the medians. Hollow: not distinguishable from it. Pale: shown "
+        "to be off it.",
         len(front) > 1
         and "The front is that of ratio, writing and reading together, which has no line.",
         amount == "stored"

@@ -46,7 +46,7 @@ def _drift(y: Spec) -> Spec:
         points("keys", "$names", {"value": "width"}, at(y, "value"), 50),
         texts("names", "$names", {"value": "width"}, at(y, "value"), dx=8),
     ]
-    return panel(drawn, 260, "$name")
+    return panel(drawn, "$height", "$name")
 
 
 def _spread(x: Spec) -> Spec:

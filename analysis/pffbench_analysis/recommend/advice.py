@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pffbench.errors import UserError
-from pffbench.summary.answer import obstacle
+from pffbench.summary.answer import obstacle, why_none
 from pffbench.summary.headline import Design
 from pffbench.summary.summary import Summary
 from pffbench_analysis.recommend.bounds import objection
@@ -71,6 +71,11 @@ class Advice:
     summary: Summary
     works: tuple[WorkAdvice, ...]
 
+    @property
+    def why_none(self) -> str | None:
+        """Why nothing is taken, in the words of the run's own answer; None where something is."""
+        return None if any(one.choice for one in self.works) else why_none(self.summary)
+
 
 def advise(
     directory: str | Path, weights: Weights | None = None, filters: Filters | None = None
@@ -107,11 +112,12 @@ def advice_of(
     # All questions about a run at once, so that its claims are one family.
     questions = [(work.candidates, purpose) for work in there for purpose in wanted]
     answers = judge(questions, Design.of_experiment(summary.record.experiment))
+    hindered = obstacle(summary)
     found = tuple(
-        WorkAdvice(work, tuple(answers[i * len(wanted) : (i + 1) * len(wanted)]), obstacle(summary))
+        WorkAdvice(work, tuple(answers[i * len(wanted) : (i + 1) * len(wanted)]), hindered)
         for i, work in enumerate(there)
     )
-    if not any(one.answer for one in found):
+    if not any(one.answer or one.obstacle for one in found):
         reasons = {a.why_not for one in found for a in one.answers if a.why_not}
         why = "; ".join(sorted(reasons)) or "it holds no case of a format that counts"
         raise UserError(f"{path} recommends nothing: {why}")

@@ -35,7 +35,7 @@ def objection(record: RunRecord) -> str:
 def doubts(summary: Summary, work: Work) -> Iterator[str]:
     """Yield the reasons for doubt in the answers for a work, the worst first."""
     record, p = summary.record, work.parameters
-    yield from busy(summary)
+    yield from busy(summary.load)
     filesystem = record.provenance.get("filesystem", {})
     if filesystem.get("in_memory"):
         yield (

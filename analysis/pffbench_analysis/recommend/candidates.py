@@ -111,7 +111,8 @@ class Candidate:
             "settings": f"settings {p['settings']}",
             "environment": f"environment {p['environment']}" if "environment" in p else "",
             **self._storage(),
-            **{key: f"{key} {value_text(value)}" for key, value in self.own_options.items()},
+            # An option may have the name of a parameter.
+            **{f"option {k}": f"{k} {value_text(v)}" for k, v in self.own_options.items()},
         }
 
     @property

@@ -192,7 +192,7 @@ class FrontStanding(StrEnum):
 
     ON = "on the front"
     BY_MEDIAN = "on the front by its median"
-    CLOSE = "not told apart from the front"
+    CLOSE = "not distinguishable from the front"
     OFF = "off the front"
     NONE = "not measured"
 
@@ -253,8 +253,8 @@ def standings(kind: DataKind, directions: Sequence[Direction]) -> list[FrontPosi
 
     The front is that of the medians: points that no other one matches or exceeds in ratio, as it
     is shown with three digits, and in each rate. A point off it is *off the front* when one with
-    no smaller ratio is shown to be faster in every direction; else it is *not told apart*. A point
-    on it is there for sure when each one with no smaller ratio is shown to be slower in some
+    no smaller ratio is shown to be faster in every direction; else it is *not distinguishable*. A
+    point on it is there for sure when each one with no smaller ratio is shown to be slower in some
     direction; else it is there *by its median*.
     """
     points = kind.points

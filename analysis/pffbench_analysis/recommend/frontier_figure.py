@@ -56,7 +56,7 @@ _FAMILIES = (
 
 #: What the words of a standing say of the way that it is due to.
 _RELATIONS = {
-    FrontStanding.BY_MEDIAN: "not told from",
+    FrontStanding.BY_MEDIAN: "not distinguishable from",
     FrontStanding.CLOSE: "median below",
     FrontStanding.OFF: "beaten by",
 }
@@ -69,9 +69,9 @@ def draw_kind(kind: DataKind, summary: Summary) -> Picture:
         notes=[
             plain(headline(kind, summary).replace("**", "")),
             "Line: the front of the medians; right of and above it there is nothing. Filled: on "
-            "it. Hollow: not told apart from it. Pale: shown to be off it. Whiskers: 95 % interval "
-            "of the median. Rates are of the bytes of the arrays, from creating until durable and "
-            "from opening to closing. †: below resolution.",
+            "it. Hollow: not distinguishable from it. Pale: shown to be off it. Whiskers: 95 % "
+            "interval of the median. Rates are of the bytes of the arrays, from creating until "
+            "durable and from opening to closing. †: below resolution.",
         ],
         footnote=footnote(summary),
         stamp=stamp(summary),

@@ -35,8 +35,8 @@ HOW_TO_READ = (
     "front: no other way has at least the same ratio and at least the same rate by their medians, "
     "and is better in one of them",
     "off the front: a way with no smaller ratio is shown to be faster, by the test of the headline "
-    "in view of all pairs. Not told apart from the front: none is shown to be. On the front by its "
-    "median: a way with no smaller ratio is not shown to be slower",
+    "in view of all pairs. Not distinguishable from the front: none is shown to be. On the front "
+    "by its median: a way with no smaller ratio is not shown to be slower",
     "balance: the least product of stored bytes and of the time for writing and reading once, so "
     "that half the bytes are worth twice the time",
 )

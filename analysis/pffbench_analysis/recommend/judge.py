@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from pffbench.summary.conclusions import TOO_SHORT
 from pffbench.summary.crossing import WaysAtSize, WaysCompared, compare_ways
 from pffbench.summary.headline import Design
 from pffbench.summary.inference import Decision
@@ -150,7 +151,7 @@ def _answer(
     decisions = {} if compared is None else compared.decisions
     short = [way for way in ways if way.warned(purpose, "below_resolution")]
     if short:
-        why = f"too short to be told apart from the harness ({short[0].label}); take larger arrays"
+        why = f"{TOO_SHORT} ({short[0].label}); use larger arrays"
         return Recommendation(purpose, (), decisions, why)
     if compared is None:
         return Recommendation(purpose, (), decisions, "it was not measured")

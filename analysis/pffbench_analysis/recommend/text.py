@@ -12,7 +12,7 @@ import msgspec
 from pffbench.errors import UserError
 from pffbench.summary.answer import settings_lines
 from pffbench.summary.columns import title
-from pffbench.summary.conclusions import interval, listed, number
+from pffbench.summary.conclusions import interval, number
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.results import RatioResult
 from pffbench.text import abridged, counted
@@ -28,6 +28,8 @@ from pffbench_analysis.recommend.judge import RankedWay, Recommendation, WayStan
 _MOST_WAYS = 8
 #: Largest number of ways in one of the first three lines.
 _MOST_NAMED = 3
+#: Seconds from which on a time is told in whole seconds or larger units.
+_LONG = 10
 #: Largest number of further works that are named.
 _MOST_OTHERS = 5
 
@@ -63,6 +65,8 @@ def lines_of(advice: Advice, own: OwnData | None = None, *, every: bool = False)
     record = advice.summary.record
     shown = advice.works if every else advice.works[:1]
     yield f"# {record.name}: {advice.directory} ({counted(record.ranks, 'rank')})"
+    if (why := advice.why_none) and not advice.works[0].obstacle:
+        yield from ("", f"**NO ANSWER** {why}.")
     for one in shown:
         yield from ("", f"## {work_title(advice, one)}", "")
         yield from (f"- **{head}** {text}" for head, text in choice_lines(one, own))
@@ -120,16 +124,22 @@ def _time_of(own: OwnData, answer: Recommendation, work: Work) -> str:
     first = answer.placed[0]
     scale = own.steps * own.nbytes / first.candidate.case.nbytes
     seconds = scale * first.median
-    best = listed([work.short(placed.candidate) for placed in answer.best[:_MOST_NAMED]], "or")
+    # Names of ways have commas of their own.
+    best = " or ".join(work.short(placed.candidate) for placed in answer.best[:_MOST_NAMED])
     more = [
-        f"{work.short(placed.candidate)} {duration_text(seconds * (ratio.low - 1))} to "
-        f"{duration_text(seconds * (ratio.high - 1))} more"
+        f"{work.short(placed.candidate)} {_long(seconds * (ratio.low - 1))} to "
+        f"{_long(seconds * (ratio.high - 1))} more"
         for placed in answer.slower
         if (ratio := placed.ratio)
     ]
-    told = [f"{duration_text(seconds)} with {best}", *more[:_MOST_NAMED]]
-    steps = f"{counted(own.steps, 'step')} of {Size(own.nbytes)}"
-    return f"{steps} take in all, if time grows as bytes, {'; '.join(told)}"
+    told = [f"{_long(seconds)} with {best}", *more[:_MOST_NAMED]]
+    steps = f"{counted(own.steps, 'step')} of {Size(own.nbytes).decimal()}"
+    verb = "takes" if own.steps == 1 else "take"
+    return f"{steps} {verb} in all, if time grows as bytes, {'; '.join(told)}"
+
+
+def _long(seconds: float) -> str:
+    return duration_text(seconds) if seconds >= _LONG else seconds_text(seconds)
 
 
 def work_label(advice: Advice, one: WorkAdvice) -> str:
@@ -354,6 +364,7 @@ def _data(advice: Advice, own: OwnData | None) -> dict[str, Any]:
         "run_id": record.run_id,
         "name": record.name,
         "ranks": record.ranks,
+        "no_answer": advice.why_none,
         "settings": settings_lines(advice.summary),
         "works": [_work_data(advice, one, own) for one in advice.works],
     }

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from pffbench.errors import UserError
+from pffbench.summary.labels import keys_of
 from pffbench.text import abridged, value_text
 from pffbench_analysis.runs import ABSENT, Run, differences
 from pffbench_analysis.scaling.points import Over
@@ -99,7 +100,7 @@ def nothing_common(runs: Sequence[Run]) -> str:
 def _swept(run: Run) -> dict[str, str]:
     values: dict[str, set[str]] = defaultdict(set)
     for entry in run.record.cases.values():
-        for key, value in {**entry["parameters"], **entry["options"]}.items():
+        for key, value in keys_of(entry).items():
             values[key].add(value_text(value))
     return {key: ", ".join(sorted(found)) for key, found in values.items()}
 

@@ -78,6 +78,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="order of the table: the slowest first, by case, or the longest time of BASE first "
         "(default: as in the run) (example: --sort ratio)",
     )
+    parser.add_argument(
+        "--counts",
+        action="store_true",
+        help="compare counts in place of times, exactly: system calls, bytes, chunks; one "
+        "repetition of each run is enough, also on a busy machine. RUN may be one of several "
+        "environments (example: --counts results/before results/after)",
+    )
+    parser.add_argument(
+        "--fail-if-more",
+        action="store_true",
+        help="with --counts: exit status 1 if anything is counted more often than in the base, or "
+        "a case cannot be compared (example: --counts --fail-if-more)",
+    )
     add_json(parser)
 
 
@@ -95,6 +108,8 @@ def _percent(text: str) -> float:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compare runs, print the verdict and the written files. Return the exit status."""
+    if arguments.counts or arguments.fail_if_more:
+        return _compare_counts(arguments)
     with needing_analysis("compare"):
         from pffbench_analysis.compare import Gate, RowChoice, compare
 
@@ -110,6 +125,26 @@ def main(arguments: argparse.Namespace) -> int:
             as_json=arguments.json,
         )
     return status
+
+
+def _compare_counts(arguments: argparse.Namespace) -> int:
+    """Compare the counts of runs; options that are of times are refused."""
+    if not arguments.counts:
+        raise UserError("--fail-if-more needs --counts")
+    for option in ("out", "fail_if_slower", "strict", "allow_missing", "all", "only", "sort"):
+        if getattr(arguments, option):
+            raise UserError(f"--{option.replace('_', '-')} is of times; leave it out with --counts")
+    if NEXT_SIDE in arguments.runs:
+        raise UserError("--counts compares each run with the first one; leave out --")
+    with needing_analysis("compare"):
+        from pffbench_analysis.compare.counts import report_counts
+
+        return report_counts(
+            arguments.runs,
+            across=arguments.across,
+            fail_if_more=arguments.fail_if_more,
+            as_json=arguments.json,
+        )
 
 
 def sides_of(runs: Sequence[str]) -> list[list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -95,12 +96,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _size(text: str) -> Size:
-    """Return a size; 600G and 600GB are 600 GB."""
-    number = text if text.endswith("B") or text.isdecimal() else f"{text}B"
+    """Return a size; 600G, 600g and 600GB are 600 GB, 600Gi are 600 GiB."""
+    short = re.fullmatch(r"(.*[0-9. ])([KMGTP])(I?)", text.upper())
+    number, unit, binary = short.groups() if short else (text, "", "")
+    told = f"{number}{unit}{binary.lower()}B" if short else text
     try:
-        return Size.parse(int(text) if text.isdecimal() else number)
+        if size := Size.parse(told):
+            return size
     except UserError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(str(error).replace(repr(told), repr(text))) from None
+    raise argparse.ArgumentTypeError(f"{text!r} is no amount of data (write it like '600G')")
 
 
 def _count(text: str) -> int:

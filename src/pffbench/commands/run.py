@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import gc
-import json
 import os
 import resource
 import sys
@@ -91,14 +90,23 @@ def _with_starts(options: RunOptions) -> RunOptions:
     Raises
     ------
     UserError
-        This process is a rank, or the ranks are started anew in any case.
+        This process is a rank, the ranks are started anew in any case, or another option says
+        otherwise.
     """
     from pffbench.experiment.load import load_experiment
+    from pffbench.experiment.schema import in_this_environment
 
-    if is_launched(os.environ):
-        raise UserError("--starts: this run starts its ranks itself: leave out mpiexec or srun")
-    if options.resume:
-        raise UserError("--starts: a resumed run has the starts of its record: leave out --starts")
+    folder = options.experiment if options.experiment and Path(options.experiment).is_dir() else ""
+    own = [text for text in options.overrides if text.partition("=")[0].strip() == "repetitions"]
+    for wrong, why in (
+        (is_launched(os.environ), "this run starts its ranks itself: leave out mpiexec or srun"),
+        (options.resume, "a resumed run has the starts of its record: leave out --starts"),
+        (options.stage, "each start writes and reads: leave out --stage"),
+        (folder, f"{folder} is a folder of experiments: name one of them"),
+        (own, f"it sets the repetitions, and so does --set {''.join(own[:1])}: leave out one"),
+    ):
+        if wrong:
+            raise UserError(f"--starts: {why}")
     if _may_have_environments(options):
         loaded = load_experiment(options.experiment, options.overrides)
         if loaded.experiment.environments:
@@ -106,8 +114,7 @@ def _with_starts(options: RunOptions) -> RunOptions:
                 f"--starts: {loaded.path} has environments, whose ranks start anew in each block: "
                 "set repetitions in its place"
             )
-    here = json.dumps([{"name": "here", "python": sys.executable}])
-    more = (f"repetitions={options.starts}", f"{_KEY}={here}")
+    more = (f"repetitions={options.starts}", in_this_environment())
     return replace(options, overrides=(*options.overrides, *more))
 
 

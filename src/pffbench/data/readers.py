@@ -74,7 +74,9 @@ _ZARR = ("zarr.json", ".zarray", ".zgroup")
 #: How netCDF-4 names the dataset of a dimension that has no coordinate variable.
 _BARE_DIMENSION = b"This is a netCDF dimension but not a netCDF variable"
 #: Errors that the libraries raise for an invalid file.
-FAILURES = (OSError, ValueError, KeyError, TypeError, RuntimeError)
+FAILURES = (
+    OSError, ValueError, LookupError, TypeError, RuntimeError, AttributeError, ArithmeticError
+)  # fmt: skip
 #: Most names that an error message lists.
 _LISTED = 10
 #: Most datasets of an HDF5 file that are looked at.
@@ -144,7 +146,7 @@ def open_variable(path: Path, variable: str | None) -> Variable:
 def open_arrays(path: Path) -> Iterator[tuple[Format, dict[str, Any]]]:
     """Open a file and yield its format and its arrays, by name, as objects of its library.
 
-    Of very many datasets of HDF5 only the first ones are there (`MOST_NAMES`).
+    Of very many datasets of HDF5 only the first ones are there: one more than `MOST_NAMES`.
 
     Raises
     ------
@@ -261,7 +263,7 @@ def _datasets(file: Any) -> dict[str, Any]:
     def visit(name: str, item: Any) -> bool | None:
         if isinstance(item, h5py.Dataset) and not _is_bare_dimension(item.attrs):
             found[name] = item
-        return True if len(found) == MOST_NAMES else None  # which ends the visit
+        return True if len(found) > MOST_NAMES else None  # which ends the visit
 
     file.visititems(visit)
     return found

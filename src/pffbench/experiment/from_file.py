@@ -124,14 +124,14 @@ def draft_experiment(path: Path) -> Draft:
             alike.setdefault(stored, []).append(name)
     notes = [f"not carried over ({why}): {_list_names(names)}" for why, names in lacking.items()]
     if not alike:
-        raise UserError(f"{path}: holds no array for an experiment; {'; '.join(notes) or 'none'}")
+        raise UserError("; ".join([f"{path}: holds no array for an experiment", *notes]))
     ordered = sorted(alike, key=lambda stored: -stored.nbytes * len(alike[stored]))
     least = _LEAST_PART * sum(stored.nbytes * len(names) for stored, names in alike.items())
     taken = [s for s in ordered[:_MOST_ENTRIES] if s.nbytes * len(alike[s]) >= least]
     if left := [name for stored in ordered[len(taken) :] for name in alike[stored]]:
         notes.append(f"left out, smaller than the others: {_list_names(left)}")
-    if len(found) == MOST_NAMES:
-        notes.append(f"only the first {MOST_NAMES} arrays of the file were looked at")
+    if len(found) > MOST_NAMES:
+        notes.append(f"only the first {len(found)} arrays of the file were looked at")
     entries = [_Entry(path, stored, alike[stored]) for stored in taken]
     notes += [note for entry in entries for note in entry.notes()]
     notes.append("attributes, dimensions and groups are not part of an experiment")
@@ -154,7 +154,7 @@ def _describe(kind: Format, array: Any) -> FileArray:
 
 def _read_description(kind: Format, array: Any) -> FileArray:
     shape = tuple(map(int, array.shape or ()))
-    dtype = np.dtype(array.dtype).newbyteorder("=").name
+    dtype = _name_type(np.dtype(array.dtype))
     if kind == "hdf5":
         grows = bool(array.maxshape) and array.maxshape[0] is None
         return FileArray(shape, dtype, array.chunks, _name_hdf5_codec(array), grows=grows)
@@ -162,6 +162,13 @@ def _read_description(kind: Format, array: Any) -> FileArray:
         return FileArray(shape, dtype, array.chunks, _name_zarr_codec(array), array.shards)
     grows = kind == "classic" and bool(shape) and array.get_dims()[0].isunlimited()
     return FileArray(shape, dtype, grows=grows)
+
+
+def _name_type(dtype: np.dtype[Any]) -> str:
+    """Return the name of a type as NumPy has it, or in words where that says nothing."""
+    words = {"O": "variable length", "S": "text", "V": "opaque"}
+    told = "compound" if dtype.fields else words.get(dtype.kind)
+    return told or dtype.newbyteorder("=").name
 
 
 def _name_hdf5_codec(dataset: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -44,6 +45,16 @@ class EnvironmentEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     python: str | None = None
     activate: str | None = None
     command: str | None = None
+
+
+def this_environment() -> EnvironmentEntry:
+    """Return the environment in which this process runs, as `pffbench run --starts` names it."""
+    return EnvironmentEntry(name="here", python=sys.executable)
+
+
+def in_this_environment() -> str:
+    """Return the override of an experiment that runs in this environment alone."""
+    return f"environments={msgspec.json.encode([this_environment()]).decode()}"
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

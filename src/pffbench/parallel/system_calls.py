@@ -101,9 +101,11 @@ class TracingMeter(Meter):
             self._strace.wait(_PATIENCE)
             self._strace = None
         if self._place is not None:
-            with suppress(FileNotFoundError):
-                with Path(self._place.name, "trace").open(errors="replace") as trace:
-                    counts = count_calls(trace, self._directory)
+            with (
+                suppress(FileNotFoundError),
+                Path(self._place.name, "trace").open(errors="replace") as trace,
+            ):
+                counts = count_calls(trace, self._directory)
             self._place.cleanup()
             self._place = None
         return counts

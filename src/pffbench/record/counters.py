@@ -13,6 +13,7 @@ from statistics import median
 
 import msgspec
 
+from pffbench.parallel.process_counters import COUNTERS
 from pffbench.record.gather import Count
 from pffbench.record.plausible import Natural
 from pffbench.record.samples import append_rows, whole_lines
@@ -21,6 +22,15 @@ from pffbench.text import one_line
 
 COLUMNS = ("case", "repetition", "warmup", "phase", "counter", "total", "largest")
 NAME = "counters.csv"
+#: Counters that the state of the machine changes; all others are the same in every repetition of a
+#: case. Those of a process have what MPI reads and writes, and others follow from them. Libraries
+#: with threads close files after a call has returned, within its phase or not.
+VARIABLE = frozenset(
+    {
+        *COUNTERS, "threads", "memory_added", "writing_ranks", "reading_ranks", "decodes_counted",
+        "call_close",
+    }
+)  # fmt: skip
 
 
 class Counted(msgspec.Struct, frozen=True, array_like=True):

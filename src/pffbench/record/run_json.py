@@ -73,53 +73,92 @@ def readable(*directories: str | Path) -> Iterator[None]:
 
 
 class RunRecord(msgspec.Struct):
-    """The contents of `run.json`.
+    """The contents of `run.json`, which the reference pages explain by this docstring.
 
-    Attributes
+    Parameters
     ----------
+    schema_version : int
+        Layout of the directory: 2. Readers know 1 and 2 and refuse others.
     run_id : str
         Identifies the run; the marker of its scratch directory contains it too.
     name, question : str
         From the experiment.
+    command : list of str
+        The command line.
+    ranks : int
+        Number of ranks.
+    started, finished : str
+        When the run began and ended.
+    resumed : list of str
+        When it was resumed.
     status : {"running", "written", "finished", "interrupted"}
-        State of the run; ``written`` when its data wait for another job to read them.
-    valid : bool or None
-        The verdict, None while running.
-    reasons : list of str
-        Reasons why the run is not valid.
-    experiment : dict
-        The experiment including all defaults.
-    cases : dict
-        For each case: parameters, options, cost, storage and transfer, failure.
-    floor, startup, topology, provenance : dict
-        Measured and collected at the start.
+        State of the run: `running` (also after a crash), `interrupted`, `written` (another job is
+        to read) or `finished`.
     stage : {"all", "write", "read"}
         The part of the run that the last job did, or is doing.
     wrote_on : list of str
         For a run in two stages: the hosts of all jobs that wrote.
     reading : dict, optional
-        For a run in two stages: ``started``, ``floor``, ``startup``, ``topology`` and
-        ``provenance`` of the job that read last.
-    imported : str, optional
-        The program that measured, with its version, if not pffbench.
+        For a run in two stages: `started`, `floor`, `startup`, `topology` and `provenance` of the
+        job that read last.
+    valid : bool or None
+        The verdict, `null` while running.
+    reasons : list of str
+        Reasons why the run is not valid.
+    remarks : list of str
+        Facts to know that do not make the run INVALID, such as stopping early.
+    stops : list of str
+        Reasons why cases stopped before `max_repetitions`; `stopped_after` of a case is its
+        repetition count.
+    clock : {"own", "synced"}
+        Which time of a phase is the job's: `own` where each rank has a core, else `synced`.
+    experiment : dict
+        The experiment including all defaults.
+    experiment_file : str
+        Where it was read from.
     experiment_digest : str, optional
         SHA-256 of the experiment, which detects a change when the run is resumed.
-    clock : {"own", "synced"}
-        Which time of a phase is the job's.
-    stops : list of str
-        Reasons why cases stopped early; ``stopped_after`` of a case is its repetition count.
+    cases : dict
+        For each case: `parameters`, `options`, `group`, `raw`, `roofline` (added by pffbench),
+        `verified`, `caller_buffer` (reads into the caller's memory), `notes` (what could not be
+        matched), `cost` (planned), `stored_as` (read from the file), `disk`, `transfer_facts` (the
+        transfer that HDF5 really did, and why not a collective one), `counts_reads` and
+        `counts_device` (whether the kernel counts bytes read, and fetched from the device),
+        `stopped_after`, `failure`, `invalid` (the reason).
+    left_out : list of dict
+        Cases that are impossible or that the time budget did not hold, with the reason.
     limits : list of str
-        Cases left out because of the libraries that are installed or of the time budget, with the
-        reason and remedies.
+        Cases that the installed libraries cannot do (a serial h5py, no MPI), by backend and reason,
+        with the remedies; how many the time budget did not hold.
+    floor : dict
+        Seconds of an empty phase (`own`, `synced`) and of the clock's tick, medians of `measured`
+        measurements; `synced_range`; bytes per second of a memory copy on all ranks at once,
+        measured after the first block if memory allows.
+    startup : dict
+        Seconds until the program began; in no phase.
+    topology : dict
+        `hosts` and `nodes` of each rank; `ranks_per_node`; `shifted_reads_from`: whose part each
+        rank reads with cache `shifted`.
+    provenance : dict
+        `software`, `mpi_io` (`missing`: why a run of one process had no MPI), `filesystem`,
+        `inputs` (size and SHA-256 of files with data or decompositions; above 64 MiB of both ends,
+        for directories of names and sizes), `ranks` (binding, limits), `hosts` (CPU, memory,
+        kernel), `environment` (secrets hidden), `import_seconds`, `slurm`, `pbs`, `flux`, `spack`.
+        Account, user and directories of the job only with `--record-account`.
+    scratch : str
+        Where the files were; they are gone, unless the status is `written`.
     environments : dict
-        For each environment of a run of several: ``start`` (the command that starts its Python) and
-        ``provenance``. That of the first one is the run's own too.
+        For each environment of a run of several: `start` (the command that starts its Python) and
+        `provenance`. That of the first one is the run's own too.
     calibrations : dict
-        For each comparison with ``datasets: auto``: the number that was found, and why.
+        For each comparison with `datasets: auto`: the number that was found, and why.
     allocator : dict
-        For the ``settings`` of its cases: how the C library treated freed memory in all ranks.
+        For the `settings` of its cases: how the C library treated freed memory in all ranks.
     cross_reads : list of dict
-        With ``cross_reads``: who could read whose files, as `CrossRead`.
+        With `cross_reads`: who could read whose files: case, backend, writer, reader, result and
+        error.
+    imported : str, optional
+        The program that measured, with its version, if not pffbench.
     """
 
     run_id: str

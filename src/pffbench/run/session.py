@@ -140,8 +140,7 @@ class Session(msgspec.Struct, frozen=True):
         if complete or self.spec.stage == "all":
             self._destroy_scratch()
         if self.recorder is not None:
-            self.recorder.finish(complete)
-            status = self._reported()
+            status = self._reported(complete)
             self.lock.release()
         sleeping_barrier(self.team.comm)
         status = int(self.team.comm.bcast(status))
@@ -149,9 +148,13 @@ class Session(msgspec.Struct, frozen=True):
             _leave_at_once(status)
         return status
 
-    def _reported(self) -> int:
-        """Print the result, unless the process that started the ranks does; on rank 0."""
+    def _reported(self, complete: bool) -> int:
+        """Record and print the result, unless what started the ranks prints it; on rank 0."""
         assert self.recorder is not None
+        try:
+            self.recorder.finish(complete)
+        except OSError as error:
+            return self._print_loss(error)
         if self.spec.options.in_turns:
             return self.recorder.exit_status
         from pffbench.run.verdict import report_result  # needed on rank 0 only
@@ -167,14 +170,15 @@ class Session(msgspec.Struct, frozen=True):
             assert self.progress is not None
             self.progress.close()
             self.lock.release()
-            place = self.recorder.directory
-            print(
-                f"pffbench: results cannot be written to {place} any more: {error}; what was "
-                f"recorded is kept, go on with: pffbench run --resume {place}",
-                file=sys.stderr,
-                flush=True,
-            )
+            self._print_loss(error)
         sleeping_barrier(self.team.comm)
+        return INTERRUPTED
+
+    def _print_loss(self, error: Exception) -> int:
+        """Say that nothing more can be recorded; return the exit status."""
+        text = f"results cannot be written to {self.spec.out} any more: {error}"
+        kept = f"what was recorded is kept, {self.how_to_go_on}"
+        print(f"pffbench: {text}; {kept}", file=sys.stderr, flush=True)
         return INTERRUPTED
 
     def _remark_on(self, watchdog: Watchdog) -> None:

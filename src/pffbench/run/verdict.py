@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from pffbench.errors import NOT_VALID
 from pffbench.record.progress import on_terminal
 from pffbench.run.next_steps import next_steps
 from pffbench.run.options import RunOptions
@@ -13,14 +18,23 @@ from pffbench.run.output import make_console, print_json
 from pffbench.run.recorder import Recorder
 from pffbench.summary.answer import answer_of
 from pffbench.summary.conclusions import verdict_lines
-from pffbench.summary.export import print_answer, print_summary, write_fom, write_summary
+from pffbench.summary.export import (
+    fom_lines,
+    print_answer,
+    print_summary,
+    write_fom,
+    write_summary,
+)
 from pffbench.summary.results import as_data, write_results
-from pffbench.summary.summary import summarise
+from pffbench.summary.summary import Summary, summarise
 from pffbench.text import one_line
 
 
 def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
     """Write the derived files of a run, print its summary, and return the exit status.
+
+    What fails here loses nothing that was measured: it is named, the rest is made, and the status
+    says that something is missing.
 
     Parameters
     ----------
@@ -31,26 +45,63 @@ def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
     began : float
         Monotonic seconds at which this start of the run began.
     """
-    summary = summarise(recorder.directory)
-    write_summary(summary, recorder.directory)
-    fom = write_fom(summary, recorder.directory)
-    write_results(summary, recorder.directory)
+    directory = recorder.directory
+    lost: list[str] = []
+    with _noting("the summary", lost):
+        summary = summarise(directory)
+        lost += write_derived(summary, directory)
+        with _noting("what is printed", lost):
+            _print(summary, recorder, options, began)
+    if lost:
+        resumes = recorder.run_record.status == "interrupted"
+        again = f"pffbench {'run --resume' if resumes else 'report'} {directory}"
+        text = f"{'; '.join(lost)}; all measurements are kept, try again with: {again}"
+        print(one_line(f"pffbench: could not be made: {text}"), file=sys.stderr, flush=True)
+    return (recorder.exit_status or NOT_VALID) if lost else recorder.exit_status
+
+
+def write_derived(summary: Summary, directory: str | Path) -> list[str]:
+    """Write the files that follow from a summary; return which could not be written, and why."""
+    lost: list[str] = []
+    for names, write in (
+        ("summary.csv, summary.md", write_summary),
+        ("fom.txt", write_fom),
+        ("results.json", write_results),
+    ):
+        with _noting(names, lost):
+            write(summary, directory)
+    return lost
+
+
+@contextmanager
+def _noting(what: str, lost: list[str]) -> Iterator[None]:
+    """Note what could not be made, and where in the program that was found."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 -- whatever it is, the measurements are whole
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name} line {place.lineno}"
+        lost.append(f"{what} ({type(error).__name__}: {error}, {where})")
+
+
+def _print(summary: Summary, recorder: Recorder, options: RunOptions, began: float) -> None:
+    """Print the results of a run, the answer last."""
     record = recorder.run_record
     if options.json:
         print_json(as_data(summary))
-        return recorder.exit_status
+        return
     # Wide enough for a table even if the width is unknown, such as in a log.
     console = make_console(120, force_terminal=on_terminal(os.environ))
     tables = True if options.tables else None
     if options.fom:
         print_summary(summary, console, tables=tables)
-        print(fom.read_text(encoding="utf-8"), end="", flush=True)
+        print("\n".join(fom_lines(summary)), flush=True)
     console.print(f"results: {recorder.directory}", soft_wrap=options.quiet)
     if options.quiet and record.status == "finished":
         print_answer(summary, console)
         for text in [] if answer_of(summary) else verdict_lines(summary):
             console.print(one_line(text))
-        return recorder.exit_status
+        return
     if record.status == "interrupted":
         told = f"go on with: pffbench run --resume {recorder.directory}"
         if record.environments:  # whose commands a record alone may not start
@@ -67,4 +118,3 @@ def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
             console.print(line, soft_wrap=True)  # a command is copied as one line
     if not options.fom:  # the answer is the last thing on the screen
         print_summary(summary, console, tables=tables)
-    return recorder.exit_status

@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Literal
 
 import msgspec
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -45,8 +47,8 @@ from pffbench.text import counted, one_line
 
 #: Rows of the table; a sweep over cases of one format may have many more.
 _MOST_ROWS = 8
-#: Rows and columns of a table of settings on the terminal; `summary.md` has all.
-_MOST_SETTINGS = (6, 4)
+#: Most lines of the answer of a sweep on the terminal; `--tables` and `summary.md` have the rest.
+_MOST_LINES = 10
 
 
 class AnswerTable(msgspec.Struct, frozen=True):
@@ -69,6 +71,10 @@ class AnswerTable(msgspec.Struct, frozen=True):
         What the numbers are, what would decide the rest, and the speed of raw I/O.
     settings : tuple of SettingsTable
         Where settings other than the format vary: the times of each, of the first format first.
+    brief : tuple of str
+        What a terminal prints in place of the notes where settings vary; else empty.
+    best : tuple of str
+        There the fastest settings of each row; else empty.
     """
 
     word: Literal["ANSWER", "NO ANSWER"]
@@ -78,6 +84,8 @@ class AnswerTable(msgspec.Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]
     settings: tuple[SettingsTable, ...]
+    brief: tuple[str, ...] = ()
+    best: tuple[tuple[str, str], ...] = ()
 
 
 class _Column(msgspec.Struct, frozen=True):
@@ -116,7 +124,11 @@ def answer_of(summary: Summary) -> AnswerTable | None:
         cases = [case.sample.case for case in summary.cases if not case.raw]
         notes = [*sweep.notes, *_amount(summary, cases), *(f"{t}." for t in absent(summary))]
         notes += _raw_lines(summary, columns, names[0], sweep.single) if names else ()
-        return AnswerTable("ANSWER", sweep.sentence, evidence, (), (), tuple(notes), sweep.tables)
+        best = [(format_title(name), text) for name, text in sweep.best.items()]
+        return AnswerTable(
+            "ANSWER", sweep.sentence, evidence, (), (), tuple(notes), sweep.tables, sweep.brief,
+            tuple(best),
+        )  # fmt: skip
     label = _labels(summary)
     return AnswerTable(
         "ANSWER",
@@ -129,13 +141,23 @@ def answer_of(summary: Summary) -> AnswerTable | None:
         ),
         (*(sweep.notes if sweep else ()), *_notes(summary, columns, names)),
         sweep.tables if sweep else (),
+        sweep.brief if sweep else (),
+        tuple((label[name], sweep.best.get(name, "–")) for name in names) if sweep else (),
     )
 
 
 def settings_lines(summary: Summary) -> list[str]:
     """Return what a sweep says of settings; nothing where nothing can be concluded."""
-    sweep = None if obstacle(summary) else sweep_answer(summary, _ordered(_columns(summary)))
+    if why_none(summary):
+        return []
+    sweep = sweep_answer(summary, _ordered(_columns(summary)))
     return [sweep.sentence, *sweep.notes] if sweep else []
+
+
+def why_none(summary: Summary) -> str | None:
+    """Return the sentence of NO ANSWER; None where there is an answer, or nothing to answer."""
+    answer = answer_of(summary)
+    return answer.sentence if answer and answer.word == "NO ANSWER" else None
 
 
 def reason_for_none(summary: Summary, sweep: SweepAnswer | None) -> str | None:
@@ -154,7 +176,12 @@ def obstacle(summary: Summary) -> str | None:
     """Return why nothing can be concluded from a run that compares something; None if it can."""
     if not summary.answers and not summary.sweeps:
         return None
-    if disturbed := next(busy(summary), None):
+    if summary.record.experiment.get("counters") == "calls":
+        return (
+            "system calls were counted, which slows them, so the times show nothing; compare the "
+            "counts with those of another run: pffbench compare --counts BASE NEW"
+        )
+    if disturbed := next(busy(summary.load), None):
         return disturbed
     if summary.answers and all(answer.too_short for answer in summary.answers):
         return (
@@ -309,44 +336,30 @@ def _raw(summary: Summary, column: _Column, name: str) -> tuple[str, str] | None
     return f"{column.verb} {speed:.2g} GB/s", part_of_raw(found.roofline)
 
 
-def answer_lines(answer: AnswerTable) -> Iterator[Text | Table]:
-    """Yield what the terminal prints of an answer."""
+def answer_lines(answer: AnswerTable, console: Console) -> list[Text | Table]:
+    """Return the answer for a terminal; that of a sweep in ten lines."""
     style = "bold green" if answer.word == "ANSWER" else "bold yellow"
-    yield Text.assemble((answer.word, style), f"  {one_line(answer.sentence)}")
-    if answer.rows:
-        yield _table(answer.columns, answer.rows)
-    # The best settings of several formats, then all of the first one.
-    shown = answer.settings[: 2 if answer.settings and "?" in answer.settings[0].title else 1]
-    for one in shown:
-        yield Text(one_line(one.title), style="dim")
-        yield _table(*_nearest(one))
-    if len(answer.settings) > len(shown) or any(_is_large(one) for one in shown):
-        yield Text("More settings: summary.md, and pffbench report.", style="dim")
-    yield from (Text(one_line(text), style="dim") for text in answer.notes)
-    yield Text(one_line(answer.evidence))
+    first = Text.assemble((answer.word, style), f"  {one_line(answer.sentence)}")
+    notes = [Text(one_line(text), style="dim") for text in answer.brief or answer.notes]
+    last = Text(one_line(answer.evidence))
+    columns, rows = answer.columns, answer.rows
+    if len(answer.best) > 1 or any("?" in best for _, best in answer.best):
+        columns = (*columns, "best settings (all: --tables)")
+        rows = rows or tuple((name,) for name, _ in answer.best)
+        rows = tuple((*row, best) for row, (_, best) in zip(rows, answer.best, strict=False))
+    tables = [_table(columns, rows)] if rows else []
+    if answer.brief:
+        room = _MOST_LINES - sum(len(console.render_lines(one)) for one in (first, *notes, last))
+        shown = (_table(columns, rows[:count]) for count in range(len(rows), 0, -1))
+        tables = list(islice((t for t in shown if len(console.render_lines(t)) <= room), 1))
+    return [first, *tables, *notes, last]
 
 
-def _is_large(found: SettingsTable) -> bool:
-    return len(found.rows) > _MOST_SETTINGS[0] or len(found.columns) > _MOST_SETTINGS[1]
-
-
-def _nearest(found: SettingsTable) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Return the first rows and columns of a table, with those of the fastest settings."""
-    most_rows, most_columns = _MOST_SETTINGS
-    has_fastest = [
-        [cell.startswith("1.00 ") or cell == "1.00" for cell in row] for row in found.rows
-    ]
-    places = [i for i, _ in enumerate(found.columns, start=1)]
-    if len(places) > most_columns:
-        places.sort(key=lambda i: not any(row[i] for row in has_fastest))
-    places = sorted(places[:most_columns])
-    rows = list(zip(found.rows, has_fastest, strict=True))
-    if len(rows) > most_rows:
-        rows.sort(key=lambda one: not any(one[1]))
-    return (
-        [found.columns[i - 1] for i in places],
-        [[row[0], *(row[i] for i in places)] for row, _ in rows[:most_rows]],
-    )
+def settings_tables(answer: AnswerTable) -> Iterator[Text | Table]:
+    """Yield the tables of settings for a terminal, each after its title."""
+    for one in answer.settings:
+        yield Text(one_line(one.title), style="bold")
+        yield _table(one.columns, one.rows)
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

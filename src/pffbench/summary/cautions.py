@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pffbench.phases import READ_PHASES
 from pffbench.storage.durability import QUIET
 from pffbench.summary.conclusions import (
+    TOO_SHORT,
     VERBS,
     absent,
     cases_of,
@@ -18,6 +19,7 @@ from pffbench.summary.conclusions import (
 from pffbench.summary.dependence import shifts
 from pffbench.summary.headline import Answer, Contender
 from pffbench.summary.rank_test import Times
+from pffbench.summary.statistics import LoadSummary
 from pffbench.summary.summary import Summary
 
 #: Above this number, comparisons are counted, not named.
@@ -32,7 +34,7 @@ def cautions(summary: Summary) -> list[str]:
     """Return the caveats of the verdict, each with a remedy."""
     limits = [f"limited: {text}" for text in summary.record.limits]
     if not summary.answers:
-        return [*limits, *busy(summary)]
+        return [*limits, *busy(summary.load)]
     return [
         *limits,
         *(f"warning: {text}" for text in absent(summary)),
@@ -41,7 +43,7 @@ def cautions(summary: Summary) -> list[str]:
         *_shifted(summary),
         *_read_warnings(summary),
         *_unsettled(summary),
-        *busy(summary),
+        *busy(summary.load),
     ]
 
 
@@ -49,9 +51,8 @@ def _too_short(summary: Summary) -> Iterator[str]:
     short = [a for a in summary.answers if a.too_short]
     if short and len(short) < len(summary.answers):
         yield (
-            f"warning: {len(short)} comparison{'s are' if len(short) > 1 else ' is'} too short to "
-            "be told apart from the harness; "
-            "take larger arrays (shape, shape_per_rank)"
+            f"warning: {len(short)} comparison{'s are' if len(short) > 1 else ' is'} "
+            f"{TOO_SHORT}; use larger arrays (shape, shape_per_rank)"
         )
 
 
@@ -150,11 +151,10 @@ def _read_warnings(summary: Summary) -> Iterator[str]:
             yield f"warning: {text.format(names=', '.join(some) + more)}"
 
 
-def busy(summary: Summary) -> Iterator[str]:
+def busy(load: LoadSummary) -> Iterator[str]:
     """Report that others used the processors in many blocks of repetitions."""
-    load = summary.load
     for blocks, part, who, remedy in (
-        (load.busy, load.busy_others, "others", "on a machine at rest, or exclusively"),
+        (load.busy, load.busy_others, "others", "on an idle machine, or exclusively"),
         (load.stolen, load.steal, "the host of this machine", "on another host, or later"),
     ):
         if blocks > _OFTEN * load.blocks:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
+from pffbench.parallel.clock import RESOLUTION
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.headline import Answer, ComparisonKey, Contender
 from pffbench.summary.labels import (
@@ -20,17 +21,24 @@ from pffbench.summary.rank_test import FEWEST, Ratio
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.units import duration_text
 
+#: Said of a comparison whose times are below resolution.
+TOO_SHORT = f"too short to measure (under {RESOLUTION} × the harness's overhead)"
+
 VERBS = {"write_total": "Writing", "update_total": "Updating", "read_total": "Reading"}
-#: End of writing, by the durability that the experiment requests.
-_ENDS = {"close": "until close", "flush": "until the flush", "sync": "to the device"}
-#: Source of reads, by the state of the page cache.
+#: End of writing, by the durability that the experiment requests: in a sentence, and as a heading.
+_ENDS = {
+    "close": ("until close", "write until close"),
+    "flush": ("until the flush", "write until flush"),
+    "sync": ("to the device", "write to disk"),
+}
+#: Source of reads, by the state of the page cache: the same.
 _ORIGINS = {
-    "warm": "from the page cache",
-    "shifted": "from the page cache, written by another rank",
-    "copied": "from the page cache, a copy",
-    "dropped": "from the device, or a cache beyond this kernel",
-    "separate": "by another job",
-    "unproved": "with a page cache in an unproved state",
+    "warm": ("from the page cache", "read, page cache"),
+    "shifted": ("from the page cache, written by another rank", "read, page cache"),
+    "copied": ("from the page cache, a copy", "read, page cache"),
+    "dropped": ("from the device, or a cache beyond this kernel", "read from disk"),
+    "separate": ("by another job", "read, another job"),
+    "unproved": ("with a page cache in an unproved state", "read, cache unproved"),
 }
 #: Above this number, comparisons are counted, not named.
 _NAMED = 4
@@ -168,7 +176,7 @@ def _sentence(summary: Summary, total: str, found: Sequence[Answer]) -> str | No
         head = f"{measured}, {on}, {head[0].lower()}{head[1:]}"
     long_enough = [answer for answer in found if not answer.too_short]
     if not long_enough:
-        return f"{head}: too short to be told apart from the harness; take larger arrays."
+        return f"{head}: {TOO_SHORT}; use larger arrays."
     names = comparison_names(summary, found if found[0].extra else summary.answers)
     clusters: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Answer]] = defaultdict(list)
     for answer in long_enough:
@@ -315,30 +323,23 @@ def origin_of(summary: Summary, found: Sequence[Answer], total: str) -> str:
     cases = [summary.record.cases[answer.case]["parameters"] for answer in found]
     if total != "read_total":
         ends = {p["durability"] for p in cases}
-        return _ENDS[ends.pop()] if len(ends) == 1 else "as durably as each asks for"
+        each = "as durably as each asks for"
+        return _ENDS.get(ends.pop(), (each,))[0] if len(ends) == 1 else each
     states = {case.cache for case in cases_of(summary, found)}
-    return _ORIGINS.get(states.pop(), "cache as asked for") if len(states) == 1 else "mixed caches"
-
-
-#: Headings of totals: writing by its durability, reading by the state of the page cache.
-_WRITES = {"close": "write until close", "flush": "write until flush", "sync": "write to disk"}
-_READS = {
-    "warm": "read, page cache",
-    "shifted": "read, page cache",
-    "copied": "read, page cache",
-    "dropped": "read from disk",
-    "separate": "read, another job",
-}
+    if len(states) > 1:
+        return "mixed caches"
+    return _ORIGINS.get(states.pop(), ("cache as asked for", ""))[0]
 
 
 def column_heading(summary: Summary, total: str, cases: Sequence[CaseSummary]) -> str:
     """Return the heading of a total, such as ``write to disk``."""
     if total == "write_total":
-        return _WRITES.get(summary.entry(cases[0])["parameters"]["durability"], "write")
+        durability = summary.entry(cases[0])["parameters"]["durability"]
+        return _ENDS.get(durability, ("", "write"))[1]
     if total == "update_total":
         return "update"
     states = {case.cache for case in cases}
-    return _READS.get(states.pop(), "read, cache unproved") if len(states) == 1 else "read"
+    return _ORIGINS.get(states.pop(), _ORIGINS["unproved"])[1] if len(states) == 1 else "read"
 
 
 def cases_of(summary: Summary, found: Sequence[Answer]) -> list[CaseSummary]:

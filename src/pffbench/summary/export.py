@@ -20,7 +20,7 @@ from rich.text import Text
 from pffbench.record.cross_reads import cross_read_lines, cross_read_table, cross_reads_of
 from pffbench.record.run_json import RunRecord
 from pffbench.regular_files import replacing, write_replacing
-from pffbench.summary.answer import AnswerTable, answer_lines, answer_of
+from pffbench.summary.answer import AnswerTable, answer_lines, answer_of, settings_tables
 from pffbench.summary.cautions import cautions
 from pffbench.summary.columns import (
     Column,
@@ -34,6 +34,7 @@ from pffbench.summary.columns import (
     title,
 )
 from pffbench.summary.conclusions import verdict_lines
+from pffbench.summary.labels import keys_of
 from pffbench.summary.legend import legend_lines
 from pffbench.summary.levers import lever_lines
 from pffbench.summary.phases import PhaseSummary
@@ -164,7 +165,7 @@ def print_summary(summary: Summary, console: Console, *, tables: bool | None = N
     """
     answer = answer_of(summary)
     if tables if tables is not None else (answer is None or console.width >= _WIDE):
-        _print_tables(summary, console)
+        _print_tables(summary, answer, console)
         lines = verdict_lines(summary)[: None if answer is None else -1]
     else:
         lines = []
@@ -180,11 +181,11 @@ def print_summary(summary: Summary, console: Console, *, tables: bool | None = N
 def print_answer(summary: Summary, console: Console) -> None:
     """Print the answer, where there is one."""
     if (answer := answer_of(summary)) is not None:
-        for part in answer_lines(answer):
+        for part in answer_lines(answer, console):
             console.print(part)
 
 
-def _print_tables(summary: Summary, console: Console) -> None:
+def _print_tables(summary: Summary, answer: AnswerTable | None, console: Console) -> None:
     """Print the tables, with the legend and the storage layouts."""
     costs = shard_costs(summary)
     for group, cases in summary.groups.items():
@@ -206,6 +207,8 @@ def _print_tables(summary: Summary, console: Console) -> None:
         for text in legend_lines(summary):
             console.print(_indented(text), style="dim")
         console.print()
+    for part in settings_tables(answer) if answer else ():
+        console.print(part)
     _print_cross_reads(summary.record, console)
 
 
@@ -328,9 +331,7 @@ def fom_names(record: RunRecord) -> dict[str, str]:
     A name is backend, workload, layout, transfer and settings, joined by dots. Cases with equal
     names get one more word: the parameters and options in which they differ.
     """
-    told = {
-        name: {**entry["parameters"], **entry["options"]} for name, entry in record.cases.items()
-    }
+    told = {name: keys_of(entry) for name, entry in record.cases.items()}
     alike: dict[str, list[str]] = defaultdict(list)
     for name, entry in told.items():
         alike[".".join(_word(entry[key]) for key in _WORDS)].append(name)

@@ -24,13 +24,19 @@ _ONLY_GIVEN = frozenset({*LEVERS, "call"})
 _OWN_COLUMNS = frozenset({"settings", "transfer"})
 
 
+def keys_of(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters and options of a case by their keys, from its entry in `run.json`.
+
+    An option that has the name of a parameter is told apart by its backend: ``posix.order``.
+    """
+    p: dict[str, Any] = entry["parameters"]
+    options = (entry.get("options") or {}).items()
+    return p | {f"{p['backend']}.{key}" if key in p else key: value for key, value in options}
+
+
 def variants_of(names: Sequence[str], record: RunRecord) -> dict[str, str]:
     """Return, for each case, its differences from others of its backend and settings."""
-    told = {
-        name: {**record.cases[name]["parameters"], **record.cases[name]["options"]}
-        for name in names
-        if name in record.cases
-    }
+    told = {name: keys_of(record.cases[name]) for name in names if name in record.cases}
     alike: dict[tuple[str, str], list[dict[str, object]]] = defaultdict(list)
     for mine in told.values():
         alike[mine["backend"], mine.get("settings", "")].append(mine)
@@ -58,7 +64,7 @@ def _shown(key: str, values: Mapping[str, object]) -> str:
 def cases_apart(record: RunRecord) -> dict[str, str]:
     """Return labels of the cases that several environments run, by their differences."""
     told = {
-        entry["same_case"]: {**entry["parameters"], **entry["options"]}
+        entry["same_case"]: keys_of(entry)
         for entry in record.cases.values()
         if entry.get("same_case") and not entry.get("raw")
     }

@@ -98,17 +98,17 @@ def _judgement(answer: Answer, base: str, entries: Mapping[str, Entry], summary:
     fastest = _told(entries[answer.case])
     if answer.case == base:
         shown = all(other.standing == "slower" for other in answer.others)
-        return f"not worth it: {'all are slower' if shown else 'none is shown to be faster'}"
+        return f"no lever pays off: {'all are slower' if shown else 'none is shown to be faster'}"
     beside = next(other for other in answer.others if other.case == base)
     if beside.standing == "undecided":
         return f"not decided whether {fastest} is faster than none"
     if beside.standing == "equal":
-        return f"not worth it: {fastest} and none are equally fast within {summary.margin:.0%}"
+        return f"no lever pays off: {fastest} and none are equally fast within {summary.margin:.0%}"
     if ignored := ignored_of(entries[answer.case]):
         return f"nothing is concluded: {fastest} is fastest, but not in force: {ignored}"
     ratio = beside.ratio
     return (
-        f"worth it: without {fastest} it takes {number(ratio.value)} times as long "
+        f"{fastest} pays off: without it takes {number(ratio.value)} times as long "
         f"({interval(ratio)}); in a job script:"
     )
 

@@ -29,12 +29,13 @@ from pffbench.summary.conclusions import column_heading
 from pffbench.summary.crossing import WaysAtSize, WaysCompared, compare_ways
 from pffbench.summary.headline import Design
 from pffbench.summary.inference import Decision
+from pffbench.summary.labels import keys_of
 from pffbench.summary.rank_test import Ratio, Times
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.text import value_text
 
 #: What is no setting: the format, and what a comparison has in common or a user asks by itself.
-_NO_SETTINGS = frozenset({"workload", "backend", "settings", "layout", "environment"})
+_NO_SETTINGS = frozenset({"workload", "backend", "settings", "layout"})
 #: Parameters that together are the codec.
 _OF_CODEC = ("codec", "compressor", "level", "shuffle")
 #: The key by which formats differ.
@@ -177,7 +178,7 @@ class _Way(msgspec.Struct, frozen=True):
     @property
     def facts(self) -> dict[str, str]:
         """All that sets the way apart, the comparison included."""
-        return {"": self.group, FORMAT: self.format, **self.values}
+        return {**self.values, "": self.group, FORMAT: self.format}
 
 
 def sweeps_of(summary: Summary) -> tuple[Sweep, ...]:
@@ -240,7 +241,7 @@ def _ways(summary: Summary, group: str, cases: Sequence[CaseSummary]) -> Iterato
 
 def _settings(entry: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings of a case by its entry in `run.json`, those of its codec as one."""
-    told = {**entry["parameters"], **(entry.get("options") or {})}
+    told = keys_of(entry)
     found = {}
     for key, value in told.items():
         if key == "codec":
@@ -294,8 +295,8 @@ class _Field(msgspec.Struct, frozen=True):
 
     def _keys(self) -> list[str]:
         """Return the keys that vary, the format last."""
-        keys = dict.fromkeys(key for way in self.ways for key in way.values)
-        return [key for key in (*keys, FORMAT) if len(self._values(key)) > 1]
+        keys = dict.fromkeys(key for way in self.ways for key in way.values) | {FORMAT: None}
+        return [key for key in keys if len(self._values(key)) > 1]
 
     @property
     def _has_one_key(self) -> bool:

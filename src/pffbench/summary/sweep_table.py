@@ -13,6 +13,8 @@ from pffbench.summary.rank_test import FEWEST
 from pffbench.summary.summary import Summary
 from pffbench.summary.sweep import FORMAT, FormatSettings, KeyEffect, SettingResult, Sweep
 
+#: Above this number of values of a key they are counted, not named.
+_MOST_VALUES = 3
 #: The values of a key, by heading of the total.
 _Best = Mapping[str, Mapping[str, str]]
 
@@ -48,7 +50,11 @@ class SweepAnswer(msgspec.Struct, frozen=True):
     tables : tuple of SettingsTable
         The settings of each format and comparison; the format that comes first is first.
     notes : tuple of str
-        Which key matters most in each total, and what would decide the rest.
+        What each key changes in each total, and what would decide the rest.
+    brief : tuple of str
+        Which key matters most, and what is open, as a terminal has room for.
+    best : dict of str to str
+        For each format its fastest settings, with a question mark at what is not decided.
     single : str
         The format, where the run compares no others; else empty.
     """
@@ -57,6 +63,8 @@ class SweepAnswer(msgspec.Struct, frozen=True):
     decided: bool
     tables: tuple[SettingsTable, ...]
     notes: tuple[str, ...]
+    brief: tuple[str, ...]
+    best: Mapping[str, str]
     single: str
 
 
@@ -86,7 +94,9 @@ def sweep_answer(summary: Summary, order: Sequence[str] = ()) -> SweepAnswer | N
         sentence,
         decided or bool(told),
         tuple(_tables(summary, formats, best)),
-        (*map(_effects, sweeps), *_open(summary, formats[0])),
+        (*map(_effects, sweeps), *_open(summary)),
+        (_most(sweeps), *_open_briefly(summary)),
+        {name: _fastest_of(sweeps, name) for name in formats},
         format_title(formats[0]) if len(compared) == 1 else "",
     )
 
@@ -182,14 +192,25 @@ def _tables(
 
 
 def _fastest(sweep: Sweep, name: str) -> str:
-    """Return the fastest settings of a format, with a question mark at what is not decided."""
+    """Return the fastest settings of a format, with a question mark at what is not decided.
+
+    Values that are shown to be equally fast stand side by side.
+    """
     agreed = _agreed(sweep, name)
     found = [one for one in sweep.formats if one.name == name and one.keys]
+    open_ = any(rival.standing == "undecided" for one in found for rival in one.rivals)
     words = []
     for key in _keys(found):
-        values = dict.fromkeys(one.fastest.values.get(key, "–") for one in found)
-        words.append("/".join(values) + ("" if key in agreed else "?"))
+        best = [r for one in found for r in ([one.fastest] if open_ else one.rivals)]
+        values = dict.fromkeys(one.values.get(key, "–") for one in best)
+        text = "/".join(values) if len(values) <= _MOST_VALUES else f"any of {len(values)}"
+        words.append(text + "?" * (open_ and key not in agreed))
     return ", ".join(words) or "–"
+
+
+def _fastest_of(sweeps: Sequence[Sweep], name: str) -> str:
+    """Return the fastest settings of a format in all totals; one text where they agree."""
+    return " / ".join(dict.fromkeys(_fastest(sweep, name) for sweep in sweeps))
 
 
 def _table(name: str, found: Mapping[str, FormatSettings]) -> SettingsTable:
@@ -246,16 +267,61 @@ def _effects(sweep: Sweep) -> str:
 def _effect(effect: KeyEffect, *, most: bool) -> str:
     if not effect.decided:
         return f"{effect.key} {'does not' if effect.equal else 'not decided'}"
+    slower, faster = _ends(effect)
     return (
-        f"{effect.key}{' most' if most else ''} ({effect.slower} takes "
-        f"{number(effect.ratio.value)} times as long as {effect.faster}, {interval(effect.ratio)})"
+        f"{effect.key}{' most' if most else ''} ({slower} takes "
+        f"{number(effect.ratio.value)} times as long as {faster}, {interval(effect.ratio)})"
     )
 
 
-def _open(summary: Summary, name: str) -> Iterator[str]:
-    """Say what would decide the best settings of a format."""
-    found = [one for sweep in summary.sweeps for one in sweep.formats if one.name == name]
-    open_ = [r for one in found for r in one.rivals if r.standing == "undecided"]
-    if open_:
-        how = what_would_decide_by(summary, max(FEWEST, *(one.needed for one in open_)))
-        yield f"The best settings of {format_title(name)} are not all decided: {how}."
+def _ends(effect: KeyEffect) -> list[str]:
+    """Return the slower and the faster value in words."""
+    ends = [effect.slower, effect.faster]
+    return list(map(format_title, ends)) if effect.key == FORMAT else ends
+
+
+def _most(sweeps: Sequence[Sweep]) -> str:
+    """Say which key is shown to matter most in each total."""
+    texts = [f"to {verb_of(sweep.heading)} {_most_in(sweep)}" for sweep in sweeps]
+    return f"What matters most: {'; '.join(texts)}."
+
+
+def _most_in(sweep: Sweep) -> str:
+    shown = [effect for effect in sweep.effects if effect.decided]
+    first = next((e for e in shown if e.key == sweep.matters_most or len(sweep.effects) == 1), None)
+    if first:
+        slower, faster = _ends(first)
+        times = f"{number(first.ratio.value)} times {faster}, {interval(first.ratio)}"
+        return f"{first.key} ({slower} {times})"
+    if shown:
+        rivals = [e.key for e in sweep.effects if not e.equal]
+        return f"{listed(rivals, 'or')}, not decided which"
+    return "nothing" if all(e.equal for e in sweep.effects) else "not decided"
+
+
+def _open(summary: Summary) -> Iterator[str]:
+    """Say what would decide the best settings of the formats."""
+    if found := _undecided(summary):
+        how = what_would_decide_by(summary, max(FEWEST, *found.values()))
+        of = listed([format_title(name) for name in found])
+        yield f"The best settings of {of} are not all decided: {how}."
+
+
+def _open_briefly(summary: Summary) -> Iterator[str]:
+    """Say in a line what would decide the rest, of settings and of formats."""
+    rivals = (o for a in summary.answers if not a.too_short for o in a.others)
+    needed = [o.needed for o in rivals if o.standing == "undecided"]
+    if needed := [*needed, *_undecided(summary).values()]:
+        how = what_would_decide_by(summary, max(FEWEST, *needed))
+        yield f"Open (?): {how.replace(' would decide them', '')}."
+
+
+def _undecided(summary: Summary) -> dict[str, int]:
+    """Return the formats whose best settings are open, and the repetitions that they need."""
+    every = [one for sweep in summary.sweeps for one in sweep.formats]
+    found: dict[str, int] = {}
+    for one in every:
+        for rival in one.rivals:
+            if rival.standing == "undecided":
+                found[one.name] = max(found.get(one.name, 0), rival.needed)
+    return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,10 +28,10 @@ from pffbench.record.run_json import LARGEST, RunRecord
 from pffbench.regular_files import read_regular, write_replacing
 from pffbench.run.options import RunOptions
 from pffbench.run.schedule import Schedule
-from pffbench.summary.export import write_summary
+from pffbench.run.verdict import write_derived
 from pffbench.summary.rank_test import Ratio
-from pffbench.summary.results import write_results
 from pffbench.summary.summary import CaseSummary, summarise, summary_of
+from pffbench.text import one_line
 from pffbench_environments.bisect.judging import (
     Question,
     Standing,
@@ -360,8 +361,8 @@ class Trials:
                 if recorder.run_record.status == "interrupted":
                     raise StoppedError
                 summary = summarise(directory)
-                write_summary(summary, directory)
-                write_results(summary, directory)
+                for why in write_derived(summary, directory):
+                    print(one_line(f"{directory}: {why}"), file=sys.stderr)
         except StoppedError:
             raise StoppedError(self._how_to_go_on()) from None
         if recorder.exit_status != VALID:

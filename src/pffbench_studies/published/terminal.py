@@ -23,8 +23,8 @@ _WORDS = {
     OrderVerdict.UNDECIDED: ("undecided", "yellow"),
 }
 _HOW_TO_READ = (
-    "Fastest first; ~ not told from the one above; ± standard deviation. Here: median over the "
-    "repetitions that count and, behind ×, what it is over the published number; † below "
+    "Fastest first; ~ not distinguishable from the one above; ± standard deviation. Here: median "
+    "over the repetitions that count and, behind ×, what it is over the published number; † below "
     "resolution; + not in the study, beside the number of the nearest alternative. Held: the "
     "intervals here decide all pairs as published; broken: at least one is the other way round. "
     "Pairs that the study does not tell apart (error bars, words) are no order: –."

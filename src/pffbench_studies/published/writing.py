@@ -134,7 +134,7 @@ _HOW_TO_READ = (
     "about. Here: median over the repetitions "
     "that count, with its 95 % interval (of fewer than five none); † under 100 "
     "times what the harness itself takes, not to be relied on. × published: here over published.",
-    "An order is that of the medians; ~ stands between neighbours that are not told apart. "
+    "An order is that of the medians; ~ stands between neighbours that are not distinguishable. "
     "Published numbers within each other's standard deviation, or called alike by their authors, "
     "are no pair. A pair is decided by the test of the headline, in view of all pairs; none is "
     "with fewer than seven repetitions, or where one of the two is below resolution.",

@@ -62,10 +62,10 @@ function wholeTicks(numbers) {
 }
 
 // The name of each line at its end, moved apart so that none covers another: 14 of the 260 pixels of the height each.
-function namesOfLines(rows, scale) {
+function namesOfLines(rows, scale, height) {
   const [to, from] = scale.type === "log" ? [Math.log, Math.exp] : [(v) => v, (v) => v];
   const [low, high] = scale.domain.map(to);
-  const step = Math.min((14 / 260) * (high - low), (high - low) / rows.length);
+  const step = Math.min((14 / height) * (high - low), (high - low) / rows.length);
   const ends = rows.map((r) => ({ ...looksOf(r.case), text: r.label, at: Math.max(low, to(r.of(r.p.seconds.at(-1)))) })).sort((a, b) => a.at - b.at);
   ends.forEach((end, i) => { end.at = Math.max(end.at, i ? ends[i - 1].at + step : low + step / 2); });
   ends.forEach((_, i) => {
@@ -81,7 +81,8 @@ function driftSpec({ rows, title, log, width, name }) {
     line: r.label, ...looksOf(r.case), stroke: r.case.colour, dash: r.case.transfer === "collective" ? [6, 3] : null, repetition: r.p.blocks[i], value: r.of(s), told: toldOfRepetition(r, i),
   })));
   const scale = scaleOf(values.map((v) => v.value), log);
-  return filled(DATA.specs.drift, width, { rows: values, names: namesOfLines(rows, scale), title, scale, ticks: wholeTicks(values.map((v) => v.repetition)), name });
+  const height = Math.max(260, 14 * rows.length); // each line has its name at its end
+  return filled(DATA.specs.drift, width, { rows: values, names: namesOfLines(rows, scale, height), title, scale, height, ticks: wholeTicks(values.map((v) => v.repetition)), name });
 }
 
 // For each case the distribution over its ranks.

@@ -1,0 +1,330 @@
+"""Counts of two runs, compared exactly: calls, bytes, chunks; no statistics and no idle machine."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from pffbench.backends.registry import backend_class
+from pffbench.case import itemsize
+from pffbench.errors import UserError
+from pffbench.record.counters import VARIABLE, read_counts
+from pffbench.run.output import make_console, print_json
+from pffbench.text import counted, one_line, without_digests
+from pffbench_analysis.compare.comparison import Lone, Side
+from pffbench_analysis.compare.matching import match
+from pffbench_analysis.runs import Run
+
+#: Counts of a case: by phase and counter, all values of the repetitions that count.
+_Counts = Mapping[tuple[str, str], frozenset[float]]
+#: Beginning of the names of counters of system calls, which both runs have or none.
+_CALLS = "call_"
+_JSON_VERSION = 1
+
+
+class CountDifference(msgspec.Struct, frozen=True):
+    """A counter of a case whose values differ between two runs.
+
+    Parameters
+    ----------
+    case : str
+        Label of the case.
+    phase, counter : str
+        What was counted, over all ranks.
+    base, new : tuple of float
+        Smallest and largest value of a repetition.
+    units : int
+        Number of chunks, or of arrays, that the phase moves or defines; 1 where it is not known.
+    unit : str
+        ``chunk`` or ``array``.
+    """
+
+    case: str
+    phase: str
+    counter: str
+    base: tuple[float, float]
+    new: tuple[float, float]
+    units: int = 1
+    unit: str = ""
+
+    @property
+    def amount(self) -> float:
+        """How far the ranges of both runs are apart."""
+        return max(self.new[0] - self.base[1], self.base[0] - self.new[1])
+
+    @property
+    def verdict(self) -> str:
+        """``more`` or ``fewer``: how the new run differs from the base."""
+        return "more" if self.new[1] > self.base[1] else "fewer"
+
+    def __str__(self) -> str:
+        each = ""
+        if self.units > 1:
+            few, many = (f"{values[0] / self.units:.4g}" for values in (self.base, self.new))
+            each = f" ({few} → {many} for each {self.unit})"
+        change = f"{_range(self.base)} → {_range(self.new)}{each}"
+        return f"{self.verdict}: {self.case}: {self.phase}: {_words(self.counter)} {change}"
+
+
+class CountComparison(msgspec.Struct, frozen=True):
+    """The counts of two runs.
+
+    Parameters
+    ----------
+    base, new : str
+        The runs.
+    cases, counts : int
+        Number of cases that both have, and of counts compared.
+    differences : tuple of CountDifference
+        Those that differ, the largest factor first.
+    alone : tuple of str
+        Cases that only one run has, each with the reason.
+    chance : int
+        Number of counts that differ by no more than ranks which make the same directory at once.
+    """
+
+    base: str
+    new: str
+    cases: int
+    counts: int
+    differences: tuple[CountDifference, ...]
+    alone: tuple[str, ...]
+    chance: int = 0
+
+
+def compare_counts(base: Run, new: Run, across: Sequence[str] = ()) -> CountComparison:
+    """Compare the counts of the cases that two runs share.
+
+    A count that varies between the repetitions of a run differs where the two ranges are disjoint.
+
+    Raises
+    ------
+    UserError
+        A run has no counts, or only one has those of system calls, or the ranks differ in number.
+    """
+    if base.record.ranks != new.record.ranks:
+        raise UserError(
+            f"{base.directory} has {counted(base.record.ranks, 'rank')}, {new.directory} has "
+            f"{new.record.ranks}; counts of equal numbers of ranks are compared"
+        )
+    mine, others = counts_of(base), counts_of(new)
+    traced = [any(n.startswith(_CALLS) for c in of.values() for _, n in c) for of in (mine, others)]
+    if traced[0] != traced[1]:
+        lacking = (new if traced[0] else base).directory
+        raise UserError(f"{lacking} has no counts of system calls: run it with counters: calls")
+    sides = Side("base", (base,)), Side("new", (new,), 1)
+    found, only_base, only_new = match(*sides, across)
+    pairs = [(case.label, case.base, case.new) for case in found]
+    alone = [*_told(only_base, base), *_told(only_new, new)]
+    names = str(base.directory), str(new.directory)
+    return _compared(names, (base, mine), others, pairs, sides[0].invalid | sides[1].invalid, alone)
+
+
+def compare_environments(run: Run) -> list[CountComparison]:
+    """Compare the counts of each other environment of a run with those of the first one.
+
+    Raises
+    ------
+    UserError
+        It is a run of one environment, or has no counts.
+    """
+    first, *others = [*run.record.environments] or [""]
+    if not others:
+        raise UserError(f"{run.directory} is no run of several environments; name two runs")
+    counts, failed = counts_of(run), Side("base", (run,)).invalid
+    names = [name.removesuffix(f"@{first}") for name in counts if name.endswith(f"@{first}")]
+    return [
+        _compared(
+            (first, other),
+            (run, counts),
+            counts,
+            [(without_digests(name), f"{name}@{first}", f"{name}@{other}") for name in names],
+            failed,
+            [],
+        )
+        for other in others
+    ]
+
+
+def _compared(
+    names: tuple[str, str],
+    base: tuple[Run, dict[str, _Counts]],
+    new: dict[str, _Counts],
+    pairs: Sequence[tuple[str, str, str]],
+    failed: Collection[str],
+    alone: Sequence[str],
+) -> CountComparison:
+    """Compare pairs of cases: a label, and the name of the case in each run."""
+    run, counts = base
+    differences: list[CountDifference] = []
+    compared = cases = chance = 0
+    left = list(alone)
+    for label, mine, theirs in pairs:
+        if failed and {mine, theirs} & set(failed):
+            left.append(f"{label}: it failed")
+            continue
+        here, there = counts.get(mine, {}), new.get(theirs, {})
+        cases += 1
+        compared += len(here.keys() | there.keys())
+        found = list(_different(run, mine, label, here, there))
+        raced = _raced(run, mine)
+        differences += (d for d in found if d.amount > raced or not d.counter.startswith(_CALLS))
+        chance += len(found)
+    chance -= len(differences)
+    order = sorted(differences, key=lambda d: -abs(math.log(_factor(d))))
+    return CountComparison(*names, cases, compared, tuple(order), tuple(left), chance)
+
+
+def counts_of(run: Run) -> dict[str, _Counts]:
+    """Return the exact counts of a run.
+
+    Returns
+    -------
+    dict of str to mapping
+        By case, then by phase and counter: the values of its repetitions.
+
+    Raises
+    ------
+    UserError
+        It has none.
+    """
+    found: dict[str, dict[tuple[str, str], set[float]]] = defaultdict(lambda: defaultdict(set))
+    for row in read_counts(run.directory):
+        if not row.warmup and row.counter not in VARIABLE:
+            found[row.case][row.phase, row.counter].add(row.total)
+    if not found:
+        raise UserError(f"{run.directory} has no counts: run it with --set counters=calls")
+    return {
+        case: {what: frozenset(values) for what, values in counts.items()}
+        for case, counts in found.items()
+    }
+
+
+def _different(
+    run: Run, case: str, label: str, base: _Counts, new: _Counts
+) -> Iterator[CountDifference]:
+    none = frozenset({0.0})
+    for phase, counter in sorted(base.keys() | new.keys()):
+        a, b = (of.get((phase, counter), none) for of in (base, new))
+        low, high = (min(a), max(a)), (min(b), max(b))
+        if low[1] < high[0] or high[1] < low[0]:
+            units, unit = _units(run, case, phase)
+            yield CountDifference(label, phase, counter, low, high, units, unit)
+
+
+def _raced(run: Run, case: str) -> int:
+    """Return by how many calls of a name equal runs of a case may differ.
+
+    Ranks that share a store of files make its directories: the one that comes second finds each
+    level above the chunks there, and tries again or looks.
+    """
+    entry = run.record.cases[case]
+    p = entry["parameters"]
+    if p["layout"] == "file_per_process" or backend_class(p["backend"]).file_per == "store":
+        return 0
+    levels = 1 + len((entry.get("stored_as") or {}).get("chunks") or [])
+    return levels * (run.record.ranks - 1)
+
+
+def _units(run: Run, case: str, phase: str) -> tuple[int, str]:
+    """Return the number of chunks that a phase moves, or else of the arrays that it defines."""
+    entry, rows = run.record.cases[case], run.rows[case].get(phase)
+    if not rows:
+        return 1, ""
+    stored, dtype = entry.get("stored_as") or {}, entry["parameters"].get("dtype")
+    chunk = math.prod(stored.get("chunks") or [0]) * itemsize(dtype or "float32")
+    if chunk and rows[0].bytes and rows[0].bytes % chunk == 0:
+        return rows[0].bytes // chunk, "chunk"
+    return rows[0].arrays, "array"
+
+
+def _told(alone: Sequence[Lone], run: Run) -> Iterator[str]:
+    return (f"{case.label}: only in {run.directory}: {case.reason}" for case in alone)
+
+
+def _factor(difference: CountDifference) -> float:
+    return (1 + difference.new[1]) / (1 + difference.base[1])
+
+
+def _words(counter: str) -> str:
+    kind, _, name = counter.partition("_")
+    return {"call": f"calls of {name}", "bytes": f"bytes of {name}"}.get(kind, counter)
+
+
+def _range(values: tuple[float, float]) -> str:
+    low, high = (f"{value:,.0f}" for value in values)
+    return low if low == high else f"{low}–{high}"
+
+
+def report_counts(
+    runs: Sequence[str | Path],
+    *,
+    across: Sequence[str] = (),
+    fail_if_more: bool = False,
+    as_json: bool = False,
+    console: Console | None = None,
+) -> int:
+    """Compare the counts of new runs with those of the first one, and print the differences.
+
+    Parameters
+    ----------
+    runs : sequence of str or Path
+        Results directories, the base first; or one of a run of several environments.
+    across : sequence of str
+        Parameters or options in which cases may differ.
+    fail_if_more : bool
+        Whether more of anything, or a case of the base that is missing, makes the status 1.
+    as_json : bool
+        Whether to print JSON in place of text.
+    console : Console, optional
+        Console to print on.
+
+    Returns
+    -------
+    int
+        Exit status.
+    """
+    base, *new = map(Run.load, runs)
+    found = [compare_counts(base, run, across) for run in new] or compare_environments(base)
+    worse = any(d.verdict == "more" for c in found for d in c.differences)
+    status = int(fail_if_more and (worse or any(c.alone for c in found)))
+    if as_json:
+        comparisons = [
+            {**msgspec.to_builtins(c), "differences": [_as_data(d) for d in c.differences]}
+            for c in found
+        ]
+        data = {"status": status, "comparisons": comparisons}
+        print_json({"format": "pffbench compare --counts", "version": _JSON_VERSION, **data})
+        return status
+    terminal = console or make_console()
+    for line in (line for comparison in found for line in _lines(comparison)):
+        terminal.print(one_line(line), markup=False, highlight=False, soft_wrap=True)
+    if fail_if_more:
+        terminal.print("FAILED" if status else "PASSED")
+    return status
+
+
+def _as_data(difference: CountDifference) -> dict[str, object]:
+    return {**msgspec.to_builtins(difference), "verdict": difference.verdict}
+
+
+def _lines(comparison: CountComparison) -> Iterator[str]:
+    yield f"{comparison.base} (base) and {comparison.new}"
+    yield from map(str, comparison.differences)
+    yield from (f"not compared: {text}" for text in comparison.alone)
+    many = len(comparison.differences)
+    differ = f"{many} of them {'differ' if many > 1 else 'differs'}" if many else "none differs"
+    yield (
+        f"{counted(comparison.counts, 'count')} of {counted(comparison.cases, 'case')} were "
+        f"compared; {differ}"
+    )
+    if comparison.chance:
+        yield (
+            f"{counted(comparison.chance, 'more count')} may differ by chance: ranks made the same "
+            "directory at the same time"
+        )

@@ -1,0 +1,60 @@
+"""A report that fails ends no run in a traceback: it is named, and nothing measured is lost."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from faults import go_on
+from launch import PROGRAMS, pffbench_cli, run_experiment
+
+pytestmark = pytest.mark.parallel
+CASES = [{"workload": "hyperslab", "shape_per_rank": [16, 16], "backend": ["posix", "zarr"],
+          "layout": "own"}]  # fmt: skip
+DERIVED = ("summary.csv", "summary.md", "fom.txt", "results.json")
+
+
+def run_failing(directory, fails, *arguments):
+    how = {"program": (PROGRAMS / "no_summary.py",), "env": {"FAILS": fails}}
+    return run_experiment(directory, 2, *arguments, cases=CASES, **how)
+
+
+@pytest.mark.parametrize(
+    ("fails", "what", "missing"),
+    [
+        ("pffbench.run.verdict:summarise", "the summary", DERIVED),
+        ("pffbench.summary.export:shard_lines", "summary.csv, summary.md", DERIVED[1:2]),
+        ("pffbench.summary.results:fom_names", "results.json", DERIVED[3:]),
+        ("pffbench.run.verdict:print_summary", "what is printed", ()),
+    ],
+)
+def test_what_fails_is_named_and_the_rest_is_made(tmp_path, fails, what, missing):
+    done = run_failing(tmp_path, fails)
+    assert done.status == 1, done.said
+    assert "Traceback" not in done.said
+    assert "MPI_ABORT" not in done.said
+    line = next(text for text in done.stderr.splitlines() if "could not be made" in text)
+    assert line.startswith(f"pffbench: could not be made: {what} (KeyError: 'format', no_summary")
+    assert line.endswith(f"all measurements are kept, try again with: pffbench report {done.out}")
+    assert (done.record["status"], done.record["valid"]) == ("finished", True)
+    assert {name for name in DERIVED if not (done.out / name).exists()} == set(missing)
+    again = pffbench_cli("report", "--page", done.out)
+    assert again.status == 0, again.said
+    assert all((done.out / name).exists() for name in DERIVED)
+
+
+def test_as_json_nothing_is_printed_where_the_document_fails(tmp_path):
+    done = run_failing(tmp_path, "pffbench.summary.results:fom_names", "--json")
+    assert (done.status, done.stdout) == (1, ""), done.said
+    assert "results.json (KeyError: 'format'" in done.stderr
+    assert json.loads((done.out / "run.json").read_text())["status"] == "finished"
+
+
+def test_a_verdict_that_cannot_be_recorded_leaves_a_run_that_goes_on(tmp_path):
+    done = run_failing(tmp_path, "pffbench.run.recorder:Recorder.finish")
+    assert done.status == 3, done.said
+    assert "Traceback" not in done.said
+    assert f"go on with: pffbench run --resume {done.out}" in done.stderr
+    rest = go_on(done, 2)
+    assert (rest.status, rest.record["valid"]) == (0, True), rest.said

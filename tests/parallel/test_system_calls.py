@@ -1,0 +1,182 @@
+"""`counters: calls`, and `pffbench compare --counts`: counts are exact, also on a busy machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from launch import environment, mpiexec, pffbench_cli, run_experiment
+from pffbench.experiment.schema import MOST_TRACED
+from pffbench.parallel.system_calls import TracingMeter, count_calls
+from pffbench.summary.rank_test import FEWEST
+from pffbench_analysis.compare.counts import counts_of
+from pffbench_analysis.runs import Run
+
+pytestmark = pytest.mark.parallel
+
+#: Four chunks of each rank.
+CASE = {
+    "workload": "hyperslab", "shape_per_rank": [[64, 64]], "chunks": [[16, 64]],
+    "layout": ["shared", "file_per_process"],
+}  # fmt: skip
+COUNTS = {"counters": "calls", "repetitions": 1, "warmup": 0, "roofline": False}
+#: A version of Zarr that asks for the state of the directory before it writes a chunk.
+ONE_STAT_MORE = """
+import os
+from zarr.storage import LocalStore
+as_it_was = LocalStore.set
+async def set(self, key, value, *more, **given):
+    if "/c/" in key:
+        os.stat(self.root)
+    return await as_it_was(self, key, value, *more, **given)
+LocalStore.set = set
+"""
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """Return the environment of a program whose Zarr has one stat more for each chunk."""
+    place = tmp_path_factory.mktemp("planted")
+    (place / "sitecustomize.py").write_text(ONE_STAT_MORE)
+    return {"PYTHONPATH": f"{place}:{environment().get('PYTHONPATH', '')}"}
+
+
+@contextmanager
+def load():
+    """Keep two processors busy."""
+    spin = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        yield
+    finally:
+        for one in spin:
+            one.kill()
+            one.wait()
+
+
+def run(directory, backend, ranks=2, **more):
+    directory.mkdir()
+    done = run_experiment(directory, ranks, cases=[CASE | {"backend": backend}], **COUNTS | more)
+    assert done.status == 0, done.said
+    return done
+
+
+def compared(*runs, options=()):
+    return pffbench_cli("compare", "--counts", *options, *(str(r) for r in runs))
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_calls_and_bytes_of_raw_files_are_those_of_the_program(tmp_path, ranks):
+    done = run(tmp_path / "raw", "posix", ranks)
+    counts = counts_of(Run.load(done.out))
+    (case,) = [name for name in counts if "file_per_process" in name]
+    assert counts[case]["write", "call_pwrite64"] == {ranks}
+    assert counts[case]["write", "bytes_pwrite64"] == {ranks * 64 * 64 * 4}
+    assert sum(n for (phase, name), (n,) in counts[case].items()
+               if phase == "read" and name.startswith("bytes_")) == ranks * 64 * 64 * 4  # fmt: skip
+    assert counts[case]["create", "call_openat"] == {ranks}
+
+
+def test_equal_runs_have_equal_counts_on_a_busy_machine(tmp_path):
+    backends = ["hdf5", "netcdf4", "zarr", "mpiio"]
+    with load():
+        base, new = (run(tmp_path / name, backends) for name in ("base", "new"))
+    done = compared(base.out, new.out, options=["--fail-if-more"])
+    assert done.stdout.splitlines()[-1] == "PASSED"
+    assert "of 8 cases were compared; none differs" in done.stdout
+    assert "system calls were counted, which slows them" in base.stdout
+    assert done.status == 0
+
+
+def test_one_stat_more_for_each_chunk_is_named_on_a_busy_machine(tmp_path, planted):
+    with load():
+        base = run(tmp_path / "base", "zarr")
+        new = run(tmp_path / "new", "zarr", env=planted)
+    done = compared(base.out, new.out, options=["--fail-if-more", "--json"])
+    assert done.status == 1
+    (found,) = json.loads(done.stdout)["comparisons"]
+    differences = found["differences"]
+    assert {d["case"].split()[1] for d in differences} == {"shared", "file_per_process"}
+    for d in differences:
+        assert (d["verdict"], d["phase"], d["unit"], d["units"]) == ("more", "write", "chunk", 8)
+        assert d["counter"] in ("call_newfstatat", "call_stat", "call_statx")
+        assert d["new"][0] - d["base"][0] >= 7  # one may be a rank's that found a directory
+    text = compared(base.out, new.out).stdout
+    assert "more: zarr shared: write: calls of" in text
+    assert "for each chunk)" in text
+
+
+def test_environments_are_compared_in_one_run(tmp_path, planted):
+    other = f"env PYTHONPATH={planted['PYTHONPATH']} {sys.executable}"
+    done = run_experiment(
+        tmp_path, None, cases=[CASE | {"backend": "zarr"}], launcher=" ".join(mpiexec(2)),
+        environments=[{"name": "now", "python": sys.executable},
+                      {"name": "next", "command": other}],
+        step_repetitions=1, **COUNTS,
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    text = compared(done.out).stdout
+    assert text.startswith("now (base) and next\nmore: ")
+    assert text.count("more: ") == 2
+    assert "for each chunk)" in text
+
+
+def test_lines_of_threads_that_interrupt_each_other_are_counted_once():
+    trace = """\
+7 access("pffbench-phase-begins:write", F_OK) = -1 ENOENT (No such file or directory)
+7 pwrite64(5</s/run-1/a>, ""..., 10, 0 <unfinished ...>
+8 openat(AT_FDCWD</>, "/s/run-1/b", O_RDONLY) = 6</s/run-1/b>
+7 <... pwrite64 resumed>) = 10
+8 write(1</elsewhere>, ""..., 5) = 5
+8 pwrite64(6</s/run-1/b>, ""..., 8, 0) = -1 EBADF (Bad file descriptor)
+7 faccessat(AT_FDCWD</>, "pffbench-phase-ends", F_OK) = -1 ENOENT (No such file or directory)
+7 close(5</s/run-1/a>) = 0
+"""
+    found = count_calls(trace.splitlines(keepends=True), "/run-1")
+    assert found == {
+        ("write", "call_pwrite64"): 2,
+        ("write", "bytes_pwrite64"): 10,
+        ("write", "call_openat"): 1,
+    }
+
+
+def test_traced_runs_have_too_few_repetitions_to_judge_times():
+    assert MOST_TRACED < FEWEST
+
+
+@pytest.mark.parametrize("repetitions", ["auto", FEWEST])
+def test_many_repetitions_are_refused(tmp_path, repetitions):
+    done = run_experiment(
+        tmp_path, 1, cases=[CASE | {"backend": "posix"}], **COUNTS | {"repetitions": repetitions}
+    )
+    assert done.status == 2
+    assert "counters: calls" in done.stderr
+    assert "(allowed: 1 to 6; --set repetitions=1)" in done.stderr
+
+
+def test_without_strace_the_reason_is_given(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    meter = TracingMeter(str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="needs strace, which is not installed here"):
+        meter.start()
+    assert not meter.stop()
+
+
+def test_runs_that_cannot_be_compared_say_why(tmp_path):
+    one, two = run(tmp_path / "one", "posix", 1), run(tmp_path / "two", "posix", 2)
+    times = run(tmp_path / "times", "posix", 1, counters=False)
+    for runs, words in (
+        ((one.out, two.out), "has 1 rank"),
+        ((one.out, times.out), "--set counters=calls"),
+        ((one.out,), "is no run of several environments"),
+    ):
+        done = compared(*runs)
+        assert done.status == 2
+        assert words in done.stderr
+    for options in (["--strict"], ["--fail-if-slower", "5%"]):
+        done = compared(one.out, one.out, options=options)
+        assert done.status == 2
+        assert "leave it out with --counts" in done.stderr
