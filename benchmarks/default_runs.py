@@ -17,21 +17,20 @@ from pathlib import Path
 
 from jobs import python, run_ranks
 
+from pffbench.summary.claims import claims_of
 from pffbench.summary.summary import Summary, summarise
 
 #: A comparison, and two of its contenders.
 Pair = tuple[str, str, frozenset[str]]
 
 
-def claims_of(summary: Summary) -> dict[Pair, str]:
+def by_pair(summary: Summary) -> dict[Pair, str]:
     """Return what a run claims of each pair: the name of the faster one, or that they are equal."""
     return {
-        (answer.total, str(answer.key), frozenset((answer.name, other.name))): (
-            "equal" if other.standing == "equal" else answer.name
+        (claim.total, str(claim.key), frozenset((claim.first, claim.other))): (
+            "equal" if claim.standing == "equal" else claim.first
         )
-        for answer in summary.answers
-        for other in answer.others
-        if other.standing != "undecided"
+        for claim in claims_of(summary.answers)
     }
 
 
@@ -58,7 +57,7 @@ def main() -> None:
             options = ["run", "--out", out, "--scratch", args.results, "--progress", "none"]
             run_ranks(args.ranks, python("-m", "pffbench", *map(str, options)))
         summary = summarise(out)
-        claimed.append(claims_of(summary))
+        claimed.append(by_pair(summary))
         decided = sum(answer.decided for answer in summary.answers)
         print(
             f"run {number}: {decided} of {len(summary.answers)} comparisons decided, "

@@ -28,13 +28,14 @@ from pathlib import Path
 
 from rich.console import Console
 
+from pffbench.record.masking import RAW, masked_copy
+from pffbench.summary.appendix import platform
 from pffbench.summary.export import print_answer, print_summary
 from pffbench.summary.summary import Summary, summarise
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import zarr_tables
-from kept_runs import RAW, keep, platform
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
@@ -159,7 +160,7 @@ def take(run: Path, results: Path = RESULTS) -> None:
     place = results / SHOWN
     with tempfile.TemporaryDirectory() as directory:
         kept = Path(directory) / SHOWN
-        keep(run, kept)  # refuses before anything is replaced
+        masked_copy(run, kept, "vm")  # refuses before anything is replaced
         for name in KEPT:
             (kept / name).touch()
         (kept / "README.md").write_text(_README, encoding="utf-8")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pffbench.record.masking import masked_copy
+from pffbench.summary.appendix import platform
 from pffbench.summary.cautions import cautions
 from pffbench.summary.columns import Column, columns_of, ordered, title
 from pffbench.summary.conclusions import verdict_lines
@@ -15,10 +16,6 @@ from pffbench.summary.labels import parameters_apart
 from pffbench.summary.shards import shard_costs, shard_lines
 from pffbench.summary.summary import CaseSummary, Summary, summarise
 from pffbench.text import escape_markdown, markdown_table, without_digests
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from kept_runs import keep, platform
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "evidence" / "zarr.md"
@@ -81,7 +78,7 @@ def take(run: Path, page: Path = PAGE) -> None:
         The page; its runs are in ``../results/zarr``.
     """
     kept = Path("..") / "results" / "zarr" / run.name
-    keep(run, page.parent / kept)
+    masked_copy(run, page.parent / kept, "vm")
     told = page.read_text(encoding="utf-8")
     if f"<!-- run {kept} -->" not in told:
         heading = f"### {run.name.replace('-', ' ').capitalize()}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: Exit statuses. The last two are of `pffbench compare --fail-if-slower`: with `--strict` the runs
-#: do not decide, and the machine itself has changed.
+#: do not decide (of `reproduce` too), and the machine itself has changed.
 VALID, NOT_VALID, WRONG_INPUT, INTERRUPTED, INCONCLUSIVE, MACHINE_CHANGED = range(6)
 
 

@@ -279,6 +279,10 @@ def test_reading_needs_neither_mpi_nor_what_draws(tmp_path):
         told = pffbench("none", *command, cwd=tmp_path, without=without, mpi=False)
         assert told.status == 0, told.said
         assert len(told.stdout.splitlines()) > 5
+    for command in (["bundle", "first", "--mask", "-o", "run.zip"], ["check", "run.zip"],
+                    ["reproduce", "run.zip", "--with", "second"]):  # fmt: skip
+        told = pffbench("none", *command, cwd=tmp_path, without=without, mpi=False)
+        assert told.status == 0, told.said
     told = pffbench("none", "report", "first", cwd=tmp_path, without=without, mpi=False)
     assert told.status == 2, told.said
     assert told.stderr.count("\n") == 1

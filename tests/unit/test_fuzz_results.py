@@ -302,8 +302,9 @@ def try_one_way(yard, run, scratch, draw):
         "recommend": ["recommend", run], "compare": ["compare", run, other, "--out", out],
         "compared": ["compare", other, run], "scaling": ["scaling", run, other, "--out", out],
         "clean": ["clean", "--scratch", scratch, "--kept", "--remove"], "resume": None,
+        "check": ["check", run],
     }  # fmt: skip
-    weights = {"report": 4, "fom": 3, "resume": 3, "clean": 2}
+    weights = {"report": 4, "fom": 3, "resume": 3, "clean": 2, "check": 2}
     way = draw.choices(list(ways), [weights.get(name, 1) for name in ways])[0]
     told, err = io.StringIO(), io.StringIO()
     with redirect_stdout(told), redirect_stderr(err):

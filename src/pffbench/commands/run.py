@@ -8,8 +8,9 @@ import gc
 import os
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -42,6 +43,7 @@ __all__ = ["add_arguments", "main"]
 #: key of an experiment that asks for it.
 LAUNCHERS = "pffbench.launchers"
 _KEY = "environments"
+Judge = Callable[[str | None], int]
 #: Exit status of a program that Ctrl-C ended, as shells report it.
 _CTRL_C = 130
 #: Bytes of address space below which MPI and the libraries cannot be loaded.
@@ -52,8 +54,21 @@ def main(arguments: argparse.Namespace) -> int:
     """Run an experiment on all ranks; collective. Return the exit status."""
     if arguments.list:
         return list_experiments(as_json=arguments.json)
+    return execute(RunOptions.of_arguments(arguments))
+
+
+def execute(options: RunOptions, judge: Judge | None = None) -> int:
+    """Run an experiment on all ranks; collective.
+
+    Parameters
+    ----------
+    options : RunOptions
+        Options of the run.
+    judge : callable, optional
+        Called on rank 0: with None before the run, and with its results directory when it was not
+        stopped; returns the exit status in place of that of the run.
+    """
     _check_addresses()
-    options = RunOptions.of_arguments(arguments)
     if options.starts is not None:
         options = _with_starts(options)
     with StopSignals() as stop:
@@ -67,7 +82,7 @@ def main(arguments: argparse.Namespace) -> int:
             if loaded.experiment.environments:
                 loaded = with_time_of_job(loaded, options, os.environ)
                 return _launcher(loaded.path).run(options, loaded, stop)
-        return _run(options, stop)
+        return _run(options, stop, judge)
 
 
 def _with_starts(options: RunOptions) -> RunOptions:
@@ -158,24 +173,29 @@ def _had_environments(directory: str) -> bool:
         return False
 
 
-def _run(options: RunOptions, stop: StopSignals) -> int:
+def _run(options: RunOptions, stop: StopSignals, judge: Judge | None) -> int:
     gc.disable()  # objects of the start stay, and would be searched repeatedly; see Runner.run
     comm = start_ranks()
     stop.install()
     faulthandler.enable()  # a crash in a library reports the Python stack
     check_launcher(comm.size)
     with _abort_on_error(comm) as guard:
+        from pffbench.parallel.collectives import on_root
         from pffbench.run.session import Session, import_for_rank_0
 
         if comm.rank == 0:
             import_for_rank_0()
         status = VALID
         try:
+            if judge is not None:
+                on_root(comm, partial(judge, None))
             for one in _one_after_another(comm, options):
                 guard.session = session = Session.prepare(comm, one, stop)
                 ended = session.run()
                 if ended == INTERRUPTED:
                     return leave_last(comm, ended)
+                if judge is not None:
+                    ended = on_root(comm, partial(judge, session.spec.out))
                 status = status or ended
         except UserError as error:
             if comm.rank == 0:

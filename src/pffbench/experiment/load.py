@@ -16,6 +16,7 @@ import msgspec
 import yaml
 
 from pffbench.backends.registry import is_backend
+from pffbench.bundle_file import EXPERIMENT, open_bundle
 from pffbench.case import Case, Parameters
 from pffbench.errors import UserError
 from pffbench.experiment.convert import allowed_instead, join, short, shown, to_struct
@@ -181,7 +182,8 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
     Parameters
     ----------
     path : str, optional
-        The YAML file, or the name of one of the package; the first built-in one when not given.
+        The YAML file, a bundle of one run, or the name of one of the package; the first built-in one
+        when not given.
     overrides : sequence of str
         ``key=value`` pairs; a key of the experiment or of its cases, values in YAML.
 
@@ -192,6 +194,11 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
     """
     name, text = _text(path)
     data = _in_our_form(_parsed(text, name), name)
+    if is_bundle(name) and data.get("environments"):
+        raise UserError(
+            f"{name}: environments: commands of a bundle are not started; unpack it, read its "
+            f"{EXPERIMENT} and run that"
+        )
     for override in overrides:
         _override(data, override)
     return from_data(data, name)
@@ -339,11 +346,26 @@ def is_built_in(path: str | None) -> bool:
     return path is None or (path in BUILT_IN and not Path(path).exists())
 
 
+def is_bundle(path: str | None) -> bool:
+    """Return whether the name of an experiment is that of a bundle, which holds one."""
+    return path is not None and path.endswith(".zip")
+
+
+def _of_bundle(path: str) -> str:
+    with open_bundle(path) as bundle:
+        run, *others = bundle.runs
+        if others:
+            raise UserError(f"{path}: holds {len(others) + 1} runs, and one was expected")
+        return b"".join(bundle.chunks(f"{run}/{EXPERIMENT}")).decode()
+
+
 def _text(path: str | None) -> tuple[str, str]:
     path = path or BUILT_IN[0]
     if shipped := shipped_file(path):
         return f"built-in {path}", shipped.read_text("utf-8")
     try:
+        if is_bundle(path):
+            return path, _of_bundle(path)
         return path, read_regular(path, LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{path}: not a text file") from None

@@ -28,7 +28,7 @@ def clock_trouble(repetition: GatheredRepetition) -> Iterator[str]:
 
 #: Fraction of the bytes read that the kernel, or with a dropped cache the device, must deliver.
 _DELIVERED = 0.9
-_FROM_DEVICE = 0.99
+FROM_DEVICE = 0.99
 
 
 def read_trouble(repetition: GatheredRepetition, entry: Mapping[str, Any]) -> Iterator[str]:
@@ -68,7 +68,7 @@ def read_trouble(repetition: GatheredRepetition, entry: Mapping[str, Any]) -> It
     # Holes of a file enter the cache without a fetch.
     holes = 0 if r.disk is None else max(0, r.disk.apparent - r.disk.stored)
     arrived = r.resident_after - r.cache.resident - holes
-    if r.device_bytes < _FROM_DEVICE * arrived:
+    if r.device_bytes < FROM_DEVICE * arrived:
         yield (
             f"the cache was dropped, but of {arrived} bytes that came into it while reading only "
             f"{r.device_bytes:.0f} came from the device for this job: something else read the files"

@@ -266,9 +266,14 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=argparse.SUPPRESS,  # so that the option stays where this is not given
         metavar="EXPERIMENT.yaml",
-        help="experiment file, a name that --list prints, or a folder of files to run one after "
-        "another (default: the built-in comparison) (example: question:writers)",
+        help="experiment file, a bundle, a name that --list prints, or a folder of files to run one "
+        "after another (default: the built-in comparison) (example: question:writers)",
     )
+    add_changes(parser)
+
+
+def add_changes(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that change an experiment and select the file system."""
     parser.add_argument(
         "--set",
         action="append",

@@ -59,12 +59,18 @@ def sentences(summary: Summary) -> list[str]:
     """Return only the lines about speed."""
     if summary.absent and not summary.answers:
         return [f"Nothing is compared: {'; '.join(absent(summary))}."]
-    found = [(total, [a for a in summary.answers if a.total == total]) for total in VERBS]
-    found.append(("read_total", list(summary.cold_answers)))
-    lines = [line for total, some in found if (line := _sentence(summary, total, some))]
+    lines = [line for line, _ in speed_lines(summary)]
     if lines and measured_in(summary, summary.answers).sizes:
         lines.append("Other sizes, chunks and numbers of ranks were not measured and may differ.")
     return lines
+
+
+def speed_lines(summary: Summary) -> list[tuple[str, list[Answer]]]:
+    """Return each line of the headline, with the answers that it is made of."""
+    found = [(total, [a for a in summary.answers if a.total == total]) for total in VERBS]
+    found.append(("read_total", list(summary.cold_answers)))
+    lines = [(_sentence(summary, total, some), some) for total, some in found]
+    return [(line, some) for line, some in lines if line]
 
 
 def absent(summary: Summary) -> list[str]:

@@ -237,10 +237,44 @@ def answers(
     ended : bool
         Whether all repetitions are done.
     """
+    contests, decisions = _decided(cases, times, design, ended=ended)
+    return [contest.answer(place, decisions, resolution) for place, contest in enumerate(contests)]
+
+
+#: A total, a comparison, a contender, and another one that is compared with it.
+Pair = tuple[str, ComparisonKey, str, str]
+
+
+def standings(
+    cases: Mapping[str, Entry], times: TotalTimes, design: Design
+) -> dict[Pair, Contender]:
+    """Return how each contender of a comparison stands to each other one, not the fastest alone.
+
+    Parameters
+    ----------
+    cases, times, design
+        As of `answers`.
+    """
+    contests, decisions = _decided(cases, times, design, ended=True)
+    return {
+        (contest.total, contest.key, first, name): contest.beside(
+            name, best, first, place, decisions
+        )
+        for place, contest in enumerate(contests)
+        for best in [contest.best]
+        for first in best
+        for name in best
+        if name != first
+    }
+
+
+def _decided(
+    cases: Mapping[str, Entry], times: TotalTimes, design: Design, *, ended: bool
+) -> tuple[Sequence[_Contest], Decisions]:
     contests = list(_contests(cases, times, design))
     tables = [contest.table for contest in contests]
-    decisions = decide(tables, design.looks, ended=ended, margin=design.margin, alpha=ALPHA)
-    return [contest.answer(place, decisions, resolution) for place, contest in enumerate(contests)]
+    looks = design.looks
+    return contests, decide(tables, looks, ended=ended, margin=design.margin, alpha=ALPHA)
 
 
 def undecided_cases(found: Iterable[Answer]) -> set[str]:
@@ -273,13 +307,18 @@ class _Contest(msgspec.Struct, frozen=True):
         kinds = {case: name for name, cases in self.contenders.items() for case in cases}
         return ComparisonTable(self.times, tuple(pairs), self.paired, kinds)
 
+    @property
+    def best(self) -> dict[str, str]:
+        """The fastest case of each contender."""
+        return {name: self._fastest(cases) for name, cases in self.contenders.items()}
+
     def answer(self, place: int, decisions: Decisions, resolution: float) -> Answer:
         """Combine the decisions on the pairs."""
-        best = {name: self._fastest(cases) for name, cases in self.contenders.items()}
+        best = self.best
         times = {name: self.times[case] for name, case in best.items()}
         first = fastest_of(times, paired=self.paired)
         others = [
-            self._beside(name, best, first, place, decisions) for name in best if name != first
+            self.beside(name, best, first, place, decisions) for name in best if name != first
         ]
         others.sort(key=lambda other: other.ratio.value)
         short = any(self._median(case) < resolution for case in best.values())
@@ -325,7 +364,7 @@ class _Contest(msgspec.Struct, frozen=True):
     def _fastest(self, cases: Iterable[str]) -> str:
         return fastest_of({case: self.times[case] for case in cases}, paired=self.paired)
 
-    def _beside(
+    def beside(
         self,
         name: str,
         best: Mapping[str, str],
@@ -333,6 +372,7 @@ class _Contest(msgspec.Struct, frozen=True):
         place: int,
         decisions: Decisions,
     ) -> Contender:
+        """Compare all cases of a contender with the fastest one of another."""
         of_all = {
             case: _decision(place, case, best[first], decisions) for case in self.contenders[name]
         }

@@ -21,11 +21,15 @@ from pffbench.summary.headline import (
     Absence,
     Answer,
     ComparisonKey,
+    Contender,
     Design,
+    Pair,
+    TotalTimes,
     absences,
     answers,
     comparison_key,
     reason_out,
+    standings,
     takes_part,
 )
 from pffbench.summary.labels import stored_as, variants_of
@@ -193,11 +197,19 @@ def _headline(run: MeasuredRun, design: Design) -> list[Answer]:
     """Return the headline; without results of other programs, which nobody verified."""
     if run.record.imported:
         return []
-    times = {
+    return answers(run.record.cases, _totals(run), design, run.resolution)
+
+
+def standings_of(run: MeasuredRun) -> dict[Pair, Contender]:
+    """Return how the contenders of the headline of a run stand to each other."""
+    return standings(run.record.cases, _totals(run), Design.of_experiment(run.record.experiment))
+
+
+def _totals(run: MeasuredRun) -> TotalTimes:
+    return {
         total: {name: own[total] for name, own in run.seconds.items() if total in own}
         for total in TOTALS
     }
-    return answers(run.record.cases, times, design, run.resolution)
 
 
 class _Bounds:
