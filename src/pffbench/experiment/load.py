@@ -182,8 +182,8 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
     Parameters
     ----------
     path : str, optional
-        The YAML file, a bundle of one run, or the name of one of the package; the first built-in one
-        when not given.
+        The YAML file, a bundle of one run, or the name of one of the package; the first built-in
+        one when not given.
     overrides : sequence of str
         ``key=value`` pairs; a key of the experiment or of its cases, values in YAML.
 

@@ -266,8 +266,8 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=argparse.SUPPRESS,  # so that the option stays where this is not given
         metavar="EXPERIMENT.yaml",
-        help="experiment file, a bundle, a name that --list prints, or a folder of files to run one "
-        "after another (default: the built-in comparison) (example: question:writers)",
+        help="experiment file, a bundle, a name that --list prints, or a folder of files to run "
+        "one after another (default: the built-in comparison) (example: question:writers)",
     )
     add_changes(parser)
 
