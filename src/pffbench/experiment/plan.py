@@ -137,28 +137,33 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     p = case.parameters
     backend = backend_class(p.backend)
     contents = contents or contents_of(p, ranks)
-    volume, specs = contents.volume, contents.kinds
+    volume = contents.volume
     memory = _COPIES * max(contents.held, min(budget, -(-volume.nbytes // ranks)))
     square = p.layout == "own" and p.transfer == "collective" and ranks > 1
     calls = volume.arrays * ranks * (getattr(p, "steps", None) or 1) if square else 0
     more = (*workload(p.workload).held_by_writer(p, ranks), calls)
     if backend.capabilities.discards:
         return Cost(volume.nbytes, volume.arrays, 0, 0, memory, *more)
-    files = ranks if p.layout == "file_per_process" else 1
-    if backend.file_per != "store":
-        files += volume.arrays
-    if backend.file_per == "chunk" and specs:
-        files += volume.arrays * _chunks(specs[0])
-    times = _FORMAT_OVERHEAD
-    if specs:
-        stored = backend.storage(specs[0], case.options)
-        # In turns, arrays but the first are created when the length of their axes is known.
-        in_turns = getattr(p, "order", "") == "interleaved"
-        times *= stored.copies * (1.0 if in_turns else stored.padding)
-    on_disk = volume.nbytes if volume.extent is None else volume.extent
-    space = int(on_disk * times) + files * _BLOCK
+    stored = [_stored(case, contents_of(one, ranks)) for _, one in p.each]
+    files = (ranks if p.layout == "file_per_process" else 1) + sum(n for n, _ in stored)
+    space = sum(nbytes for _, nbytes in stored) + files * _BLOCK
     copies = copies_of_file(case)
     return Cost(volume.nbytes, volume.arrays, copies * files, copies * space, memory, *more)
+
+
+def _stored(case: Case, contents: Contents) -> tuple[int, int]:
+    """Return the files of arrays of one kind beside their store, and the bytes of their data."""
+    backend, volume, times = backend_class(case.parameters.backend), contents.volume, _FORMAT_OVERHEAD
+    files = volume.arrays * (backend.file_per != "store")
+    if contents.kinds:
+        spec = contents.kinds[0]
+        stored = backend.storage(spec, case.options)
+        # In turns, arrays but the first are created when the length of their axes is known.
+        in_turns = getattr(case.parameters, "order", "") == "interleaved"
+        times *= stored.copies * (1.0 if in_turns else stored.padding)
+        files += volume.arrays * _chunks(spec) * (backend.file_per == "chunk")
+    on_disk = volume.nbytes if volume.extent is None else volume.extent
+    return files, int(on_disk * times)
 
 
 def copies_of_file(case: Case) -> int:
