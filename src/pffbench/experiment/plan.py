@@ -153,7 +153,8 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
 
 def _stored(case: Case, contents: Contents) -> tuple[int, int]:
     """Return the files of arrays of one kind beside their store, and the bytes of their data."""
-    backend, volume, times = backend_class(case.parameters.backend), contents.volume, _FORMAT_OVERHEAD
+    backend, volume = backend_class(case.parameters.backend), contents.volume
+    times = _FORMAT_OVERHEAD
     files = volume.arrays * (backend.file_per != "store")
     if contents.kinds:
         spec = contents.kinds[0]

@@ -83,7 +83,9 @@ class ListedArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     @property
     def names(self) -> list[str]:
         """Names of its arrays."""
-        return [f"{self.name}_{n:03d}" for n in range(self.count)] if self.count > 1 else [self.name]
+        if self.count == 1:
+            return [self.name]
+        return [f"{self.name}_{number:03d}" for number in range(self.count)]
 
     def within(self, p: HyperslabParameters) -> HyperslabParameters:
         """Return the parameters of a case that has these arrays only."""
@@ -536,8 +538,8 @@ def _check_list(p: HyperslabParameters) -> str | None:
         return f"arrays: {', '.join(found)} cannot be for arrays of a list, which differ; leave out"
     if wrong := [one.name for one in p.arrays if not _NAME.fullmatch(one.name)]:
         return (
-            f"arrays: the name {wrong[0]!r} is not possible in every format; take a letter, then at "
-            "most 63 letters, digits and _"
+            f"arrays: the name {wrong[0]!r} is not possible in every format; take a letter, then "
+            "at most 63 letters, digits and _"
         )
     names = Counter(name for names in p.names for name in names)
     if twice := [name for name, times in names.items() if times > 1]:
