@@ -10,7 +10,14 @@ SHAPES = sorted((REPOSITORY / "configs" / "shapes").glob("*.yaml"))
 SCALES = {"vpic": 1e-4, "mapl-c720": 0.02, "ufs-c768": 0.05, "ai-forecast": 0.01, "era5": 0.04}
 
 
-@pytest.mark.parametrize("path", SHAPES, ids=lambda path: path.stem)
+#: Those of more cases or arrays than take 5 s.
+LONG = ("flash-io", "ufs-c768", "vpic")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=[pytest.mark.slow] * (p.stem in LONG), id=p.stem) for p in SHAPES],
+)
 def test_each_shape_is_valid_at_a_small_scale(tmp_path, path):
     settings = {"scale": SCALES.get(path.stem, 0.02), "repetitions": 1, "warmup": 0, "settle": 0}
     told = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]

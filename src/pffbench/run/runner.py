@@ -554,8 +554,8 @@ def prepare_repetition(
         step.name = "data source"
         seed = seed_of_repetition(experiment.seed, number)
         source = sources.get(p.source, p.dtype, seed, p.file, p.variable)
-        types = {one.dtype for _, one in p.each} - {None, p.dtype}
-        others = {t: sources.get(p.source, t, seed, None, None) for t in types if t}
+        types = {one.dtype or "" for _, one in p.each} - {"", p.dtype}
+        others = {str(t): sources.get(p.source, t, seed, None, None) for t in types}
         make_directory(step)
     return Repetition(
         case=case,
