@@ -208,6 +208,14 @@ class Parameters(
         return self.within or "shared"
 
     @property
+    def each(self) -> tuple[tuple[str, Parameters], ...]:
+        """Parameters of each kind of array, where the case lists several; else its own.
+
+        Each with the begin of a message about it, which is empty for the case itself.
+        """
+        return (("", self),)
+
+    @property
     def shares_files(self) -> bool:
         """Whether ranks have a file open together; else each opens its files alone."""
         return not self.alone

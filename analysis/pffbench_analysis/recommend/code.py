@@ -121,6 +121,8 @@ def _refuse(parameters: Parameters, options: Options) -> None:
     """Refuse cases that the libraries have no plain code for."""
     if parameters.workload not in _WORKLOADS:
         raise NoCodeError(f"there are no lines for the workload {parameters.workload}")
+    if not isinstance(getattr(parameters, "arrays", 1), int):
+        raise NoCodeError("there are no lines for arrays that differ from each other")
     if workload(parameters.workload).exchanges(parameters):
         raise NoCodeError("there are no lines for data that go through writer ranks")
     if "own" in (parameters.layout, parameters.within) and parameters.transfer == "collective":

@@ -99,11 +99,11 @@ def seed_of_repetition(seed: int, repetition: int) -> int:
 
 
 class Sources:
-    """Makes the sources of a run; the last one made, and opened files, are reused."""
+    """Makes the sources of a run; the last ones made, and opened files, are reused."""
 
     def __init__(self) -> None:
         self._files: dict[tuple[str | None, ...], Source] = {}
-        self._last: tuple[tuple[str, str | None, int], Source] | None = None
+        self._last: dict[tuple[str, str | None, int], Source] = {}
 
     def get(
         self, kind: str, dtype: str | None, seed: int, file: str | None, variable: str | None
@@ -115,9 +115,10 @@ class Sources:
                 self._files[name] = make_source(kind, dtype, seed, file, variable)
             return self._files[name]
         key = (kind, dtype, seed)
-        if self._last is None or self._last[0] != key:
-            self._last = key, make_source(kind, dtype, seed)
-        return self._last[1]
+        if key not in self._last:  # those of other types are of the same case
+            self._last = {k: made for k, made in self._last.items() if (k[0], k[2]) == (kind, seed)}
+            self._last[key] = make_source(kind, dtype, seed)
+        return self._last[key]
 
 
 def file_source(file: str, variable: str | None, dtype: str | None) -> FileSource:

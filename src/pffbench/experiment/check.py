@@ -237,10 +237,11 @@ class _Checker:
             contents = self._stored(p)
         except UserError as error:
             raise type(error)(f"{where}: {error}") from None
-        kinds, cuts = contents.kinds, contents.cuts
-        if reason := backend_class(p.backend).refuse(p, case.options, kinds, cuts):
-            kind = UnsupportedCaseError if isinstance(reason, Lacking) else ImpossibleCaseError
-            raise kind(f"{where}: {reason}")
+        for place, one in p.each:
+            of = contents_of(one, self._ranks)
+            if reason := backend_class(p.backend).refuse(one, case.options, of.kinds, of.cuts):
+                kind = UnsupportedCaseError if isinstance(reason, Lacking) else ImpossibleCaseError
+                raise kind(f"{where}: {place}{reason}")
         return contents
 
     def _look_at(self, p: Parameters) -> Contents:
@@ -265,8 +266,9 @@ class _Checker:
             raise UnsupportedCaseError(f"backend {p.backend} {reason}")
         if reason := self._unshared(p):
             raise UnsupportedCaseError(reason)
-        if reason := workload(p.workload).refuse(p, backend_class(p.backend)):
-            raise ImpossibleCaseError(reason)
+        for place, one in p.each:
+            if reason := workload(p.workload).refuse(one, backend_class(p.backend)):
+                raise ImpossibleCaseError(f"{place}{reason}")
         return contents
 
     def _unshared(self, p: Parameters) -> str | None:

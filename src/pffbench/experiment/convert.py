@@ -117,19 +117,31 @@ def _explained(message: str, kind: type[msgspec.Struct], where: str, data: dict[
     if missing := _MISSING.fullmatch(what):
         place = join(where, path) if path else where
         return f"{join(place, missing[1])} is missing{_required(kind) if not path else ''}"
-    key = re.split(r"[.\[]", path)[0] if path else ""
-    hint = get_type_hints(kind, include_extras=True).get(key)
+    hint, value, whole = _at(kind, data, path)
     words = [*allowed_words(hint), *(["whole numbers"] if _allows_int(hint) else [])]
     allowed = f" (allowed: {', '.join(words)})" if allowed_words(hint) else ""
     if _UNKNOWN.fullmatch(what) and (fields := _fields_of(hint)):
         allowed = f" (allowed: {', '.join(fields)})"
-    if path == key and _WRONG_WORD.fullmatch(what):
-        return f"{join(where, path)}: {shown(data[key])} is not allowed{allowed}"
+    if whole and _WRONG_WORD.fullmatch(what):
+        return f"{join(where, path)}: {shown(value)} is not allowed{allowed}"
     # Our own conversions of sizes and durations have named the value.
-    given = shown(data[key]) if key in data else ""
+    given = shown(value) if path else ""
     given = "" if given in what else f"; it is {given}"
     place = join(where, path) if path else where
     return f"{place}: {_describe_error(what)}{given}{allowed}"
+
+
+def _at(kind: Any, data: Any, path: str) -> tuple[Any, Any, bool]:
+    """Return type and value at a path, and whether it leads so far; else those on the way."""
+    for step in re.findall(r"[^.\[\]]+", path):
+        if isinstance(data, list) and step.isdigit():
+            data = data[int(step)]
+            continue
+        record = _record_in(kind)
+        if record is None or not isinstance(data, dict) or step not in data:
+            return kind, data, False
+        kind, data = get_type_hints(record, include_extras=True).get(step), data[step]
+    return kind, data, bool(path)
 
 
 def _describe_error(what: str) -> str:
@@ -143,9 +155,15 @@ def _describe_error(what: str) -> str:
 
 def _fields_of(kind: Any) -> tuple[str, ...]:
     """Return the fields of the record in a type; empty where none is."""
+    record = _record_in(kind)
+    return () if record is None else record.__struct_fields__
+
+
+def _record_in(kind: Any) -> type[msgspec.Struct] | None:
+    """Return the record in a type, or None."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return kind.__struct_fields__
-    return next(filter(None, map(_fields_of, get_args(kind))), ())
+        return kind
+    return next(filter(None, map(_record_in, get_args(kind))), None)
 
 
 def _required(kind: type[msgspec.Struct]) -> str:

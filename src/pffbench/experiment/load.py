@@ -6,6 +6,7 @@ lists, text, numbers, true, false and null.
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -246,7 +247,7 @@ def from_data(data: dict[str, Any], name: str) -> LoadedExperiment:
     seen: set[str] = set()
     for number, entry in enumerate(experiment.cases):
         where = f"{name}: cases[{number}]"
-        merged = _merged(experiment.common, entry)
+        merged = _scaled(_merged(experiment.common, entry), experiment.scale)
         idle += _idle(entry, _backends(merged), where)
         cases += [(where, case) for case in expand(merged, where, seen)]
         if len(cases) > MOST_CASES:
@@ -341,6 +342,23 @@ def _merged(common: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+#: Keys whose first axis `scale` multiplies.
+_SCALED = frozenset({"shape", "shape_per_rank"})
+
+
+def _scaled(value: Any, scale: float, is_shape: bool = False) -> Any:
+    """Return keys of an entry with the first axis of all shapes in them multiplied by a number."""
+    if scale == 1:
+        return value
+    if isinstance(value, dict):
+        return {key: _scaled(one, scale, key in _SCALED) for key, one in value.items()}
+    if not isinstance(value, list):
+        return value
+    if is_shape and value and all(isinstance(one, int) for one in value):
+        return [math.ceil(value[0] * scale), *value[1:]]
+    return [_scaled(one, scale, is_shape) for one in value]
+
+
 def is_built_in(path: str | None) -> bool:
     """Return whether an experiment takes a job's time; a file of its name goes before it."""
     return path is None or (path in BUILT_IN and not Path(path).exists())
@@ -429,6 +447,8 @@ def to_plain(experiment: Experiment) -> dict[str, Any]:
             del plain[key]
     if not experiment.then:
         del plain["then"]
+    if experiment.scale == 1:
+        del plain["scale"]
     return plain
 
 

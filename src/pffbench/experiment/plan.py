@@ -15,7 +15,6 @@ from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Parameters, itemsize
 from pffbench.errors import UserError
 from pffbench.experiment.schema import Experiment
-from pffbench.parallel.file_groups import FileGroups
 from pffbench.units import Size
 from pffbench.workloads.base import CaseTotals
 from pffbench.workloads.registry import workload
@@ -138,7 +137,7 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     p = case.parameters
     backend = backend_class(p.backend)
     contents = contents or contents_of(p, ranks)
-    volume, specs = contents.volume, contents.kinds
+    volume = contents.volume
     memory = _COPIES * max(contents.held, min(budget, -(-volume.nbytes // ranks)))
     groups = p.groups(ranks)
     square = p.file_layout == "own" and p.transfer == "collective" and groups.largest > 1
@@ -146,36 +145,52 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
     more = (*workload(p.workload).held_by_writer(p, ranks), calls)
     if backend.capabilities.discards:
         return Cost(volume.nbytes, volume.arrays, 0, 0, memory, *more)
-    files = groups.files
-    if backend.file_per != "store":
-        files += volume.arrays
-    times = _FORMAT_OVERHEAD
-    if specs:
-        stored = backend.storage(specs[0], case.options)
-        if backend.file_per == "chunk":
-            files += _units_of_groups(case, groups) or volume.arrays * _count_units(
-                specs[0], stored.unit
-            )
-        # In turns, arrays but the first are created when the length of their axes is known.
-        in_turns = getattr(p, "order", "") == "interleaved"
-        times *= stored.copies * (1.0 if in_turns else stored.padding)
-    on_disk = volume.nbytes if volume.extent is None else volume.extent
-    space = int(on_disk * times) + files * _BLOCK
+    stored = [_stored(case, one, ranks) for _, one in p.each]
+    files = groups.files + sum(n for n, _ in stored)
+    space = sum(nbytes for _, nbytes in stored) + files * _BLOCK
     copies = copies_of_file(case)
     return Cost(volume.nbytes, volume.arrays, copies * files, copies * space, memory, *more)
 
 
-def _units_of_groups(case: Case, groups: FileGroups) -> int:
+def _stored(case: Case, p: Parameters, ranks: int) -> tuple[int, int]:
+    """Return the files of arrays of one kind beside their stores, and the bytes of their data.
+
+    Parameters
+    ----------
+    case : Case
+        The case.
+    p : Parameters
+        Its parameters, with arrays of one kind only.
+    ranks : int
+        Number of ranks.
+    """
+    backend, contents = backend_class(p.backend), contents_of(p, ranks)
+    volume, times = contents.volume, _FORMAT_OVERHEAD
+    files = volume.arrays * (backend.file_per != "store")
+    if contents.kinds:
+        spec = contents.kinds[0]
+        stored = backend.storage(spec, case.options)
+        # In turns, arrays but the first are created when the length of their axes is known.
+        in_turns = getattr(p, "order", "") == "interleaved"
+        times *= stored.copies * (1.0 if in_turns else stored.padding)
+        if backend.file_per == "chunk":
+            of_groups = _units_of_groups(case, p, ranks)
+            files += of_groups or volume.arrays * _count_units(spec, stored.unit)
+    on_disk = volume.nbytes if volume.extent is None else volume.extent
+    return files, int(on_disk * times)
+
+
+def _units_of_groups(case: Case, p: Parameters, ranks: int) -> int:
     """Count the chunks or shards in the files of groups, of unequal arrays; 0 of other layouts."""
-    p = case.parameters
     if p.layout != "file_per_group":
         return 0
+    groups = p.groups(ranks)
     arrays, storage = workload(p.workload).arrays, backend_class(p.backend).storage
     firsts = (groups.group(index).start for index in range(groups.files))
     return sum(
         _count_units(spec, storage(spec, case.options).unit)
         for rank in firsts
-        for spec in arrays(p, groups.ranks, rank)
+        for spec in arrays(p, ranks, rank)
     )
 
 

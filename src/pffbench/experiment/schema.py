@@ -76,6 +76,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         swept, all combinations, or in step with each other when ``zip`` names them.
     common : dict
         Parameters of all entries; an entry's own ones come first.
+    scale : float
+        Multiplies the first axis of each ``shape`` and ``shape_per_rank``, rounded up.
     repetitions : {"auto"} or int
         Repetitions that count. ``auto``: after 10, 14, 20, 28, 40, … of them the run evaluates
         its results, and cases stop when all comparisons of the headline that they take part in
@@ -139,6 +141,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     study: str | None = None
     cases: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=1000)]
     common: dict[str, Any] = {}
+    scale: Annotated[float, msgspec.Meta(gt=0, le=1_000_000)] = 1.0
     repetitions: Literal["auto"] | Count = "auto"
     max_repetitions: Count = 40
     margin: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.10

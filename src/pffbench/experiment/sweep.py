@@ -29,7 +29,7 @@ from pffbench.workloads.registry import is_workload, workload, workload_names
 #: Maximum number of cases: a mistake in a sweep should not fill a night.
 MOST_CASES = 100_000
 
-#: Parameters with a list as their value; a list of lists sweeps them.
+#: Parameters with a list of numbers as their value; a list of lists sweeps them.
 _LISTS = frozenset(
     {
         "shape", "shape_per_rank", "chunks", "read_start", "read_shape", "shards", "box",
@@ -123,7 +123,8 @@ def _values(key: str, value: Any) -> list[Any]:
     """Return the values of a key, one after the other."""
     if not isinstance(value, list):
         return [value]
-    if key.rsplit(".", 1)[-1] in _LISTS and all(isinstance(v, int) for v in value):
+    item = Mapping if key == "arrays" else int if key.rsplit(".", 1)[-1] in _LISTS else None
+    if item and value and all(isinstance(v, item) for v in value):
         return [value]
     return value
 

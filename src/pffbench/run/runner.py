@@ -560,12 +560,15 @@ def prepare_repetition(
         step.name = "data source"
         seed = seed_of_repetition(experiment.seed, number)
         source = sources.get(p.source, p.dtype, seed, p.file, p.variable)
+        types = {one.dtype or "" for _, one in p.each} - {"", p.dtype}
+        others = {str(t): sources.get(p.source, t, seed, None, None) for t in types}
         make_directory(step)
     return Repetition(
         case=case,
         workload=workload(p.workload),
         backend=backend,
         source=source,
+        others=others,
         memory=int(experiment.memory),
         **given,
     )

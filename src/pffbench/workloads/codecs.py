@@ -44,8 +44,7 @@ class Codecs(Hyperslab):
     def _cut(self, p: HyperslabParameters, ranks: int) -> GlobalArray:
         return replace(super()._cut(p, ranks), unit=_unit(p, ranks))
 
-    def check(self, parameters: HyperslabParameters, ranks: int) -> str | None:
-        p = parameters
+    def _check_kind(self, p: HyperslabParameters, ranks: int) -> str | None:
         if self.exchanges(p):
             return "rearrange goes with workload hyperslab: here ranks hold whole chunks already"
         if p.irregular:
@@ -54,7 +53,7 @@ class Codecs(Hyperslab):
         shape = p.shape or p.shape_per_rank
         if unit is not None and shape is not None and len(unit) != len(shape):
             return f"cut_unit {list(unit)} must have {len(shape)} axes, as the array has"
-        return super().check(p, ranks)
+        return super()._check_kind(p, ranks)
 
     def run(self, repetition: Repetition) -> None:
         def write() -> set[str]:

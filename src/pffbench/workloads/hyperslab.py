@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from itertools import product
+from itertools import count, product
 from math import prod
 from typing import Annotated, ClassVar, Literal, cast
 
@@ -14,7 +16,8 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Backend, Cuts
-from pffbench.case import ArrayShape, Count, Natural, Parameters, itemsize
+from pffbench.case import ArrayShape, ChunkShape, Count, Natural, Parameters, itemsize
+from pffbench.data.base import DType
 from pffbench.parallel.decomposition import (
     Box,
     Decomposition,
@@ -53,6 +56,48 @@ from pffbench.workloads.writers import Rearrange, WriterRanks, Writers, largest_
 Start = Annotated[tuple[Natural, ...], msgspec.Meta(min_length=1, max_length=4)]
 
 
+#: Names of arrays that every format allows, and every language that reads them.
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+
+
+class ListedArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Arrays of one kind among several in a file; what is left out is as the case has it.
+
+    Parameters
+    ----------
+    name : str
+        Name in the file; with a count the arrays are ``name_000``, ``name_001`` and so on.
+    shape, shape_per_rank, dtype, decomposition, chunks : optional
+        As in `HyperslabParameters`.
+    count : int
+        Number of such arrays.
+    """
+
+    name: str
+    shape: ArrayShape | None = None
+    shape_per_rank: ArrayShape | None = None
+    dtype: DType | None = None
+    decomposition: Decomposition | MapFile | None = None
+    chunks: Literal["auto", "block", "contiguous"] | ChunkShape | None = None
+    count: Count = 1
+
+    @property
+    def names(self) -> list[str]:
+        """Names of its arrays."""
+        if self.count == 1:
+            return [self.name]
+        return [f"{self.name}_{number:03d}" for number in range(self.count)]
+
+    def within(self, p: HyperslabParameters) -> HyperslabParameters:
+        """Return the parameters of a case that has these arrays only."""
+        given = {key: value for key in _OWN if (value := getattr(self, key)) is not None}
+        return replace(p, arrays=self.count, **given)
+
+
+#: Keys of an array that a case has too.
+_OWN = ("shape", "shape_per_rank", "dtype", "decomposition", "chunks")
+
+
 class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"):
     """Parameters of the workload `hyperslab`.
 
@@ -63,8 +108,9 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         when neither shape is given. A decomposition map has a shape of its own.
     shape_per_rank : list of int, optional
         Shape of each rank's part (weak scaling). One of the two is needed.
-    arrays : int
-        Number of global arrays.
+    arrays : int, or list of {name, shape, shape_per_rank, dtype, decomposition, chunks, count}
+        Number of global arrays. Or arrays that differ: each has a name, one of the two shapes, and
+        what it has otherwise than the case. They are written in this order.
     steps : int
         Number of time steps. An array gets a leading axis of this length and is written and
         read step by step. Without steps there is no such axis.
@@ -100,7 +146,7 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
 
     shape: ArrayShape | None = None
     shape_per_rank: ArrayShape | None = None
-    arrays: Count = 1
+    arrays: Count | Annotated[tuple[ListedArray, ...], msgspec.Meta(min_length=1)] = 1
     steps: Count | None = None
     decomposition: Decomposition | MapFile = "slab"
     distribution: Distribution = "block"
@@ -117,7 +163,22 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
 
     @property
     def irregular(self) -> bool:
-        return isinstance(self.decomposition, MapFile)
+        return any(isinstance(one.decomposition, MapFile) for _, one in self.each)
+
+    @property
+    def each(self) -> tuple[tuple[str, HyperslabParameters], ...]:
+        if isinstance(self.arrays, int):
+            return (("", self),)
+        return tuple(
+            (f"arrays[{n}] ({one.name}): ", one.within(self)) for n, one in enumerate(self.arrays)
+        )
+
+    @property
+    def names(self) -> list[list[str]]:
+        """Names of the global arrays, of each kind of `each`."""
+        if isinstance(self.arrays, int):
+            return [[f"array_{number:03d}" for number in range(self.arrays)]]
+        return [one.names for one in self.arrays]
 
 
 #: Data that can be any window of one long array.
@@ -138,14 +199,21 @@ class Hyperslab(Workload):
     groups_ranks = True
 
     def arrays(self, parameters: HyperslabParameters, ranks: int, rank: int) -> list[ArraySpec]:
-        found: list[ArraySpec] = []
-        offset = 0
-        for number in range(parameters.arrays):
-            for owner, part in self._parts(parameters, ranks, rank):
-                spec = self._spec(parameters, ranks, number, owner, part, offset)
-                found.append(spec)
-                offset += spec.nbytes
-        return found
+        return [spec for _, specs in self._specs(parameters, ranks, rank) for spec in specs]
+
+    def _specs(
+        self, parameters: HyperslabParameters, ranks: int, rank: int
+    ) -> Iterator[tuple[HyperslabParameters, list[ArraySpec]]]:
+        """Yield the parameters and the arrays of each kind, in the order of their definition."""
+        numbers, offset = count(), 0
+        for (_, p), names in zip(parameters.each, parameters.names, strict=True):
+            found: list[ArraySpec] = []
+            for name, number in zip(names, numbers, strict=False):
+                for owner, part in self._parts(p, ranks, rank):
+                    spec = self._spec(p, ranks, (name, number), owner, part, offset)
+                    found.append(spec)
+                    offset += spec.nbytes
+            yield p, found
 
     def _parts(
         self, p: HyperslabParameters, ranks: int, rank: int
@@ -189,7 +257,7 @@ class Hyperslab(Workload):
         self,
         p: HyperslabParameters,
         ranks: int,
-        number: int,
+        called: tuple[str, int],
         owner: int | None,
         part: Box,
         offset: int,
@@ -198,9 +266,10 @@ class Hyperslab(Workload):
         block = self._first_part(p, ranks) if owner is None else part.shape
         steps = () if p.steps is None else (p.steps,)
         suffix = "" if owner is None else f"_rank_{owner:06d}"
+        name, number = called
         return make_spec(
             p,
-            f"array_{number:03d}{suffix}",
+            f"{name}{suffix}",
             (*steps, *part.shape),
             number=number,
             offset=offset,
@@ -214,15 +283,24 @@ class Hyperslab(Workload):
         )
 
     def writes(self, parameters: HyperslabParameters, ranks: int, rank: int) -> list[Access]:
-        return self._accesses(parameters, ranks, rank, self._part(parameters, ranks, rank))
+        return self._accesses(parameters, ranks, rank, self._part)
 
     def reads(self, parameters: HyperslabParameters, ranks: int, rank: int) -> list[Access]:
-        return self._accesses(parameters, ranks, rank, self._read_part(parameters, ranks, rank))
+        return self._accesses(parameters, ranks, rank, self._read_part)
 
-    def _accesses(self, p: HyperslabParameters, ranks: int, rank: int, part: Box) -> list[Access]:
-        owner = p.groups(ranks).owner(rank)
-        specs = taking_part(self.arrays(p, ranks, rank), p, owner)
-        return [access for spec in specs for access in _step_by_step(p, spec, part, owner)]
+    def _accesses(
+        self,
+        parameters: HyperslabParameters,
+        ranks: int,
+        rank: int,
+        part_of: Callable[[HyperslabParameters, int, int], Box],
+    ) -> list[Access]:
+        found: list[Access] = []
+        for p, specs in self._specs(parameters, ranks, rank):
+            part, owner = part_of(p, ranks, rank), p.groups(ranks).owner(rank)
+            for spec in taking_part(specs, p, owner):
+                found += _step_by_step(p, spec, part, owner)
+        return found
 
     def _read_part(self, p: HyperslabParameters, ranks: int, rank: int) -> Box:
         """Return the part that a rank reads: its own, or its share of the region read."""
@@ -245,6 +323,8 @@ class Hyperslab(Workload):
 
     def cuts(self, parameters: HyperslabParameters, ranks: int) -> Cuts:
         p = parameters
+        if not isinstance(p.arrays, int):
+            return ()  # each kind has its own
         steps: Cuts = () if p.steps is None else ((),)
         if p.rearrange == "chunk_owner":  # which cuts between chunks only
             return (*steps, *(() for _ in global_shape(p, ranks)))
@@ -259,32 +339,40 @@ class Hyperslab(Workload):
         return self._cut(p, ranks).boundaries
 
     def volume(self, parameters: HyperslabParameters, ranks: int) -> CaseTotals:
-        p = parameters
+        if not isinstance(parameters.arrays, int):
+            all_of = [self.volume(one, ranks) for _, one in parameters.each]
+            stored = [v.nbytes if v.extent is None else v.extent for v in all_of]
+            nbytes = sum(v.nbytes for v in all_of)
+            return CaseTotals(sum(v.arrays for v in all_of), nbytes, sum(stored))
+        p, times = parameters, parameters.arrays
         if p.file_layout == "shared":
             parts = sum(1 for _ in self._boxes(p, ranks))
         else:
             parts = prod(len(axis) for axis in self._lengths(p, ranks))
-        each = p.arrays * (p.steps or 1) * itemsize(p.dtype or "float32")
+        each = times * (p.steps or 1) * itemsize(p.dtype or "float32")
         whole = prod(global_shape(p, ranks))
         if isinstance(p.decomposition, MapFile):
             moved = whole if self.exchanges(p) else int(p.decomposition.map.sizes(ranks).sum())
-            return CaseTotals(p.arrays * parts, each * moved, each * elements_in_files(p, whole))
-        return CaseTotals(p.arrays * parts, each * whole)
+            return CaseTotals(times * parts, each * moved, each * elements_in_files(p, whole))
+        return CaseTotals(times * parts, each * whole)
 
     def kinds(self, parameters: HyperslabParameters, ranks: int) -> list[ArraySpec]:
         p = parameters
+        if not isinstance(p.arrays, int):
+            return [kind for _, one in p.each for kind in self.kinds(one, ranks)]
         if p.file_layout == "shared":
             boxes = {box.shape: box for box in self._boxes(p, ranks)}
-            return [self._spec(p, ranks, 0, None, box, offset=0) for box in boxes.values()]
+            return [self._spec(p, ranks, ("", 0), None, box, offset=0) for box in boxes.values()]
         shapes: Iterable[Shape] = [self._first_part(p, ranks)]
         if p.file_layout == "own":
             shapes = product(*(dict.fromkeys(axis) for axis in self._lengths(p, ranks)))
-        return [self._spec(p, ranks, 0, 0, _whole(shape), offset=0) for shape in shapes]
+        return [self._spec(p, ranks, ("", 0), 0, _whole(shape), offset=0) for shape in shapes]
 
     def largest_write(self, parameters: HyperslabParameters, ranks: int) -> int:
+        if not isinstance(parameters.arrays, int):
+            return max(self.largest_write(one, ranks) for _, one in parameters.each)
         each = itemsize(parameters.dtype or "float32")
-        if parameters.irregular:
-            assert isinstance(parameters.decomposition, MapFile)
+        if isinstance(parameters.decomposition, MapFile):
             return each * int(parameters.decomposition.map.sizes(ranks).max())
         longest = (max(axis) for axis in self._lengths(parameters, ranks))
         return prod(longest) * each
@@ -303,12 +391,13 @@ class Hyperslab(Workload):
         return part_lengths(box.shape, _inside(cuts, box))
 
     def input_files(self, parameters: HyperslabParameters) -> tuple[str, ...]:
-        by = parameters.decomposition
-        maps = (by.file,) if isinstance(by, MapFile) else ()
+        by = [one.decomposition for _, one in parameters.each]
+        maps = dict.fromkeys(one.file for one in by if isinstance(one, MapFile))
         return (*super().input_files(parameters), *maps)
 
     def told(self, parameters: HyperslabParameters, ranks: int) -> str | None:
-        return stretches_told(parameters, ranks)
+        told = [stretches_told(one, ranks) for _, one in parameters.each]
+        return "; ".join(dict.fromkeys(filter(None, told))) or None
 
     def exchanges(self, parameters: HyperslabParameters) -> bool:
         return parameters.rearrange != "none"
@@ -374,14 +463,23 @@ class Hyperslab(Workload):
         team = repetition.team
         if team.is_root:  # which alone computes the parts of all ranks
             repetition.observed.facts["stretches"] = str(self.told(p, team.size))
-        part = self._part(p, team.size, team.rank)
-        if repetition.clock.counts and isinstance(part, Stretches):
-            times = p.arrays * (p.steps or 1)
-            for phase in ("write",) if p.read_decomposition else ("write", "read"):
-                repetition.observed.count(phase, "stretches", times * len(part.offsets))
+        if not repetition.clock.counts:
+            return
+        boxes = [access.box for access in self.writes(p, team.size, team.rank)]
+        number = sum(len(box.offsets) for box in boxes if isinstance(box, Stretches))
+        for phase in ("write",) if p.read_decomposition else ("write", "read"):
+            repetition.observed.count(phase, "stretches", number)
 
     def check(self, parameters: HyperslabParameters, ranks: int) -> str | None:
-        p = parameters
+        if reason := _check_list(parameters):
+            return reason
+        for place, one in parameters.each:
+            if reason := self._check_kind(one, ranks):
+                return type(reason)(f"{place}{reason}")
+        return None
+
+    def _check_kind(self, p: HyperslabParameters, ranks: int) -> str | None:
+        """Return why arrays of one kind cannot be as they are described, or None."""
         if reason := check_map(p, ranks):
             return reason
         if p.irregular:
@@ -471,6 +569,29 @@ class Hyperslab(Workload):
         if any(stop > n for stop, n in zip(region.stop, whole, strict=True)):
             return f"the part to read ends at {list(region.stop)}, the array at {list(whole)}"
         return None
+
+
+def _check_list(p: HyperslabParameters) -> str | None:
+    """Return why a case cannot list arrays, or not these, or None."""
+    if isinstance(p.arrays, int):
+        return None
+    without = {
+        "shape": p.shape is None or p.source == "file", "shape_per_rank": p.shape_per_rank is None,
+        "source: file": p.source != "file", "rearrange": p.rearrange == "none",
+        "buffer: reuse": p.buffer == "block", "read_start": p.read_start is None,
+        "read_shape": p.read_shape is None,
+    }  # fmt: skip
+    if found := [key for key, fine in without.items() if not fine]:
+        return f"arrays: {', '.join(found)} cannot be for arrays of a list, which differ; leave out"
+    if wrong := [one.name for one in p.arrays if not _NAME.fullmatch(one.name)]:
+        return (
+            f"arrays: the name {wrong[0]!r} is not possible in every format; take a letter, then "
+            "at most 63 letters, digits and _"
+        )
+    names = Counter(name for names in p.names for name in names)
+    if twice := [name for name, times in names.items() if times > 1]:
+        return f"arrays: the name {twice[0]} stands here twice; give each array its own"
+    return None
 
 
 def global_shape(p: HyperslabParameters, ranks: int) -> Shape:

@@ -6,12 +6,13 @@ import math
 import mmap
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Backend, Buffer, Store
 from pffbench.backends.inspection import StoredAs
 from pffbench.case import Case, Stage
@@ -125,6 +126,8 @@ class Repetition(msgspec.Struct, frozen=True):
         The case to run.
     workload, backend, source
         The objects that the case names.
+    others : mapping of str to Source
+        Data of arrays of other types than the case's, by type.
     scratch : Scratch
         Directory in which files may be created and removed.
     directory : str
@@ -164,6 +167,7 @@ class Repetition(msgspec.Struct, frozen=True):
     workload: Workload
     backend: Backend
     source: Source
+    others: Mapping[str, Source]
     scratch: Scratch
     directory: str
     clock: PhaseClock
@@ -243,11 +247,14 @@ class Repetition(msgspec.Struct, frozen=True):
         """Whether what is written can be read back."""
         return not self.backend.capabilities.discards
 
-    @property
-    def stored_source(self) -> Source:
-        """The data as the store has them: rounded, where numbers lose bits in it."""
-        bits = self.backend.kept_bits
-        return self.source if bits is None else BitRounded(self.source, bits)
+    def source_of(self, spec: ArraySpec) -> Source:
+        """Return the data of an array, which has a type of its own."""
+        return self.others.get(spec.dtype, self.source)
+
+    def stored_source(self, spec: ArraySpec) -> Source:
+        """Return its data as the store has them: rounded, where numbers lose bits in it."""
+        bits, source = self.backend.kept_bits, self.source_of(spec)
+        return source if bits is None else BitRounded(source, bits)
 
     @property
     def keeps_memory(self) -> bool:

@@ -58,9 +58,10 @@ def watched_buffer(repetition: Repetition, pieces: Sequence[Transfer]) -> Iterat
     with reads_on_the_timer(repetition):
         yield
     if repetition.keeps_data:
-        source, checked = repetition.stored_source, set[int]()
+        checked = set[int]()
         with repetition.step("verification"):
             for piece, begin, end in left_in_buffer(pieces):
+                source = repetition.stored_source(piece.spec)
                 _note(repetition, piece.verify_part(source, begin, end))
                 checked.add(id(piece))
         repetition.observed.count("read", CHECKED, len(checked) / repetition.reads)
@@ -121,7 +122,7 @@ def _read_again(repetition: Repetition, arrays: Mapping[str, Array], piece: Tran
 
 
 def _verify(repetition: Repetition, piece: Transfer, got: Buffer) -> None:
-    source = repetition.stored_source
+    source = repetition.stored_source(piece.spec)
     data = np.ascontiguousarray(np.ma.getdata(got))
     if piece.spec.byte_order != "native":  # netCDF4-python returns that of the file
         data = data.astype(data.dtype.newbyteorder("="), copy=False)

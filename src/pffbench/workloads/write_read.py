@@ -297,7 +297,7 @@ def filled(repetition: Repetition, group: Sequence[Batch]) -> list[list[Transfer
     pieces = _placed(repetition, group, buffer, repetition.team.rank)
     with repetition.step("data"):
         for number, piece in enumerate(chain.from_iterable(pieces)):
-            piece.fill(repetition.source)
+            piece.fill(repetition.source_of(piece.spec))
             # From one buffer a library copies one transfer at a time, unless it keeps chunks.
             kept = not repetition.reuses_buffer or piece.spec.chunks != "contiguous"
             if kept or number < WINDOWS:

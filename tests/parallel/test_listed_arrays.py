@@ -1,0 +1,141 @@
+"""Arrays that differ in one file: what independent readers find in it, and what is refused."""
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import zarr
+
+from launch import pffbench_cli, run_experiment, sampled, write_experiment
+from pffbench.data import make_source, seed_of_repetition
+from pffbench.workloads.irregular import DecompositionMap
+from pffbench.workloads.map_files import write_npz
+
+pytestmark = pytest.mark.parallel
+
+COMMON = {"workload": "hyperslab", "layout": "shared", "dtype": "float64", "cache": "separate"}
+BOTH = ["independent", "collective"]
+S3D = [
+    {"name": "yspecies", "shape_per_rank": [3, 4, 5, 11], "decomposition": "pencil"},
+    {"name": "u", "shape_per_rank": [3, 4, 5, 3], "decomposition": "pencil"},
+    {"name": "pressure", "shape_per_rank": [3, 4, 5], "decomposition": "block"},
+    {"name": "temp", "shape": [7, 8, 5], "decomposition": "pencil"},
+]
+HACC = [
+    *({"name": name, "shape_per_rank": [33], "dtype": "float32"}
+      for name in ("xx", "yy", "zz", "vx", "vy", "vz", "phi")),
+    {"name": "pid", "shape_per_rank": [33], "dtype": "int64"},
+    {"name": "mask", "shape_per_rank": [33], "dtype": "uint16", "count": 2},
+]  # fmt: skip
+
+
+def write_map(path, shape):
+    """Deal the elements of an array out to five processes, in stretches of one to three."""
+    edges = np.random.default_rng(len(shape)).permutation(np.arange(0, np.prod(shape), 3))
+    starts = [edges[n::5] for n in range(5)]
+    offsets = np.concatenate(starts)
+    lengths = np.minimum(3, np.prod(shape) - offsets)
+    write_npz(path, DecompositionMap(shape, np.array([len(s) for s in starts]), offsets, lengths))
+    return {"file": path.name}
+
+
+def read_arrays(path):
+    """Read all arrays of a store as a program does that knows nothing of pffbench."""
+    if path.suffix == ".h5":
+        with h5py.File(path) as file:
+            return {name: array[...] for name, array in file.items()}
+    if path.suffix == ".nc":
+        with netCDF4.Dataset(path) as file:
+            file.set_auto_mask(False)
+            return {name: np.asarray(array[...]) for name, array in file.variables.items()}
+    if path.suffix == ".zarr":
+        return {name: array[...] for name, array in zarr.open_group(path, mode="r").arrays()}
+    return {file.stem: np.load(file) for file in path.glob("*.npy")}
+
+
+def expected(kinds, found):
+    """Return the data of the arrays of a list, whose shapes are those found, by name."""
+    data, number = {}, 0
+    for kind in kinds:
+        dtype, count = kind.get("dtype", "float64"), kind.get("count", 1)
+        source = make_source("uniform", dtype, seed_of_repetition(1, 0))
+        for copy in range(count):
+            name = f"{kind['name']}_{copy:03d}" if count > 1 else kind["name"]
+            data[name] = np.empty(found[name].shape, dtype)
+            source.fill(data[name], number, (0,) * found[name].ndim, found[name].shape)
+            number += 1
+    return data
+
+
+@pytest.mark.parametrize("ranks", sampled([3, 4], 3))
+def test_independent_readers_find_every_byte_of_unlike_arrays(tmp_path, ranks):
+    """The arrays of S3D and of HACC, and those of a file of E3SM with three maps."""
+    shapes = {"d1": (61,), "d2": (7, 30), "d3": (3, 5, 11)}
+    e3sm = [
+        {"name": name, "decomposition": write_map(tmp_path / f"{name}.npz", shape), "count": n + 1}
+        | ({"dtype": "float32"} if n else {})
+        for n, (name, shape) in enumerate(shapes.items())
+    ]
+    every = {"backend": ["hdf5", "netcdf4"], "transfer": BOTH}
+    lists = {"s3d": S3D, "hacc": HACC, "e3sm": e3sm}
+    cases = [every | {"arrays": kinds} for kinds in lists.values()]
+    cases += [{"backend": ["zarr", "npy"], "arrays": kinds} for kinds in (S3D, HACC)]
+    done = run_experiment(tmp_path, ranks, "--stage", "write", common=COMMON, cases=cases,
+                          roofline=False, repetitions=1, warmup=0, impossible="skip",
+                          timeout=240)  # fmt: skip
+    assert done.status == 0, done.said
+    seen = set()
+    for case, entry in done.record["cases"].items():
+        (path,) = (tmp_path / "scratch").glob(f"*/*{case}/shared.*")
+        found = read_arrays(path)
+        first = entry["parameters"]["arrays"][0]["name"]
+        kinds = next(one for one in lists.values() if one[0]["name"] == first)
+        wanted = expected(kinds, found)
+        assert found.keys() == wanted.keys(), case
+        for name, data in wanted.items():
+            assert found[name].dtype == data.dtype, (case, name)
+            assert found[name].tobytes() == data.tobytes(), (case, name)
+        seen.add((path.suffix, kinds[0]["name"]))
+    assert len(seen) >= 8, seen
+
+
+def test_what_was_written_is_verified_counted_and_as_planned(tmp_path):
+    common = COMMON | {"cache": "warm", "arrays": HACC}
+    cases = [{"backend": ["hdf5", "zarr"]},
+             {"backend": "netcdf4", "layout": "own", "transfer": BOTH},
+             {"backend": ["zarr", "netcdf4"], "layout": "file_per_process"}]  # fmt: skip
+    done = run_experiment(tmp_path, 3, common=common, cases=cases, repetitions=1, warmup=0)
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
+    for row in done.rows:
+        assert int(row["arrays"]) == (10 if row["layout"] == "shared" else 30)
+        if row["phase"] == "write":
+            assert int(row["bytes"]) == 3 * 33 * (7 * 4 + 8 + 2 * 2)
+
+
+@pytest.mark.parametrize(("keys", "told"), [
+    ({"arrays": []}, "empty list"),
+    ({"arrays": [{"name": "a", "shape": [4]}, {"name": "a", "shape": [5]}]},
+     "name a stands here twice"),
+    ({"arrays": [{"name": "a", "shape": [4], "count": 2}, {"name": "a_001", "shape": [5]}]},
+     "name a_001 stands here twice"),
+    ({"arrays": [{"name": "a/b", "shape": [4]}]}, "name 'a/b' is not possible"),
+    ({"arrays": [{"name": "a"}]}, "arrays[0] (a): give either shape"),
+    ({"arrays": [{"name": "a", "shape": [4], "shape_per_rank": [4]}]}, "[0] (a): give either"),
+    ({"arrays": [{"name": "a", "shape": [4], "dtype": "float31"}]},
+     "cases[0].arrays[0].dtype: 'float31' is not allowed (allowed: float32, "),
+    ({"arrays": [{"name": "a", "shape": [4], "steps": 3}]}, "cases[0].arrays[0]: Object contains"),
+    ({"arrays": [{"name": "a", "shape": [4]}], "shape": [4]}, "arrays: shape cannot be"),
+    ({"arrays": [{"name": "a", "shape": [4]}], "source": "file", "file": "x.npy"},
+     "arrays: source: file cannot be"),
+    ({"arrays": [{"name": "a", "shape": [4]}], "rearrange": "box"}, "arrays: rearrange cannot be"),
+    ({"arrays": [{"name": "a", "shape": [4]}], "buffer": "reuse"}, "arrays: buffer: reuse cannot"),
+])  # fmt: skip
+def test_a_list_that_makes_no_sense_is_one_sentence(tmp_path, keys, told):
+    np.save(tmp_path / "x.npy", np.zeros(4))
+    path = write_experiment(tmp_path, common=COMMON | {"cache": "warm"} | keys,
+                            cases=[{"backend": "hdf5"}])  # fmt: skip
+    done = pffbench_cli("plan", path, cwd=tmp_path)
+    assert done.status == 2, done.said
+    assert told in " ".join(done.said.split()), done.said
+    assert len(done.said.strip().splitlines()) < 5, done.said

@@ -1,0 +1,36 @@
+"""The shapes of real programs: each runs once, far smaller, and is valid."""
+
+import pytest
+
+from launch import REPOSITORY, pffbench_cli
+
+pytestmark = pytest.mark.parallel
+
+SHAPES = sorted((REPOSITORY / "configs" / "shapes").glob("*.yaml"))
+SCALES = {"vpic": 1e-4, "mapl-c720": 0.02, "ufs-c768": 0.05, "ai-forecast": 0.01, "era5": 0.04}
+
+
+#: Those of more cases or arrays than take 5 s.
+LONG = ("flash-io", "ufs-c768", "vpic")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=[pytest.mark.slow] * (p.stem in LONG), id=p.stem) for p in SHAPES],
+)
+def test_each_shape_is_valid_at_a_small_scale(tmp_path, path):
+    settings = {"scale": SCALES.get(path.stem, 0.02), "repetitions": 1, "warmup": 0, "settle": 0}
+    told = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    done = pffbench_cli("run", path, *told, "--out", tmp_path / "out", "--scratch", tmp_path,
+                        ranks=4, out=tmp_path / "out", cwd=tmp_path)  # fmt: skip
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
+    assert done.record["experiment"].get("scale", 1) == settings["scale"]
+
+
+def test_scale_multiplies_the_first_axis_of_every_shape(tmp_path):
+    path = next(path for path in SHAPES if path.stem == "s3d")
+    done = pffbench_cli("plan", path, "-n", 4, "--set", "scale=0.05", cwd=tmp_path)
+    assert done.status == 0, done.said
+    assert "1.465 MiB" not in done.said  # no other axis is shorter
+    assert f"{3 * 50 * 50 * 16 * 8 * 4 / 2**20:.4g} MiB" in done.said, done.said
