@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 from inspect import cleandoc
 
-_SECTION = r"(?sm)^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)"
+_SECTION = r"(?sm)^(?:Parameters|Attributes)\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)"
 _ENTRY = r"(?m)^(\S[^:\n]*?) : [^\n]*\n((?:[ ]+[^\n]*\n?|\n)+)"
 
 
 def field_descriptions(kind: type) -> dict[str, str]:
-    """Return the description of each field from the numpydoc section ``Parameters``.
+    """Return the description of each field from the numpydoc section ``Parameters`` or ``Attributes``.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def readable(*directories: str | Path) -> Iterator[None]:
 class RunRecord(msgspec.Struct):
     """The contents of `run.json`, which the reference pages explain by this docstring.
 
-    Parameters
+    Attributes
     ----------
     schema_version : int
         Layout of the directory: 2. Readers know 1 and 2 and refuse others.
