@@ -15,7 +15,7 @@ _ENTRY = r"(?m)^(\S[^:\n]*?) : [^\n]*\n((?:[ ]+[^\n]*\n?|\n)+)"
 
 
 def field_descriptions(kind: type) -> dict[str, str]:
-    """Return the description of each field from the numpydoc section ``Parameters`` or ``Attributes``.
+    """Return descriptions of fields from the numpydoc section ``Parameters`` or ``Attributes``.
 
     Parameters
     ----------
