@@ -158,11 +158,14 @@ def refuse_other_cases(directory: str, record: RunRecord, plan: Plan) -> None:
     UserError
         Names the removed, the added and the changed cases.
     """
-    planned = {case.id: plan.costs[case.id].files for case in plan.cases}
-    gone, new = sorted(record.cases.keys() - planned), sorted(planned.keys() - record.cases)
+    planned = {case.id for case in plan.cases}
+    gone, new = sorted(record.cases.keys() - planned), sorted(planned - record.cases.keys())
     # Files of groups on each node: as many ranks may be on other nodes now.
     grouped = [case.id for case in plan.cases if case.parameters.group is not None]
-    other = [name for name in grouped if name not in new and planned[name] != _files(record, name)]
+    kept = [name for name in grouped if name not in new]
+    # A plan for several environments costs a case once, whatever the environment.
+    costs = {name: plan.costs.get(name) or plan.costs[name.partition("@")[0]] for name in kept}
+    other = [name for name in kept if costs[name].files != _files(record, name)]
     told = [
         f"{len(names)} {what}, such as {names[0]}"
         for what, names in (
