@@ -200,7 +200,8 @@ def test_what_was_added_leaves_the_names_of_other_cases_as_they_were():
     """A name is a digest of parameters: of those that were there before, if the rest is usual."""
     ((_, case),) = load(ENTRY).cases
     plain = msgspec.to_builtins([case.parameters, case.options], enc_hook=int)
-    for name in ("repack_codec", "datasets", "repack_datasets"):
+    of_groups = ("group", "within", "file_groups")
+    for name in ("repack_codec", "datasets", "repack_datasets", *of_groups):
         del plain[0][name]
     for name in case.options.added:
         del plain[1][name]

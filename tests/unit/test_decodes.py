@@ -22,7 +22,7 @@ def a_cycle(fetched, collective=False, counts=True):
         stored_part=lambda *_: StoredChunks(2, 2 * CHUNK),
     )
     return SimpleNamespace(
-        alone=True, keeps_data=True, backend=backend,
+        groups=SimpleNamespace(alone=True), keeps_file=True, keeps_data=True, backend=backend,
         clock=SimpleNamespace(counts=counts, times=times),
         collective=collective, observed=Observed(), read_path=str, reader_of=0,
         step=lambda name: nullcontext(name), team=SimpleNamespace(is_root=True),

@@ -360,13 +360,14 @@ class Hyperslab(Workload):
         p = parameters
         if not isinstance(p.arrays, int):
             return [kind for _, one in p.each for kind in self.kinds(one, ranks)]
+        first = p.names[0][0], 0
         if p.file_layout == "shared":
             boxes = {box.shape: box for box in self._boxes(p, ranks)}
-            return [self._spec(p, ranks, ("", 0), None, box, offset=0) for box in boxes.values()]
+            return [self._spec(p, ranks, first, None, box, offset=0) for box in boxes.values()]
         shapes: Iterable[Shape] = [self._first_part(p, ranks)]
         if p.file_layout == "own":
             shapes = product(*(dict.fromkeys(axis) for axis in self._lengths(p, ranks)))
-        return [self._spec(p, ranks, ("", 0), 0, _whole(shape), offset=0) for shape in shapes]
+        return [self._spec(p, ranks, first, 0, _whole(shape), offset=0) for shape in shapes]
 
     def largest_write(self, parameters: HyperslabParameters, ranks: int) -> int:
         if not isinstance(parameters.arrays, int):
