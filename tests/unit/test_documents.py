@@ -26,7 +26,7 @@ EVIDENCE = {
     if path.name != "README.md"
 }
 #: Most words of the pages for users, as `wc -w` counts them: 67,365 before measurements had pages
-#: of their own, 30,800 after, and 2,400 for named questions, rules, groups, lists of arrays and counts.
+#: of their own, 30,800 after, and 2,400 for questions, rules, groups, lists of arrays and counts.
 MOST_WORDS = 33_200
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
