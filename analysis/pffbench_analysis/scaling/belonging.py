@@ -41,9 +41,14 @@ def natural(runs: Sequence[Run]) -> Over:
 
 
 def check_sizes(runs: Sequence[Run], over: Over) -> None:
-    """Refuse sizes that mix different jobs."""
+    """Refuse sizes that mix different jobs, and runs whose times mean nothing."""
     first: dict[int, Run] = {}
     for run in runs:
+        if run.record.traced:
+            raise UserError(
+                f"{run.directory}: system calls were counted (counters: calls), which slows them, "
+                "so its times show nothing; leave it out"
+            )
         other = first.setdefault(size_of(run, over), run)
         if (run.ranks, run.nodes) != (other.ranks, other.nodes):
             raise UserError(

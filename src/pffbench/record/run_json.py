@@ -204,6 +204,11 @@ class RunRecord(msgspec.Struct):
         return {name: _last_written(entry["parameters"]) for name, entry in self.cases.items()}
 
     @property
+    def traced(self) -> bool:
+        """Whether system calls were counted, which slows them: its times show nothing."""
+        return self.experiment.get("counters") == "calls"
+
+    @property
     def objection(self) -> str:
         """The reason why the run is not valid, for people; empty where none is known."""
         if self.valid is False or self.reasons:

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pffbench.summary.cautions import busy
+from pffbench.summary.cautions import TRACED, busy
 from pffbench.summary.conclusions import (
     absent,
     cases_of,
@@ -184,11 +184,8 @@ def obstacle(summary: Summary) -> str | None:
     """Return why nothing can be concluded from a run that compares something; None if it can."""
     if not summary.answers and not summary.sweeps:
         return None
-    if summary.record.experiment.get("counters") == "calls":
-        return (
-            "system calls were counted, which slows them, so the times show nothing; compare the "
-            "counts with those of another run: pffbench compare --counts BASE NEW"
-        )
+    if summary.record.traced:
+        return TRACED
     if disturbed := next(busy(summary.load), None):
         return disturbed
     if summary.answers and all(answer.too_short for answer in summary.answers):

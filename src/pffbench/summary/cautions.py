@@ -33,6 +33,8 @@ _OFTEN = 0.2
 def cautions(summary: Summary) -> list[str]:
     """Return the caveats of the verdict, each with a remedy."""
     limits = [f"limited: {text}" for text in summary.record.limits]
+    if summary.record.traced:  # whatever else is true of its times
+        return [*limits, f"warning: {TRACED}"]
     if not summary.answers:
         return [*limits, *busy(summary.load)]
     return [
@@ -149,6 +151,13 @@ def _read_warnings(summary: Summary) -> Iterator[str]:
             some = list(names)[:_NAMED]
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             yield f"warning: {text.format(names=', '.join(some) + more)}"
+
+
+#: What the times of a run are worth whose system calls were counted, and what to do with it.
+TRACED = (
+    "system calls were counted, which slows them, so the times show nothing; compare the counts "
+    "with those of another run: pffbench compare --counts BASE NEW"
+)
 
 
 def busy(load: LoadSummary) -> Iterator[str]:
