@@ -130,9 +130,7 @@ def test_names_of_directories_and_hosts_are_masked_when_asked(run, tmp_path, cap
         )
         text = text.replace('"node7.x.org": {', '"vm": {').replace("/home/user/", "/home/alice/")
         text = text.replace("Which of HDF5", "\N{GRINNING FACE} Which of HDF5")
-        text = text.replace(
-            '"remarks": [', '"remarks": ["slow on node7, see /data/alice/job/log",'
-        )
+        text = text.replace('"remarks": [', '"remarks": ["slow on node7, see /data/alice/job/log",')
         text = text.replace('"MKL_NUM', '"SLURM_JOB_NODELIST": "node[7-8]", "MKL_NUM')
         (run / name).write_text(text)
     with h5py.File(run / "ranks.h5", "r+") as ranks:
