@@ -12,8 +12,9 @@ from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
 from pffbench.parallel.single import SingleProcess
+from pffbench.workloads.buffers import WINDOWS, in_windows, reused_room
 from pffbench.workloads.registry import workload
-from pffbench.workloads.transfers import WINDOWS, reused_room, transfers_of
+from pffbench.workloads.transfers import calls_of
 
 
 def pieces_of(rank=0, *, limit=None, steps=40):
@@ -22,7 +23,8 @@ def pieces_of(rank=0, *, limit=None, steps=40):
                             layout="file_per_process", buffer="reuse")  # fmt: skip
     accesses = one.writes(p, 2, rank)
     room = np.empty(reused_room(accesses, limit), np.uint8)
-    return room, transfers_of(SingleProcess("a test"), accesses, room, limit, False, rank)
+    calls = calls_of(SingleProcess("a test"), accesses, limit, False)
+    return room, list(in_windows(calls, room, rank))
 
 
 def test_the_buffer_is_one_transfer_and_its_windows():

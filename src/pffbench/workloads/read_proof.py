@@ -57,12 +57,12 @@ def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
     """
     forget_data(repetition)
     observed = repetition.observed
-    observed.own_bytes = observed.timed_bytes = 0.0
+    observed.begin_read()
     with metered() as counted:
         yield
     kernel, device = observed.verifying_bytes
     observed.kernel_bytes = counted[_KERNEL] - kernel - observed.own_bytes
-    if repetition.reuses_buffer:  # without what libraries read when they start
+    if observed.timed_bytes is not None:  # without what libraries read when they start
         observed.kernel_bytes = observed.timed_bytes
     observed.device_bytes = counted[_DEVICE] - device
     if repetition.case.parameters.cache == "dropped":
@@ -87,7 +87,9 @@ def reads_on_the_timer(repetition: Repetition) -> Iterator[None]:
     own = observed.own_bytes
     with metered() as counted:
         yield
-    observed.timed_bytes += counted[_KERNEL] - (observed.own_bytes - own)
+    observed.timed_bytes = (
+        (observed.timed_bytes or 0.0) + counted[_KERNEL] - (observed.own_bytes - own)
+    )
 
 
 def forget_data(repetition: Repetition) -> None:

@@ -24,12 +24,12 @@ from pffbench.parallel.collectives import smallest
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.exchange import Exchange
 from pffbench.units import Size
+from pffbench.workloads.buffers import buffer_of
 from pffbench.workloads.read_proof import POISON, note_blocks
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import CountAmplification
 from pffbench.workloads.short_transfers import step_after_transfers
 from pffbench.workloads.transfers import Access, Transfer, transfers_of
-from pffbench.workloads.verification import verify_pieces
 from pffbench.workloads.write_read import (
     finish_writing,
     note_facts_of_reading,
@@ -211,7 +211,7 @@ class _Through:
             with repetition.step("verification"):
                 if repetition.keeps_data:
                     held = [piece.memory for piece in group.outside]
-                    verify_pieces(repetition, arrays, group.outside, held)
+                    buffer_of(repetition).verify(arrays, group.outside, held)
         note_facts_of_reading(repetition, store)
         with clock.phase("close_read"):
             store.close()

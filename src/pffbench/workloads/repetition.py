@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import mmap
-import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -29,7 +28,6 @@ from pffbench.storage.durability import DiskUsage
 from pffbench.storage.page_cache import CacheProof, copied_name
 from pffbench.storage.scratch import Scratch
 from pffbench.workloads.base import Workload
-from pffbench.workloads.transfers import Access, Transfer, reused_room, transfers_of
 
 
 class TransferBuffer:
@@ -93,8 +91,8 @@ class Observed(msgspec.Struct):
     device_bytes: float = math.nan
     #: The same of reads that verify data off the timer, to be left out of these.
     verifying_bytes: tuple[float, float] = (0.0, 0.0)
-    #: Into a buffer that is reused: bytes that the kernel delivered to the reads that were timed.
-    timed_bytes: float = 0.0
+    #: Bytes that the kernel delivered to the timed reads alone; None if they are not counted alone.
+    timed_bytes: float | None = None
     #: Of `kernel_bytes`, those of the kernel's own files that pffbench read meanwhile.
     own_bytes: float = 0.0
     #: Bytes of memory that this process added while it read, at most; 0 where the kernel does not
@@ -102,6 +100,10 @@ class Observed(msgspec.Struct):
     added_memory: float = 0.0
     #: With a dropped cache: bytes in the page cache after reading, over all nodes.
     resident_after: int | None = None
+
+    def begin_read(self) -> None:
+        """Reset what is counted during a read."""
+        self.own_bytes, self.timed_bytes = 0.0, None
 
     def count(self, phase: str, what: str, amount: float) -> None:
         """Add to a counter of this rank in a phase; it is written to `counters.csv`."""
@@ -260,38 +262,6 @@ class Repetition(msgspec.Struct, frozen=True):
     def keeps_memory(self) -> bool:
         """Whether all libraries get memory of equal state; see `Allocator`."""
         return self.case.parameters.settings == "matched"
-
-    @property
-    def reuses_buffer(self) -> bool:
-        """Whether all transfers of a rank go through one buffer."""
-        return getattr(self.case.parameters, "buffer", "block") == "reuse"
-
-    @property
-    def batch_memory(self) -> int:
-        """Bytes of data that a batch may hold: a buffer that is reused limits none."""
-        return sys.maxsize if self.reuses_buffer else self.memory
-
-    def room_for(self, accesses: Sequence[Access]) -> int:
-        """Return the bytes of memory that accesses move through together."""
-        if self.reuses_buffer:
-            return reused_room(accesses, self.backend.call_limit)
-        return sum(access.nbytes for access in accesses)
-
-    def pieces(self, batch: Sequence[Access], buffer: Buffer, author: int) -> list[Transfer]:
-        """Return the transfers of a batch for this case's backend and transfer mode.
-
-        Parameters
-        ----------
-        batch : sequence of Access
-            The accesses.
-        buffer : array of uint8
-            Their memory.
-        author : int
-            The rank that wrote the data, or is going to.
-        """
-        limit, of = self.backend.call_limit, author if self.reuses_buffer else None
-        comm = (self.comm if author == self.team.rank else self.read_comm) or self.team.comm
-        return transfers_of(comm, batch, buffer, limit, self.collective, of)
 
     def step(self, name: str) -> AgreedStep:
         """Return the context manager of an untimed step."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import mmap
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
@@ -67,58 +65,6 @@ class Transfer(msgspec.Struct, frozen=True):
         return arrays[self.spec.name].reader(self.box, self.memory, collective)
 
 
-#: Places in the memory of a buffer that is reused, a page apart: 17 transfers in turn have contents
-#: of their own, so that one that goes to another's place in the file is noticed.
-WINDOWS = 17
-#: Elements of the content of each rank, and of all together, as one long array.
-_OF_A_RANK, _OF_ALL = 2**40, 2**60
-
-
-class ReusedTransfer(Transfer, frozen=True):
-    """A transfer through a buffer that all transfers of a rank use.
-
-    Its content is a window of the rank's content that begins some pages behind that of the
-    transfer before: the same memory, still in the processor's cache, and other bytes.
-
-    Parameters
-    ----------
-    first : int
-        Index of its first element in the content of all ranks.
-    """
-
-    first: int
-
-    def fill(self, source: Source) -> None:
-        # Not the array's own number: the windows of all arrays overlap in memory.
-        source.fill(self.memory.reshape(-1), 0, (self.first,), (_OF_ALL,))
-
-    @property
-    def place(self) -> int:
-        """Index of its first element in the buffer."""
-        return self.first % _OF_A_RANK
-
-    def verify(self, source: Source, got: Buffer) -> Mismatch | None:
-        return self._compare(source, got.reshape(-1), self.first)
-
-    def verify_part(self, source: Source, begin: int, end: int) -> Mismatch | None:
-        """Compare elements in its memory with the source."""
-        return self._compare(source, self.memory.reshape(-1)[begin:end], self.first + begin)
-
-    def _compare(self, source: Source, got: Buffer, first: int) -> Mismatch | None:
-        wrong = verify(source, got, 0, (first,), (_OF_ALL,))
-        if wrong is None:
-            return None
-        inside = np.unravel_index(wrong.index[0] - self.first, self.box.shape)
-        index = tuple(a + int(b) for a, b in zip(self.box.start, inside, strict=True))
-        return replace(wrong, array=self.spec.number, index=index)
-
-
-def reused_room(accesses: Sequence[Access], limit: int | None) -> int:
-    """Return the bytes of the buffer that transfers share: the longest, and its windows."""
-    longest = max((access.nbytes for access in accesses), default=0)
-    return min(longest, limit or longest) + (WINDOWS - 1) * mmap.PAGESIZE
-
-
 def batches(
     comm: MPI.Intracomm, accesses: Sequence[Access], memory: int
 ) -> Iterator[Sequence[Access]]:
@@ -148,12 +94,26 @@ def transfers_of(
     buffer: Buffer,
     limit: int | None,
     collective: bool,
-    author: int | None = None,
 ) -> list[Transfer]:
     """Return the transfers of a batch, one for each call, in the order of the calls.
 
+    Parameters
+    ----------
+    comm, batch, limit, collective
+        See `calls_of`; the function is collective where that one is.
+    buffer : array of uint8
+        Memory of the batch.
+    """
+    return one_after_the_other(calls_of(comm, batch, limit, collective), buffer)
+
+
+def calls_of(
+    comm: MPI.Intracomm, batch: Sequence[Access], limit: int | None, collective: bool
+) -> list[Access]:
+    """Return a batch cut into what one call of the library moves, in the order of the calls.
+
     An access longer than the limit of one call is split. On an array that all ranks write together
-    all must make the same number of calls, so the ranks with less get empty transfers: collective
+    all must make the same number of calls, so the ranks with less get empty ones: collective
     transfers need it, as do the views of independent MPI-IO, which are set collectively.
 
     Parameters
@@ -162,34 +122,28 @@ def transfers_of(
         The ranks; the function is collective for arrays that all ranks write together.
     batch : sequence of Access
         Accesses of this rank.
-    buffer : array of uint8
-        Memory of the batch, see `TransferBuffer`.
     limit : int or None
         Most bytes that one call of the library moves.
     collective : bool
         Whether the transfer is collective.
-    author : int, optional
-        Where all transfers share the buffer: the rank that wrote the data.
     """
-    found: list[Transfer] = []
-    done = 0
+    found: list[Access] = []
     for access in batch:
         boxes = _split(access, limit)
         together = collective or access.spec.owner is None
         if together and limit is not None and access.spec.nbytes > limit:
             most = largest(comm, len(boxes))
             boxes += [access.box.nothing] * (most - len(boxes))
-        for box in boxes:
-            nbytes = box.size * access.spec.itemsize
-            if author is not None:
-                done = len(found) % WINDOWS * mmap.PAGESIZE
-            memory = buffer[done : done + nbytes].view(access.spec.dtype).reshape(box.shape)
-            if author is not None:
-                first = author * _OF_A_RANK + done // access.spec.itemsize
-                found.append(ReusedTransfer(access.spec, box, memory, first))
-            else:
-                found.append(Transfer(access.spec, box, memory))
-                done += nbytes
+        found += [Access(access.spec, box) for box in boxes]
+    return found
+
+
+def one_after_the_other(calls: Sequence[Access], memory: Buffer) -> list[Transfer]:
+    """Return the transfers of calls, each with a block of memory behind that of the one before."""
+    found, done = [], 0
+    for call in calls:
+        found.append(Transfer(call.spec, call.box, call.view_of(memory, done)))
+        done += call.nbytes
     return found
 
 
@@ -215,6 +169,11 @@ class Access(msgspec.Struct, frozen=True):
     def nbytes(self) -> int:
         """Bytes of array data that the call moves."""
         return self.box.size * self.spec.itemsize
+
+    def view_of(self, memory: Buffer, begin: int) -> Buffer:
+        """Return its part of memory, of the type and shape of the box."""
+        part: Buffer = memory[begin : begin + self.nbytes]
+        return part.view(self.spec.dtype).reshape(self.box.shape)
 
 
 class Round(msgspec.Struct, frozen=True):

@@ -34,12 +34,12 @@ from pffbench.workloads.base import (
     taking_part,
     too_large_chunks,
 )
+from pffbench.workloads.buffers import buffer_of
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import Mask, Selection, selected, selected_boxes
 from pffbench.workloads.transfers import Access, Round, turns
 from pffbench.workloads.write_read import (
     count_owned,
-    filled,
     finish_writing,
     read_store,
     run_stages,
@@ -319,8 +319,9 @@ def _change(repetition: Repetition) -> set[str]:
     arrays = LazyArrays(store, wanted, returned)
     rows = specs[0].shape[0] if specs else 0
     rounds = (Round(specs, accesses) for accesses in changes)
-    for group in turns(team.comm, rounds, repetition.memory):
-        for turn, pieces in zip(group, filled(repetition, group), strict=True):
+    memory = buffer_of(repetition)
+    for group in turns(team.comm, rounds, memory.batch_memory):
+        for turn, pieces in zip(group, memory.for_writing(group), strict=True):
             if turn.first and p.change == "append":
                 rows += p.rows
                 _extend(repetition, arrays, growing, rows)

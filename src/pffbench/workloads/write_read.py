@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -27,14 +26,13 @@ from pffbench.storage.durability import (
 )
 from pffbench.storage.page_cache import CacheProof, bring_about, leave_a_copy
 from pffbench.workloads.attributes import NO_ATTRIBUTES, Attributes
+from pffbench.workloads.buffers import buffer_of
 from pffbench.workloads.footprint import watched_transfer
-from pffbench.workloads.read_proof import POISON, forget_data, note_blocks, watched_read
+from pffbench.workloads.read_proof import forget_data, watched_read
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.short_transfers import note_short, raise_with_reason, step_after_transfers
 from pffbench.workloads.transfers import (
-    WINDOWS,
     Access,
-    Batch,
     Round,
     Rounds,
     Transfer,
@@ -42,7 +40,6 @@ from pffbench.workloads.transfers import (
     amount,
     turns,
 )
-from pffbench.workloads.verification import parts_of_reading, verify_pieces, watched_buffer
 
 ReadSink = Literal["buffer", "print"]
 #: Destination of printed text, which is discarded.
@@ -245,10 +242,11 @@ def write_store(
         owner = repetition.groups.owner(team.rank)
     with clock.phase("create"):
         store = repetition.hold(repetition.backend.create(path, comm))
-    for group in turns(team.comm, rounds(specs, accesses), repetition.batch_memory):
+    memory = buffer_of(repetition)
+    for group in turns(team.comm, rounds(specs, accesses), memory.batch_memory):
         with repetition.step("preparation"):
             definers = deque(store.definer(turn.round.specs) for turn in group if turn.first)
-        for turn, pieces in zip(group, filled(repetition, group), strict=True):
+        for turn, pieces in zip(group, memory.for_writing(group), strict=True):
             if turn.first:
                 these, define = turn.round.specs, definers.popleft()
                 with clock.phase("define", operations=count_owned(these, owner)):
@@ -288,55 +286,6 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
     with repetition.step("inspection"):
         _inspect(repetition)
     return files
-
-
-def filled(repetition: Repetition, group: Sequence[Batch]) -> list[list[Transfer]]:
-    """Make the data of a group of batches; return the transfers of each."""
-    with repetition.step("memory"):
-        buffer = repetition.room.take(_nbytes(repetition, group))
-    pieces = _placed(repetition, group, buffer, repetition.team.rank)
-    with repetition.step("data"):
-        for number, piece in enumerate(chain.from_iterable(pieces)):
-            piece.fill(repetition.source_of(piece.spec))
-            # From one buffer a library copies one transfer at a time, unless it keeps chunks.
-            kept = not repetition.reuses_buffer or piece.spec.chunks != "contiguous"
-            if kept or number < WINDOWS:
-                note_blocks(repetition.blocks, piece.spec, piece.memory.nbytes)
-        if repetition.keeps_memory:
-            repetition.room.use_huge_pages()
-    return pieces
-
-
-def _poisoned(repetition: Repetition, group: Sequence[Batch]) -> list[list[Transfer]]:
-    """Prepare memory for reads; return the transfers of each batch of a group.
-
-    It is the memory that the data were written from, so it is overwritten. Memory that a library
-    does not read into is not touched, so that it takes no space.
-    """
-    with repetition.step("memory"):
-        if repetition.backend.capabilities.new_arrays:
-            repetition.room.leave()
-            buffer = repetition.room.take(_nbytes(repetition, group))
-        else:
-            buffer = repetition.room.take(_nbytes(repetition, group))
-            buffer.fill(POISON)
-    return _placed(repetition, group, buffer, repetition.reader_of)
-
-
-def _nbytes(repetition: Repetition, group: Sequence[Batch]) -> int:
-    return repetition.room_for([access for turn in group for access in turn.accesses])
-
-
-def _placed(
-    repetition: Repetition, group: Sequence[Batch], buffer: Buffer, author: int
-) -> list[list[Transfer]]:
-    """Place the transfers of a group of batches one after the other in memory."""
-    found, done = [], 0
-    for turn in group:
-        nbytes = repetition.room_for(turn.accesses)
-        found.append(repetition.pieces(turn.accesses, buffer[done : done + nbytes], author))
-        done += nbytes
-    return found
 
 
 def write_pieces(
@@ -389,11 +338,12 @@ def read_store(
     with clock.phase("open"):
         store = repetition.hold(repetition.backend.open(path, comm))
     every_array = store.collective_lookup or attributes.of_every_array(store)
-    for group in turns(team.comm, rounds(specs, accesses), repetition.batch_memory):
+    memory = buffer_of(repetition)
+    for group in turns(team.comm, rounds(specs, accesses), memory.batch_memory):
         with repetition.step("preparation"):
             wants = [_wanted(turn.round, every_array) for turn in group if turn.first]
             openers = deque((wanted, store.opener(wanted)) for wanted in wants)
-        placed, results = _poisoned(repetition, group), []
+        placed, results = memory.for_reading(group), []
         for turn, pieces in zip(group, placed, strict=True):
             one = turn.round
             if turn.first:
@@ -409,7 +359,7 @@ def read_store(
         with step_after_transfers(repetition, "verification"):
             if repetition.keeps_data:
                 for pieces, got in zip(placed, results, strict=True):
-                    verify_pieces(repetition, arrays, pieces, got)
+                    memory.verify(arrays, pieces, got)
         del results
     note_facts_of_reading(repetition, store)
     with clock.phase("close_read"):
@@ -451,12 +401,13 @@ def read_pieces(
             for piece, reader in zip(pieces, readers, strict=True)
         ]
     found: list[Buffer] = []
-    for part in parts_of_reading(repetition, len(pieces)):
+    memory = buffer_of(repetition)
+    for part in memory.parts(len(pieces)):
         some, timed = pieces[part], calls[part]
         nbytes, operations = amount(some)
         phase = repetition.clock.phase("read", nbytes, operations)
         with (
-            watched_buffer(repetition, some),
+            memory.watched(some),
             watched_transfer(repetition, "read", nbytes),
             phase,
         ):
