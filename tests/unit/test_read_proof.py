@@ -12,6 +12,7 @@ import pytest
 
 from launch import environment
 from pffbench.workloads.read_proof import forget_data, watched_read
+from pffbench.workloads.repetition import Observed
 
 FREED_MEMORY = """
 import ctypes
@@ -99,7 +100,7 @@ def repetition_with(blocks, settings="defaults"):
             capabilities=SimpleNamespace(new_arrays=False),
             forget=lambda overwrite: overwrite(),
         ),
-        observed=SimpleNamespace(),
+        observed=Observed(),
         case=SimpleNamespace(parameters=SimpleNamespace(cache="warm", settings=settings)),
     )
 
