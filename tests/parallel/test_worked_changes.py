@@ -30,7 +30,7 @@ PHASE = {
     "workloads/write_read.py": (
         '    with repetition.step("inspection"):\n        _inspect(repetition)\n',
         '    with repetition.step("inspection"):\n        _inspect(repetition)\n'
-        '    with clock.phase("stat"):\n        Path(repetition.path(0)).exists()\n',
+        '    with clock.phase("stat"):\n        files_below([repetition.path(0)])\n',
     ),
 }
 ROW_OF_SAMPLES = {

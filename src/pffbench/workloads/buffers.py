@@ -23,7 +23,6 @@ from pffbench.data import Mismatch, Source, verify
 from pffbench.parallel.collectives import largest
 from pffbench.workloads.read_proof import POISON, note_blocks, reads_apart, reads_on_the_timer
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.short_transfers import count_missing
 from pffbench.workloads.transfers import (
     Access,
     Batch,
@@ -239,7 +238,7 @@ class ReusedBuffer(BlockBuffer):
     def _read_again(self, arrays: Mapping[str, Array], piece: Transfer) -> Buffer:
         call = piece.reader(arrays, self._repetition.collective)
         returned = call()
-        if missing := count_missing(arrays[piece.spec.name], call, returned, piece.memory.nbytes):
+        if missing := piece.missing(arrays, call, returned):
             raise OSError(f"{missing} bytes of {piece.spec.name} are missing in the file")
         return what_was_read(returned, piece.memory)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from math import prod
-from typing import Annotated, ClassVar, Literal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, TextIO
 
 import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Backend, Cuts
+from pffbench.backends.base import Backend, Buffer, Call, Cuts, what_was_read
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
 from pffbench.parallel.decomposition import Box, GlobalArray
 from pffbench.workloads.attributes import Attributes
@@ -23,8 +27,13 @@ from pffbench.workloads.base import (
     too_large_chunks,
 )
 from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.transfer_phase import Sink, into_memory
 from pffbench.workloads.transfers import Access, Rounds, all_at_once, one_by_one
-from pffbench.workloads.write_read import ReadSink, open_sink, write_read_cycle
+from pffbench.workloads.write_read import write_read_cycle
+
+ReadSink = Literal["buffer", "print"]
+#: Destination of printed text, which is discarded.
+DEVICE = os.devnull
 
 
 class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
@@ -208,3 +217,29 @@ class Datasets(Workload):
 
     def _owners(self, parameters: DatasetsParameters, ranks: int) -> list[int]:
         return [r for r in range(ranks) for _ in self._numbers(parameters, ranks, r)]
+
+
+@contextmanager
+def open_sink(kind: ReadSink) -> Iterator[Sink]:
+    """Open the destination of reads; entered before the first phase begins.
+
+    Parameters
+    ----------
+    kind : {"buffer", "print"}
+        ``buffer``: memory. ``print``: each array is turned into text and printed as soon as it is
+        read, as ``print(dataset[...])`` does, into the null device, at negligible cost.
+    """
+    if kind == "buffer":
+        yield into_memory
+        return
+    with Path(DEVICE).open("w", encoding="utf-8") as stream:
+        yield partial(_printing, stream)
+
+
+def _printing(stream: TextIO, call: Call, out: Buffer) -> Call:
+    def read_and_print() -> Any:
+        returned = call()
+        print(what_was_read(returned, out), file=stream)
+        return returned
+
+    return read_and_print

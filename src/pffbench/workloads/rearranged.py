@@ -28,15 +28,13 @@ from pffbench.workloads.buffers import buffer_of
 from pffbench.workloads.read_proof import POISON, note_blocks
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import CountAmplification
-from pffbench.workloads.short_transfers import step_after_transfers
+from pffbench.workloads.transfer_phase import read_pieces, step_after_transfers, write_pieces
 from pffbench.workloads.transfers import Access, Transfer, transfers_of
 from pffbench.workloads.write_read import (
     finish_writing,
     note_facts_of_reading,
-    read_pieces,
     read_repeatedly,
     run_stages,
-    write_pieces,
 )
 from pffbench.workloads.writers import WriterRanks, parts_of_writers
 

@@ -20,7 +20,7 @@ from pffbench.workloads.attributes import Attributes
 from pffbench.workloads.buffers import buffer_of
 from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.short_transfers import note_short, step_after_transfers
+from pffbench.workloads.transfer_phase import note_short, step_after_transfers
 from pffbench.workloads.transfers import Access, Transfer, amount
 
 #: What a program knows of an array once it has asked: name, shape, type.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call
+from pffbench.backends.traits import CountsMissing
 from pffbench.data import Mismatch, Source, verify
 from pffbench.data.views import Gathered, Strided
 from pffbench.parallel.collectives import largest, smallest
@@ -63,6 +65,31 @@ class Transfer(msgspec.Struct, frozen=True):
     def reader(self, arrays: Mapping[str, Array], collective: bool) -> Call:
         """Return the call that reads the box."""
         return arrays[self.spec.name].reader(self.box, self.memory, collective)
+
+    def missing(self, arrays: Mapping[str, Array], call: Call, returned: Any) -> int:
+        """Return how many bytes a call did not move although the library raised no error.
+
+        Parameters
+        ----------
+        arrays : mapping of str to Array
+            The open arrays, by name.
+        call : callable
+            The call that `writer` or `reader` returned.
+        returned : Any
+            Return value of the call.
+        """
+        if isinstance(returned, int):
+            return self.memory.nbytes - returned
+        array = arrays[self.spec.name]
+        if not _counts_missing(type(array)):
+            return 0
+        return cast("CountsMissing", array).missing(call, self.memory.nbytes)
+
+
+@cache
+def _counts_missing(kind: type[Array]) -> bool:
+    """Return whether arrays of a class have the trait; asked of an object it takes 10 µs."""
+    return issubclass(kind, CountsMissing)
 
 
 def batches(

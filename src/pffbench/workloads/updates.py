@@ -37,6 +37,7 @@ from pffbench.workloads.base import (
 from pffbench.workloads.buffers import buffer_of
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import Mask, Selection, selected, selected_boxes
+from pffbench.workloads.transfer_phase import write_pieces
 from pffbench.workloads.transfers import Access, Round, turns
 from pffbench.workloads.write_read import (
     count_owned,
@@ -45,7 +46,6 @@ from pffbench.workloads.write_read import (
     run_stages,
     settle_cache,
     settle_cache_again,
-    write_pieces,
     write_store,
 )
 

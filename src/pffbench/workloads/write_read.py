@@ -5,16 +5,12 @@ Each is a phase of `pffbench.phases`. Only library calls run between its two tim
 
 from __future__ import annotations
 
-import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal, TextIO
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Buffer, Call, LazyArrays, Store, what_was_read
+from pffbench.backends.base import Array, LazyArrays, Store
 from pffbench.backends.inspection import StoredAs
 from pffbench.backends.traits import Describes, Reports
 from pffbench.storage.durability import (
@@ -27,56 +23,22 @@ from pffbench.storage.durability import (
 from pffbench.storage.page_cache import CacheProof, bring_about, leave_a_copy
 from pffbench.workloads.attributes import NO_ATTRIBUTES, Attributes
 from pffbench.workloads.buffers import buffer_of
-from pffbench.workloads.footprint import watched_transfer
 from pffbench.workloads.read_proof import forget_data, watched_read
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.short_transfers import note_short, raise_with_reason, step_after_transfers
+from pffbench.workloads.transfer_phase import (
+    Sink,
+    into_memory,
+    read_pieces,
+    step_after_transfers,
+    write_pieces,
+)
 from pffbench.workloads.transfers import (
     Access,
     Round,
     Rounds,
-    Transfer,
     all_at_once,
-    amount,
     turns,
 )
-
-ReadSink = Literal["buffer", "print"]
-#: Destination of printed text, which is discarded.
-DEVICE = os.devnull
-#: Makes the timed call from the library's call and the buffer that it may read into.
-Sink = Callable[[Call, Buffer], Call]
-
-
-def into_memory(call: Call, out: Buffer) -> Call:
-    """Return the library's call itself, so that nothing else is timed."""
-    return call
-
-
-@contextmanager
-def open_sink(kind: ReadSink) -> Iterator[Sink]:
-    """Open the destination of reads; entered before the first phase begins.
-
-    Parameters
-    ----------
-    kind : {"buffer", "print"}
-        ``buffer``: memory. ``print``: each array is turned into text and printed as soon as it is
-        read, as ``print(dataset[...])`` does, into the null device, at negligible cost.
-    """
-    if kind == "buffer":
-        yield into_memory
-        return
-    with Path(DEVICE).open("w", encoding="utf-8") as stream:
-        yield partial(_printing, stream)
-
-
-def _printing(stream: TextIO, call: Call, out: Buffer) -> Call:
-    def read_and_print() -> Any:
-        returned = call()
-        print(what_was_read(returned, out), file=stream)
-        return returned
-
-    return read_and_print
 
 
 def left_by_another_job(repetition: Repetition) -> set[str]:
@@ -288,28 +250,6 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
     return files
 
 
-def write_pieces(
-    repetition: Repetition,
-    arrays: Mapping[str, Array],
-    pieces: Sequence[Transfer],
-    phase: str = "write",
-) -> None:
-    """Write transfers to arrays of an open store, in a phase of that name."""
-    with repetition.step("preparation"):
-        calls = [piece.writer(arrays, repetition.collective) for piece in pieces]
-    nbytes, operations = amount(pieces)
-    with (
-        watched_transfer(repetition, phase, nbytes),
-        repetition.clock.phase(phase, nbytes, operations),
-    ):
-        try:
-            returned = [call() for call in calls]
-        except Exception as error:
-            raise_with_reason(repetition, error, arrays, pieces)
-            raise
-    note_short(repetition, phase, arrays, pieces, zip(calls, returned, strict=True), wrote=True)
-
-
 def sync_store(repetition: Repetition, written: set[str], phase: str = "sync") -> None:
     """Sync the files and all directories above them, each once per node."""
     with repetition.step("files"):
@@ -385,37 +325,6 @@ def note_facts_of_reading(repetition: Repetition, store: Store) -> None:
             for key in _OF_HINTS & found.keys():
                 if noted.get(key) != found[key]:
                     noted[f"{key}_reading"] = found[key]
-
-
-def read_pieces(
-    repetition: Repetition,
-    arrays: Mapping[str, Array],
-    pieces: Sequence[Transfer],
-    sink: Sink = into_memory,
-) -> list[Buffer]:
-    """Read transfers from arrays of an open store and return the data."""
-    with repetition.step("preparation"):
-        readers = [piece.reader(arrays, repetition.collective) for piece in pieces]
-        calls = [
-            sink(reader, piece.memory) if piece.memory.size else reader
-            for piece, reader in zip(pieces, readers, strict=True)
-        ]
-    found: list[Buffer] = []
-    memory = buffer_of(repetition)
-    for part in memory.parts(len(pieces)):
-        some, timed = pieces[part], calls[part]
-        nbytes, operations = amount(some)
-        phase = repetition.clock.phase("read", nbytes, operations)
-        with (
-            memory.watched(some),
-            watched_transfer(repetition, "read", nbytes),
-            phase,
-        ):
-            returned = [call() for call in timed]
-        made = zip(readers[part], returned, strict=True)
-        note_short(repetition, "read", arrays, some, made, wrote=False)
-        found += [what_was_read(r, piece.memory) for r, piece in zip(returned, some, strict=True)]
-    return found
 
 
 def remove_store(repetition: Repetition) -> None:
