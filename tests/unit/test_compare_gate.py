@@ -190,7 +190,7 @@ def test_raw_transfers_fail_nothing_and_tell_that_the_machine_changed(make):
         code, line = status(base, new, limit=0.05)
         assert code == MACHINE_CHANGED
         assert line.startswith(f"MACHINE CHANGED: raw bytes of {new} differ by more than 5 %")
-        assert "nothing is said of the software" in line
+        assert "nothing is said of write_total and read_total: " in line
 
 
 def test_a_machine_that_changed_says_nothing_of_formats_that_are_slower(make):
@@ -199,6 +199,21 @@ def test_a_machine_that_changed_says_nothing_of_formats_that_are_slower(make):
     # A run on a machine that did not change fails, whatever the machine did in another one.
     slower = make(seed=3, factor=lambda case, _: 1.0 if "posix" in case else 1.7)
     assert status(base, changed, slower, limit=0.05)[0] == NOT_VALID
+
+
+def test_each_total_has_a_control_of_its_own(make):
+    """A machine that reads faster than before hides no slower writing, and shows no reading."""
+
+    def planted(name, phase):
+        raw = "posix" in name
+        return {"write": 1.0 if raw else 1.7, "read": 0.5 if raw else 1.7}.get(phase, 1.0)
+
+    code, line = status(make(seed=1), make(seed=2, factor=planted), limit=0.2)
+    assert code == NOT_VALID
+    head, _, tail = line.partition("Nothing is said of read_total: ")
+    assert "write_total takes" in head
+    assert "read_total takes" not in head
+    assert "raw bytes of" in tail
 
 
 def test_raw_transfers_alone_are_what_is_judged(make):
