@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import NoReturn
 
-from pffbench import __version__
 from pffbench.commands import COMMANDS, command_module, command_names, help_of
 from pffbench.commands.compare import NEXT_SIDE
 from pffbench.errors import NOT_VALID, VALID, UserError
@@ -213,6 +212,16 @@ def _near(word: str, known: Sequence[str]) -> str:
     return f"; did you mean {near!r}?" if near else ""
 
 
+class _Version(argparse.Action):
+    """Prints version and commit; git is asked for them only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from pffbench.version import origin
+
+        print(f"pffbench {origin()}")
+        parser.exit()
+
+
 def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the whole command line, or the one that the first argument needs.
 
@@ -230,7 +239,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
         epilog=_STATUSES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"pffbench {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show version and commit")
     # `completion` describes the whole command line.
     parser.set_defaults(make_parser=make_parser)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -155,12 +155,6 @@ def test_an_unknown_flag_is_refused_with_the_usage():
     assert "'many' is not a number of ranks" in done.stderr
 
 
-def test_the_version_is_that_of_the_package():
-    import pffbench
-
-    assert pffbench_cli("--version").stdout == f"pffbench {pffbench.__version__}\n"
-
-
 def test_completion_is_for_the_shell_in_use():
     assert "_shtab_pffbench" in pffbench_cli("completion", env={"SHELL": "/bin/bash"}).stdout
     done = pffbench_cli("completion", env={"SHELL": "/usr/bin/fish"})

@@ -15,7 +15,7 @@ from pffbench.proc import number_ranges
 from pffbench.provenance.binding import memory_limit, rank_facts
 from pffbench.provenance.facts import environment_facts
 from pffbench.provenance.node import host_facts
-from pffbench.provenance.software import checkout_facts, software_facts, spack_hash
+from pffbench.provenance.software import software_facts, spack_hash
 
 
 def in_new_process(code, **environ):
@@ -145,43 +145,6 @@ def test_zarr_and_netcdf4_are_described():
     assert facts["netCDF4"]["netcdf_c"]
     assert facts["netCDF4"]["parallel4"] in (True, False)
     assert not any("error" in library for library in facts.values())
-
-
-def git(directory, *arguments):
-    subprocess.run(
-        ["git", "-C", str(directory), "-c", "user.name=x", "-c", "user.email=x@x", *arguments],
-        check=True,
-        capture_output=True,
-    )
-
-
-def test_a_checkout_names_its_commit_and_whether_it_was_changed(tmp_path):
-    (tmp_path / "code.py").write_text("1\n")
-    assert checkout_facts(tmp_path) == {"commit": None, "dirty": None}
-    git(tmp_path, "init")
-    assert checkout_facts(tmp_path) == {"commit": None, "dirty": None}
-    git(tmp_path, "add", "code.py")
-    git(tmp_path, "commit", "-m", "x")
-    clean = checkout_facts(tmp_path)
-    assert re.fullmatch("[0-9a-f]{40}", clean["commit"])
-    assert clean["dirty"] is False
-    (tmp_path / "code.py").write_text("2\n")
-    assert checkout_facts(tmp_path) == {"commit": clean["commit"], "dirty": True}
-
-
-def test_an_installation_below_somebodys_repository_is_no_checkout(tmp_path):
-    (tmp_path / "notes").write_text("x")
-    git(tmp_path, "init")
-    git(tmp_path, "add", "notes")
-    git(tmp_path, "commit", "-m", "x")
-    (tmp_path / "venv").mkdir()
-    (tmp_path / "venv" / "code.py").write_text("1\n")
-    assert checkout_facts(tmp_path / "venv") == {"commit": None, "dirty": None}
-
-
-def test_without_git_there_is_no_commit(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert checkout_facts(Path(pffbench.__file__).parent) == {"commit": None, "dirty": None}
 
 
 def test_the_spack_hash_is_found_through_a_view(tmp_path):

@@ -229,7 +229,7 @@ def judge_pffbench(facts: Mapping[str, Fact]) -> Iterator[Finding]:
     if commit is None:
         yield Finding(PYTHON, "ok", f"{text}, installed")
         return
-    text += f", checkout at {str(commit)[:12]}"
+    text += f", commit {str(commit)[:12]}"
     if not facts.get("dirty"):
         yield Finding(PYTHON, "ok", text)
         return

@@ -17,13 +17,12 @@ from types import ModuleType
 import pffbench
 from pffbench.proc import files_defining, mapped_files
 from pffbench.provenance.facts import Fact, Facts
-from pffbench.tools import run_tool
+from pffbench.version import origin
 
 _LOADED = re.compile(r"/lib(hdf5|netcdf|pnetcdf|blosc2?|sz|zstd)(?=[-_.])[^/]*\.so[^/]*$")
 # Installed with its library.
 _COMPANION = re.compile(r"/lib[^/]*_(hl|cxx|cpp|fortran)[-_.]")
 _SPACK_PREFIX = re.compile(r"-([a-z0-9]{32})$")
-_GIT_SECONDS = 5.0
 
 
 def software_facts(modules: Iterable[str]) -> Facts:
@@ -37,12 +36,13 @@ def software_facts(modules: Iterable[str]) -> Facts:
     Returns
     -------
     dict
-        ``python``, ``pffbench`` (with the git commit when it runs from a checkout),
+        ``python``, ``pffbench`` (with the git commit where it is known, and whether files of a
+        checkout differ from it),
         ``libraries`` (by name: ``version``, ``imported``, and for imported ones ``path``,
         ``spack_hash`` and build options) and ``loaded`` (the files of the C libraries mapped into
         the process; there should be one of each kind).
     """
-    names = dict.fromkeys(["numpy", *modules])
+    names, code = dict.fromkeys(["numpy", *modules]), origin()
     return {
         "python": {
             "version": platform.python_version(),
@@ -52,7 +52,8 @@ def software_facts(modules: Iterable[str]) -> Facts:
         },
         "pffbench": {
             "version": pffbench.__version__,
-            **checkout_facts(Path(pffbench.__file__).parent),
+            "commit": code.commit,
+            "dirty": code.dirty,
         },
         "libraries": {name: _library(name) for name in names},
         "loaded": loaded_libraries(),
@@ -73,26 +74,6 @@ def loaded_libraries() -> Facts:
     if mpi := files_defining("MPI_Get_library_version"):
         found["libmpi"] = set(mpi)
     return {name: list[Fact](sorted(found[name])) for name in sorted(found)}
-
-
-def checkout_facts(directory: Path) -> Facts:
-    """Return the git commit of the code in a directory.
-
-    Returns
-    -------
-    dict
-        ``commit`` and ``dirty`` (whether tracked files differ from it); both None without git, or
-        if no repository tracks the directory (an installation, even one below a repository).
-    """
-    unknown: Facts = {"commit": None, "dirty": None}
-    if not _git(directory, "ls-files", "--", "."):
-        return unknown
-    status = _git(directory, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
-    lines = (status or "").splitlines()
-    commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid")), None)
-    if commit is None:
-        return unknown
-    return {"commit": commit, "dirty": any(not line.startswith("#") for line in lines)}
 
 
 def spack_hash(path: Path) -> str | None:
@@ -201,9 +182,3 @@ _BUILT_WITH: dict[str, Callable[[ModuleType], Facts]] = {
     "zarr": _zarr,
     "numcodecs": _numcodecs,
 }
-
-
-def _git(directory: Path, *arguments: str) -> str | None:
-    """Return the output of git; None without git or if it fails."""
-    answer = run_tool(["git", "-C", str(directory), *arguments], _GIT_SECONDS)
-    return answer.text if answer.ok else None
