@@ -89,11 +89,12 @@ def _of_archive(directory: Path) -> Origin | None:
 
 
 def _of_metadata(directory: Path) -> Origin:
-    """Take the version of the metadata beside the package: of a wheel, or of an unpacked sdist."""
+    """Take the version of the metadata beside the package (a wheel), or above it (an sdist)."""
     from importlib.metadata import distributions
 
-    beside = distributions(name="pffbench", path=[str(directory.parent)])
-    version = next((one.version for one in beside), __version__)
+    places = [str(folder) for folder in directory.parents[:2]]
+    found = distributions(name="pffbench", path=places)
+    version = next((one.version for one in found), __version__)
     version, _, node = version.partition("+g")
     return Origin(version, node or None)
 

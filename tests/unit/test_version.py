@@ -89,11 +89,16 @@ def test_an_archive_names_its_commit(checkout, tmp_path, tag):
     assert origin(unpacked / "src" / "pffbench").dirty is None
 
 
-def test_a_built_package_has_the_commit_in_its_version(tmp_path, monkeypatch):
-    package, info = tmp_path / "pffbench", tmp_path / "pffbench-1.2.3.dist-info"
-    package.mkdir()
-    info.mkdir()
-    (info / "METADATA").write_text("Name: pffbench\nVersion: 1.2.3.post2+g0123456789ab\n")
+@pytest.mark.parametrize(
+    ("folder", "metadata"),
+    [("", "pffbench-1.2.3.dist-info/METADATA"), ("src", "pffbench.egg-info/PKG-INFO")],
+    ids=["wheel", "sdist"],
+)
+def test_a_built_package_has_the_commit_in_its_version(folder, metadata, tmp_path, monkeypatch):
+    package, info = tmp_path / folder / "pffbench", tmp_path / metadata
+    package.mkdir(parents=True)
+    info.parent.mkdir()
+    info.write_text("Name: pffbench\nVersion: 1.2.3.post2+g0123456789ab\n")
     assert origin(package) == Origin("1.2.3.post2", "0123456789ab")
     assert origin(package).for_builds == "1.2.3.post2+g0123456789ab"
     monkeypatch.setenv("PATH", str(tmp_path))  # without git
