@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help env bench study test test-all platform perf lint site lock clean
+.PHONY: help env bench study check test test-all platform perf lint site lock clean
 
 # MPI processes of `make bench` and `make study`: as many as cores, four at most.
 RANKS ?= $(shell setup/ranks)
@@ -16,6 +16,14 @@ RELEASE ?=
 WORKERS ?= 3
 # Further arguments: of pffbench for `make bench` and `make study`, of pytest for `make test`.
 ARGS ?=
+# Files of tests for `make check`, each of which takes a second or two.
+QUICK := $(patsubst %,tests/unit/test_%.py, \
+    batch_job benchmarks best_number calibration chunk_cache clean codecs contents contract contributing \
+    cross_read_table data_files decodes decomposition decomposition_maps docstrings doctor_checks durability \
+    experiment filesystem fom frames hints import inputs inspection known_truths launcher legend limits load order \
+    page_cache progress provenance_slurm rank_reports rank_statistics ranks_file reading_commands results_document \
+    results_json reused_transfers runs runs_command scaling_compression schedule scratch selections shards slices \
+    statistics topology transfer_buffer transfers units who_shares_a_file writers zarr2 zarr_settings)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +36,9 @@ bench: ## compare the formats on one process for each core, four at most, or RAN
 
 study: ## redo a published study, its numbers beside; STUDY=file-format-testing RANKS=4 ARGS="…"
 	@ZARR2=$(ZARR2) setup/study "$(STUDY)" $(RANKS) $(ARGS)
+
+check: lint ## style, types and the fast tests, in under a minute: before each commit
+	@setup/run python -m pytest -q -n 2 $(QUICK)
 
 test: ## run the tests, in WORKERS=3 processes; ARGS="…" go to pytest
 test-all: ## run the same tests, and the rest of what they are a sample of (weekly in CI)

@@ -102,7 +102,7 @@ def derived(run: Path, names: Sequence[str]) -> dict[str, str]:
 
 def pages(root: Path = ROOT) -> list[Path]:
     """Return the pages that show parts of runs."""
-    files = [root / "README.md", *(root / "docs").glob("*.md")]
+    files = [root / "README.md", *(root / "docs").glob("*.md"), *(root / "paper").glob("*.md")]
     files += (root / "docs" / "results").rglob("README.md")
     return sorted(page for page in files if _BLOCK.search(page.read_text(encoding="utf-8")))
 

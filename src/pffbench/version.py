@@ -1,8 +1,8 @@
 """Version and commit of the code that runs.
 
-A release is a tag of git, such as ``v0.1.0``. A checkout asks git, an archive that git made holds the
-answer in ``commit.txt``, and a built package has it in the version of its metadata. setuptools-scm
-would do for builds, but the set-up builds nothing, and works without network.
+A release is a tag of git, such as ``v0.1.0``. A checkout asks git, an archive that git made holds
+the answer in ``commit.txt``, and a built package has it in the version of its metadata.
+setuptools-scm would do for builds, but the set-up builds nothing, and works without network.
 """
 
 from __future__ import annotations
