@@ -287,29 +287,25 @@ def test_bad_input_is_told_once_on_several_ranks(tmp_path):
 ZARR = SHARED | {"backend": "zarr", "shape_per_rank": [6, 4]}
 
 
-@pytest.mark.parametrize(
-    ("shape", "chunks", "key"), [([6, 4], [5, 4], "chunks"), ([6, 4], "auto", "chunks")]
-)
-def test_chunks_that_ranks_would_share_are_refused_with_legal_ones(tmp_path, shape, chunks, key):
-    settings = "defaults" if chunks == "auto" else "matched"
-    entry = ZARR | {"shape_per_rank": shape, "chunks": chunks, "settings": settings}
-    write_experiment(tmp_path, impossible="refuse", cases=[entry])
-    told = assert_refused(tmp_path, "experiment.yaml", ranks=2)
-    assert "would be shared by ranks" in told
-    legal = yaml.safe_load(re.search(r"(\[[\d, ]+\])$", told)[1])
-    write_experiment(tmp_path, impossible="refuse", cases=[entry | {key: legal}])
-    done = pffbench_cli("experiment.yaml", "--out", "out", cwd=tmp_path, ranks=2)
-    assert done.status == 0, done.said
-
-
-def test_shards_that_ranks_would_share_are_refused_with_legal_ones(tmp_path):
+def test_chunks_and_shards_that_ranks_would_share_are_refused_with_legal_ones(tmp_path):
+    legal = []
+    for chunks, settings in (([5, 4], "matched"), ("auto", "defaults")):
+        entry = ZARR | {"chunks": chunks, "settings": settings}
+        write_experiment(tmp_path, impossible="refuse", cases=[entry])
+        told = assert_refused(tmp_path, "experiment.yaml", ranks=2)
+        assert "would be shared by ranks" in told
+        found = re.search(r"(\[[\d, ]+\])$", told)[1]
+        legal.append(entry | {"chunks": yaml.safe_load(found)})
     entry = ZARR | {"chunks": [1, 4], "zarr": {"shards": [4, 4]}}
     write_experiment(tmp_path, impossible="refuse", cases=[entry])
     told = assert_refused(tmp_path, "experiment.yaml", ranks=2)
     assert "the nearest legal shard shape is [3, 4]" in told
-    write_experiment(tmp_path, impossible="refuse", cases=[entry | {"zarr": {"shards": [3, 4]}}])
-    done = pffbench_cli("experiment.yaml", "--out", "out", cwd=tmp_path, ranks=2)
+    legal.append(entry | {"zarr": {"shards": [3, 4]}})
+    write_experiment(tmp_path, impossible="refuse", cases=legal)
+    out = tmp_path / "out"
+    done = pffbench_cli("experiment.yaml", "--out", out, cwd=tmp_path, ranks=2, out=out)
     assert done.status == 0, done.said
+    assert len(done.record["cases"]) == 3
 
 
 def test_a_command_without_a_command_runs_the_experiment(good):

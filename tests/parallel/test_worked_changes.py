@@ -210,19 +210,9 @@ def test_an_option_is_in_the_record(run):
     assert "after the upgrade" in (run.out / "summary.md").read_text()
 
 
-def test_an_option_is_in_the_record_of_several_environments_too(copy, tmp_path):
-    case = {"workload": "datasets", "datasets": 2, "shape": [[8]], "backend": "posix"}
-    done = run_experiment(
-        tmp_path, None, "--label", "in turns", cases=[case], launcher="env", env=path_of(copy),
-        environments=[{"name": "here", "python": sys.executable}],
-    )  # fmt: skip
-    assert done.status == 0, done.said
-    assert "in turns" in done.record["remarks"]
-
-
 @pytest.mark.parametrize("environments", [[], [{"name": "here", "python": sys.executable}]])
 def test_an_option_is_in_the_record_of_a_resumed_run_too(copy, tmp_path, environments):
-    """The first start is stopped after its first repetition, by its own rule."""
+    """In runs of one environment and of several; the first start is stopped by its own rule."""
     case = {"workload": "datasets", "datasets": 2, "shape": [[8]], "backend": "null",
             "null": {"delays": {"write": 1.5}}}  # fmt: skip
     more = {"environments": environments, "launcher": "env"} if environments else {}
