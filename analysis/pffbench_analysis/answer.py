@@ -10,10 +10,10 @@ import statistics
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pffbench.summary.answer import answer_columns
+from pffbench.summary.answer import answer_columns, why_none
 from pffbench.summary.conclusions import (
     TOO_SHORT,
     absent,
@@ -23,7 +23,7 @@ from pffbench.summary.conclusions import (
     number,
 )
 from pffbench.summary.headline import Answer
-from pffbench.summary.labels import parameters_apart
+from pffbench.summary.labels import format_title, parameters_apart
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.summary.sweep import FormatSettings, SettingResult, Sweep
@@ -47,6 +47,11 @@ Standing = Literal["fastest", "ahead", "slower", "equal", "undecided"]
 _SHAPES = {
     "fastest": "diamond", "ahead": "diamond", "slower": "circle", "equal": "square",
     "undecided": "circle",
+}  # fmt: skip
+#: How marks look, and what they stand for.
+_MARKS = {
+    "fastest": "◆ fastest", "ahead": "◇ smallest median, open (?)", "slower": "● slower",
+    "equal": "■ same", "undecided": "○ open (?)",
 }  # fmt: skip
 _STANDINGS = {
     "fastest": "fastest", "ahead": "smallest median, not decided", "slower": "slower",
@@ -99,7 +104,7 @@ class AnswerRow:
         if self.is_first:
             return f"{self.standing}, {seconds_text(self.seconds)}"
         ratio = self.ratio
-        return f"{number(ratio.value)} ({interval(ratio)})" if math.isfinite(ratio.value) else "–"
+        return f"{number(ratio.value)} {interval(ratio)}" if math.isfinite(ratio.value) else "–"
 
     @property
     def brief(self) -> str:
@@ -141,7 +146,7 @@ class AnswerPanel:
     @property
     def names(self) -> dict[str, str]:
         """The contenders, with the colours of their backends."""
-        return {row.name: colour(row.backend) for row in sorted(self.rows, key=lambda r: r.name)}
+        return {row.name: colour(row.backend) for row in sorted(self.rows, key=_by_name)}
 
     def places(self, *, shared: bool) -> dict[AnswerRow, str]:
         """Return the row of each contender, the fastest first where they share none."""
@@ -164,6 +169,10 @@ def share_rows(panels: Sequence[AnswerPanel]) -> bool:
     return several and all(len(set(p.names.values())) == len(p.names) for p in panels)
 
 
+def _by_name(row: AnswerRow) -> str:
+    return row.name.lower()
+
+
 #: Characters of a line of a row's name.
 _LINE = 20
 
@@ -173,7 +182,23 @@ def _finite(ratio: Ratio) -> float:
 
 
 def answer_panels(summary: Summary) -> list[AnswerPanel]:
-    """Return the panels; none where nothing is compared, or all times are too short."""
+    """Return the panels; none where nothing is compared, or all times are too short.
+
+    Of a run without an answer nothing is drawn as decided.
+    """
+    found = _all_panels(summary)
+    if why_none(summary) is None:
+        return found
+    return [
+        replace(panel, rows=tuple(replace(r, standing=_OPEN[r.is_first]) for r in panel.rows))
+        for panel in found
+    ]
+
+
+_OPEN: tuple[Standing, Standing] = ("undecided", "ahead")
+
+
+def _all_panels(summary: Summary) -> list[AnswerPanel]:
     if _has_settings(summary):
         return [panel for sweep in summary.sweeps for panel in _sweep_panels(sweep, summary)]
     return [
@@ -262,7 +287,7 @@ def _setting(
     if standing == "fastest":
         standing = _first(decided=len(one.rivals) == 1)
     of_case = (label(case), case.sample.backend, seconds)
-    return AnswerRow(setting, one.name, *of_case, standing, result.ratio, result.needed)
+    return AnswerRow(setting, format_title(one.name), *of_case, standing, result.ratio, result.needed)
 
 
 def answer_heading(summary: Summary) -> str:
@@ -271,18 +296,26 @@ def answer_heading(summary: Summary) -> str:
     return f"How many times as long as the fastest{more}"
 
 
-def answer_notes(summary: Summary) -> list[str]:
+def answer_marks(panels: Sequence[AnswerPanel], margin: float) -> list[str]:
+    """Say what the marks of the figure stand for, of those that occur."""
+    known = {row.standing for panel in panels for row in panel.rows}
+    pale = " (pale: open)" if known & {"ahead", "undecided"} else ""
+    return [
+        *(text for standing, text in _MARKS.items() if standing in known),
+        f"grey band: same, within {percent(margin)}",
+        f"line: 95 % interval{pale}",
+    ]
+
+
+def answer_notes(panels: Sequence[AnswerPanel], summary: Summary) -> list[str]:
     """Return the reading notes of the figure."""
     each = (
         "of each format its settings" if _has_settings(summary) else "of formats their fastest case"
     )
     notes = [
-        "Colour: the format. Filled marks and dark lines: decided; hollow marks and pale lines: "
-        "not decided. Circles: shown to be slower. Squares: equally fast, within "
-        f"{percent(summary.margin)}, which is the band.",
-        f"Points: median time over the smallest median (diamond, at 1), {each}. Lines: 95 % "
-        "interval of the ratio, for all looks at the results together, and if not decided for all "
-        "comparisons too; an arrow: it goes on.",
+        f"{'; '.join(answer_marks(panels, summary.margin))}.",
+        f"Marks: median time over the smallest median, at 1, {each}. Lines: for all looks at the "
+        "results together, and if open for all comparisons too; an arrow: it goes on.",
     ]
     if short := sum(answer.too_short for answer in summary.answers):
         verb = "is" if short == 1 else "are"
@@ -327,13 +360,26 @@ def answer_specs(panels: Sequence[AnswerPanel], margin: float) -> list[PicturePa
     ends = [v for ratio in drawn for v in (ratio.low, ratio.value, ratio.high)]
     scale = log_scale([*ends, 1 / (1 + margin), 1 + margin], 0.06)
     brief, shared = len(panels) > _FEW, share_rows(panels)
-    places = [place for panel in panels for place in panel.places(shared=shared).values()]
-    lines = (line for place in places for line in place.partition(" ")[2].split(LINE_END))
-    extent = _CHARACTER * max(map(len, lines))
+    extent = _extent(panels)
     form: dict[str, Any] = {"brief": brief, "shared": shared, "extent": extent}
     return [PicturePanel(one.heading, _panel(one, margin, scale, **form)) for one in panels]
 
 
+def _extent(panels: Sequence[AnswerPanel]) -> float:
+    """Return the width of the names of rows, in pixels."""
+    shared = share_rows(panels)
+    places = [place for panel in panels for place in panel.places(shared=shared).values()]
+    lines = (line for place in places for line in place.partition(" ")[2].split(LINE_END))
+    return _CHARACTER * max(map(len, lines))
+
+
+def answer_least_width(panels: Sequence[AnswerPanel]) -> int:
+    """Return the least width of a panel of a trellis, in pixels; 0 of few panels."""
+    return math.ceil(_extent(panels)) + _LEAST_PLOT if len(panels) > _FEW else 0
+
+
+#: Least width of the part of a panel that holds marks, in pixels.
+_LEAST_PLOT = 60
 #: Width of a character in the name of a row, in pixels.
 _CHARACTER = 6.6
 #: Of more panels than these only marks are drawn.

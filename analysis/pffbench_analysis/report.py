@@ -80,7 +80,7 @@ def figures(summary: Summary) -> Iterator[tuple[str, Picture]]:
     if panels := answer_panels(summary):
         words = Words(
             title=summary.record.question or summary.record.name,
-            notes=answer_notes(summary),
+            notes=answer_notes(panels, summary),
             alarms=alarms(summary),
             footnote=footnote(summary),
             stamp=stamp(summary),

@@ -144,7 +144,7 @@ def test_a_question_is_run_by_its_name_without_a_clone(tmp_path):
     done = pffbench("openmpi", "run", "question:zarr-inodes", *sets, "--out", "out", cwd=tmp_path,
                     ranks=2)  # fmt: skip
     assert done.status == 0, done.said
-    assert "\nVALID: " in done.stdout
+    assert "\nEvery byte read was verified; " in done.stdout
     assert done.record["name"] == "question-zarr-inodes"
 
 
@@ -161,7 +161,7 @@ def test_the_default_comparison_is_valid_on_two_ranks_of_the_wheels_mpi(name, li
     done = pffbench(name, "run", "--set", "repetitions=1", "--set", "warmup=0", "--out", "out",
                     cwd=tmp_path, ranks=2)  # fmt: skip
     assert done.status == 0, done.said
-    assert "\nVALID: " in done.stdout
+    assert "\nEvery byte read was verified; " in done.stdout
     record = done.record
     assert record["ranks"] == 2
     assert record["provenance"]["mpi_io"]["library"] == library
@@ -184,7 +184,7 @@ def test_without_mpi_one_process_runs_and_the_verdict_says_so(why, tmp_path):
     done = pffbench("none", "run", experiment(tmp_path), "--out", "out", cwd=tmp_path,
                     without=without, mpi=False)  # fmt: skip
     assert done.status == 0, done.said
-    verdict = sentences(done.stdout).partition("VALID: ")[2]
+    verdict = sentences(done.stdout).partition("Every byte read was verified; ")[2]
     assert "; one process without MPI" in verdict
     assert done.record["provenance"]["mpi_io"].keys() == {"missing"}
     assert planned(done) == {

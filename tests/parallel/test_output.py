@@ -62,9 +62,10 @@ def test_a_run_outlives_both_its_outputs(tmp_path):
 def test_a_quiet_run_prints_its_answer_alone(tmp_path):
     done, record = run(tmp_path, capture_output=True, more=["-q"])
     assert (done.returncode, done.stderr, record["valid"]) == (0, "", True)
-    place, answer = done.stdout.splitlines()
+    place, answer, *_, last = done.stdout.splitlines()
     assert place == f"results: {tmp_path / 'results'}"
-    assert answer.startswith("VALID: ")  # raw bytes alone: nothing is compared
+    assert answer.startswith("MEASURED  ")  # raw bytes alone: nothing is compared
+    assert last.startswith("Every byte read was verified; ")
 
 
 def test_a_run_prints_ascii_where_there_is_nothing_else(tmp_path):

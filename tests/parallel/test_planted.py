@@ -135,7 +135,7 @@ def test_slow_writes_of_one_format_are_found(tmp_path):
     )  # fmt: skip
     assert done.status == 0, done.said
     (line,) = [line for line in sentences(summarise(done.out)) if "writing (" in line]
-    assert "hdf5 is fastest; netcdf4 takes" in line
+    assert "HDF5 is fastest; netCDF-4 takes" in line
     counts = {entry["stopped_after"] for entry in done.record["cases"].values()}
     assert counts <= {10, 14, 20, 28}, counts  # it did not take all repetitions
 

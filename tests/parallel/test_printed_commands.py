@@ -44,7 +44,8 @@ SHORT = ("cookbook.md: Is my update slower? (CI)", "tutorial-engineer.md")
 #: The gate of `compare` ends so when something is slower, undecided, or the machine changed.
 OF_THE_GATE = (0, 1, 2, 5)
 #: The last lines of a run: an answer, or why there is none and what to do.
-ANSWERED = re.compile(r"^ANSWER  \S|^NO ANSWER  (?s:.*?)(?:run\s+again|--\w)", re.MULTILINE)
+ANSWERED = re.compile(
+    r"^(?:ANSWER|MEASURED)  \S|^NO ANSWER  (?s:.*?)(?:run\s+again|--\w)", re.MULTILINE)
 VERDICT = re.compile(r"slower|faster|equal|not decided|machine changed", re.IGNORECASE)
 _BLOCK = re.compile(r"^```(\w*)\n((?s:.*?))^```$|^    (\S.*)$", re.MULTILINE)
 _IN_TABLE = re.compile(r"^\| \S+ \| `([^`]+)` \|", re.MULTILINE)

@@ -87,7 +87,7 @@ def test_of_many_timed_reads_a_sample_is_compared_and_the_verdict_says_how_many(
     assert done.status == 0, done.said
     summary = (done.out / "summary.md").read_text()
     said = re.search(
-        r"VALID: every byte read was verified; with buffer: reuse that was a second read, off the "
+        r"Every byte read was verified; with buffer: reuse that was a second read, off the "
         r"timer, and (\d+) % or more of the timed calls were compared too; 1 case",
         summary,
     )

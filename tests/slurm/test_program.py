@@ -43,7 +43,7 @@ def run_small(cluster, shared, launch, *arguments, scratch=None, cases=None, **v
 def test_a_run_on_four_nodes_is_valid_and_records_them(slurm, shared):
     done = run_small(slurm, shared, FOUR_BY_FOUR)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "\nVALID: " in done.stdout
+    assert "\nEvery byte read was verified; " in done.stdout
     record = json.loads((shared / "out" / "run.json").read_text())
     assert record["valid"] is True
     topology = record["topology"]
@@ -88,7 +88,7 @@ def test_environments_take_turns_in_one_allocation(slurm, shared):
     where = ["--out", shared / "out", "--scratch", shared / "scratch", "--progress", "none"]
     done = pffbench(slurm, launch, "run", file, *where)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "\nVALID: " in done.stdout
+    assert "\nEvery byte read was verified; " in done.stdout
     record = json.loads((shared / "out" / "run.json").read_text())
     assert len(record["topology"]["hosts"]) == 4
     assert len(record["cases"]) == 2 * 3

@@ -9,6 +9,7 @@ import pytest
 
 from drawn_runs import USUAL, a_case, a_run
 from pffbench.summary.conclusions import comparison_names
+from pffbench.summary.labels import format_title
 from pffbench_analysis.answer import answer_panels
 from pffbench_analysis.report import figures, readable
 from pffbench_analysis.specs import PAPER
@@ -83,11 +84,11 @@ def test_each_contender_has_one_point_and_its_interval(contest):
                 assert (place.partition(" ")[2], face) == (words[answer.key], colour(name))
                 if name == answer.name:
                     assert (standing, value) == ("fastest", 1.0)
-                    assert (place, name) not in intervals
+                    assert (place, format_title(name)) not in intervals
                     continue
                 other = others[name]
                 assert (standing, value) == (other.standing, pytest.approx(other.ratio.value))
-                assert intervals[place, name] == pytest.approx((other.ratio.low, other.ratio.high))
+                assert intervals[place, format_title(name)] == pytest.approx((other.ratio.low, other.ratio.high))
     assert [ax.heading for ax in axes] == ["write to disk", "read, page cache"]
 
 
@@ -106,7 +107,9 @@ def test_what_is_not_decided_is_hollow(tmp_path):
             ("ahead", PAPER), ("undecided", PAPER),
         }  # fmt: skip
         assert all(row["faint"] for row in ax.values("intervals"))
-    assert "hollow marks and pale lines: not decided" in texts(figure)
+    assert "◇ smallest median, open (?); ○ open (?); grey band" in texts(figure)
+    assert "line: 95 % interval (pale: open)" in texts(figure)
+    assert "●" not in texts(figure)
 
 
 @pytest.mark.parametrize("margin", [None, 0.25])
@@ -131,10 +134,10 @@ def test_rows_are_comparisons_where_there_are_several_and_formats_by_their_times
         return [[row.partition(" ")[2] for row in p.rows] for p in draw_answer(run).panels]
 
     assert rows(contest) == 2 * [["layout shared", "layout own"]]
-    assert [entry.name for entry in draw_answer(contest).legend] == ["hdf5", "netcdf4", "zarr"]
+    assert [entry.name for entry in draw_answer(contest).legend] == ["HDF5", "netCDF-4", "Zarr"]
     alone = draw_answer(a_contest(tmp_path, layouts=["shared"]))
     assert [[row.partition(" ")[2] for row in panel.rows] for panel in alone.panels] == (
-        2 * [["hdf5", "netcdf4", "zarr"]]
+        2 * [["HDF5", "netCDF-4", "Zarr"]]
     )
     assert alone.legend == ()
 
@@ -151,7 +154,7 @@ def test_cold_reads_have_a_panel(tmp_path):
         "write to disk", "read, page cache", "read from disk",
     ]  # fmt: skip
     assert [row.partition(" ")[2] for row in panels[2].rows] == ["layout own"]
-    assert [row["told"]["format"] for row in panels[2].values("ratios")] == ["hdf5", "zarr"]
+    assert [row["told"]["format"] for row in panels[2].values("ratios")] == ["HDF5", "Zarr"]
 
 
 def test_a_sweep_has_a_panel_for_each_value_of_a_key_and_rows_by_time(tmp_path):
@@ -206,15 +209,15 @@ def test_invalid_cases_are_no_contenders(tmp_path):
     panels = answer_panels(readable(run))
     shared = [row for panel in panels for row in panel.rows if row.comparison == "layout shared"]
     # The collective case is valid: it is the best that HDF5 has, and not the best of all.
-    assert {row.case for row in shared if row.name == "hdf5"} == {"hdf5 matched collective"}
-    assert {row.name for row in shared if row.is_first} == {"netcdf4"}
+    assert {row.case for row in shared if row.name == "HDF5"} == {"hdf5 matched collective"}
+    assert {row.name for row in shared if row.is_first} == {"netCDF-4"}
 
 
 def test_a_format_without_a_valid_case_is_named_beneath(tmp_path):
     cases = [a_case(b) for b in ("hdf5", "netcdf4", "zarr")]
     cases[2][1]["invalid"] = "wrong bytes"
     run = a_run(tmp_path / "two", cases, repetitions=12)
-    assert "zarr takes no part (wrong bytes)." in texts(draw_answer(run))
+    assert "Zarr takes no part (wrong bytes)." in texts(draw_answer(run))
     cases[1][1]["failure"] = {"phase": "open", "error": "no such file"}
     cases.append(a_case("hdf5", "collective"))
     left = readable(a_run(tmp_path / "one", cases, repetitions=12))
@@ -224,7 +227,7 @@ def test_a_format_without_a_valid_case_is_named_beneath(tmp_path):
 def test_cases_of_one_format_are_contenders_themselves(tmp_path):
     run = a_run(tmp_path, USUAL[:2], repetitions=12, experiment={"repetitions": 12})
     (panel, _) = answer_panels(readable(run))
-    assert [row.name for row in panel.rows] == ["hdf5 collective", "hdf5 independent"]
+    assert [row.name for row in panel.rows] == ["HDF5 collective", "HDF5 independent"]
 
 
 def test_too_short_comparisons_are_counted_and_not_drawn(tmp_path):

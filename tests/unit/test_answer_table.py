@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
-from html import unescape
+import shlex
+from html import escape, unescape
 
 import numpy as np
 import pytest
@@ -19,6 +20,10 @@ from pffbench.summary.answer import answer_of
 from pffbench.summary.export import print_summary, write_summary
 from pffbench.summary.results import as_data
 from pffbench.summary.summary import summarise
+
+pytest.importorskip("pandas")
+
+from pffbench_analysis.recommend import recommend
 
 N = 20
 
@@ -70,7 +75,7 @@ def test_the_fastest_of_everything_is_named_with_the_intervals_of_the_others(tmp
     found = {a.total: a.others[0].ratio for a in summarise(run).answers}
     for cell, total in ((write, "write_total"), (read, "read_total")):
         ratio = found[total]
-        assert cell == f"{ratio.value:.2f} slower ({ratio.low:.2f}–{ratio.high:.2f})"
+        assert cell == f"{ratio.value:.2f} slower [{ratio.low:.2f}–{ratio.high:.2f}]"
 
 
 def test_equal_open_and_slower_have_words_of_their_own(tmp_path):
@@ -78,29 +83,44 @@ def test_equal_open_and_slower_have_words_of_their_own(tmp_path):
     run = a_contest(tmp_path / "run", factors, spread=(0.02, 0.3))
     cells = rows_of(run)
     assert cells["netCDF-4"][0] == "same"
-    assert cells["netCDF-4"][1].startswith("same? ")
+    assert re.fullmatch(r"1\.\d\d \? \[.*\]", cells["netCDF-4"][1])
+    assert cells["HDF5"][1] == "1.00 ?"
     assert "slower" in cells["Zarr"][0]
     answer = answer_of(summarise(run))
     assert answer.sentence == "HDF5 and netCDF-4 are never shown slower."
-    assert any(text.startswith("Not decided: 1 of 4 comparisons; about ") for text in answer.notes)
+    assert re.fullmatch(r"Open \(\?\): 1 of 4 comparisons; about \d+ .*decide:", answer.open)
     assert "is fastest" not in print_run(run)
+
+
+def test_of_several_comparisons_a_cell_says_how_many_are_slower_and_how_many_are_open(tmp_path):
+    """HDF5 is faster in one layout, and in two others nothing is decided."""
+    layouts = ("shared", "own", "file_per_process")
+    cases = [a_case(b, layout=layout) for layout in layouts for b in ("hdf5", "netcdf4")]
+    rng, times = np.random.default_rng(2), {}
+    for name, entry in cases:
+        p = entry["parameters"]
+        slow = 2 if (p["backend"], p["layout"]) == ("netcdf4", "shared") else 1
+        noise = np.exp(rng.normal(0, 0.02 if p["layout"] == "shared" else 0.5, (2, N)))
+        times[name] = tuple(0.1 * slow * noise)
+    run = timed_run(tmp_path / "run", times, cases, experiment=AUTO)
+    cells = rows_of(run)
+    assert cells["netCDF-4"] == ("1 of 3 slower, 2 open ?",) * 2
+    assert cells["HDF5"] == ("1.00, 2 open ?",) * 2
 
 
 def test_different_winners_are_named_with_what_they_win(tmp_path):
     run = a_contest(tmp_path / "run", {"hdf5": (1, 2), "zarr": (2, 1)})
     assert answer_of(summarise(run)).sentence == (
-        "No format is fastest in everything; fastest are HDF5 to write to disk, Zarr to read from "
-        "the page cache."
+        "Fastest: HDF5 to write to disk, Zarr to read from the page cache."
     )
 
 
 def test_several_comparisons_share_a_column_and_are_counted(tmp_path):
     run = a_contest(tmp_path / "run", {"hdf5": (1, 1), "zarr": (2, 2)}, layouts=("shared", "own"))
     answer = answer_of(summarise(run))
-    assert "2 comparisons in a column" in answer.notes[0]
-    ratios = [a.others[0].ratio for a in summarise(run).answers if a.total == "write_total"]
-    low, high = min(r.low for r in ratios), max(r.high for r in ratios)
-    assert rows_of(run)["Zarr"][0] == f"{low:.2f}–{high:.2f} slower"
+    assert answer.legend == "Times as long as the fastest (a to b: 2 comparisons)"
+    ratios = [a.others[0].ratio.value for a in summarise(run).answers if a.total == "write_total"]
+    assert rows_of(run)["Zarr"][0] == f"{min(ratios):.2f} to {max(ratios):.2f} slower"
 
 
 def make_busy(directory):
@@ -109,6 +129,13 @@ def make_busy(directory):
     rows = [replace(row, busy_others=0.85, steal=0.0) for row in read_samples(path)]
     path.unlink()
     SamplesLog(str(path)).append(rows)
+
+
+def drawn(run):
+    """Return the marks of the figure of the answer on the page of a run."""
+    text = page_of(run).read_text()
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text)[1]
+    return json.loads(data)["answer"]["numbers"] if json.loads(data)["answer"] else []
 
 
 @pytest.mark.parametrize(
@@ -132,19 +159,64 @@ def test_no_answer_says_why_in_the_same_words_everywhere(tmp_path, change, words
     assert words in sentence
     assert data["answer"]["word"] == "NO ANSWER"
     assert not data["answer"]["rows"]
+    command = data["answer"]["command"]
+    assert command.startswith("mpiexec -n 2 python -m pffbench run some.yaml") or (
+        "larger arrays" in sentence
+    )
+    assert "…" not in command
+    lines = recommend([run]).lines()
+    assert not command or f"    {command}" in lines
+    texts.append(" ".join(" ".join(lines).replace("*", "").split()))
+    assert recommend([run]).data()["runs"][0]["no_answer"] == sentence
     for text in texts:
         assert f"NO ANSWER {sentence}" in text
-    assert "--set" in sentence or "run again" in sentence or "larger arrays" in sentence
+        assert command in text.replace("\\ ", "")
+        assert not re.search(r"(?<!IN)VALID", text)
+    assert f'<span class="badge">NO ANSWER</span> <span class="meaning">{escape(sentence)}' in (
+        page_of(run).read_text()
+    )
+    assert all(r["standing"] in ("ahead", "undecided") for r in drawn(run))
 
 
-def test_the_answer_is_the_last_of_a_narrow_terminal_and_short(tmp_path):
-    factors = {"hdf5": (1, 1), "netcdf4": (1.05, 1.3), "zarr": (2, 2)}
-    run = a_contest(tmp_path / "run", factors, layouts=("shared", "own", "file_per_process"))
+FIVE = ("hdf5", "netcdf4", "zarr", "tensorstore", "blosc2")
+
+
+@pytest.mark.parametrize(("formats", "noise"), [(3, 0.02), (3, 0.3), (5, 0.02), (5, 0.3)])
+@pytest.mark.parametrize("crossed", [False, True])
+def test_the_answer_is_the_last_ten_lines_of_a_narrow_terminal(tmp_path, formats, noise, crossed):
+    """The default run: layouts, sizes, writing, reads from the page cache and from disk."""
+    rng, times = np.random.default_rng(3), {}
+    places = [{"layout": w} for w in ("shared", "own", "file_per_process")]
+    places.append({"layout": "file_per_process", "cache": "dropped"})
+    cases = [a_case(b, **place) for place in places for b in FIVE[:formats]]
+    for name, entry in cases:
+        rank = FIVE.index(entry["parameters"]["backend"])
+        slow = 1 + 0.3 * np.array([rank, formats - 1 - rank if crossed else rank])
+        times[name] = tuple(0.1 * slow[:, None] * np.exp(rng.normal(0, noise, (2, N))))
+    more = {"cold_reads": "extra", "time_budget": 120.0}
+    run = timed_run(
+        tmp_path / "run", times, cases, experiment=AUTO | more,
+        command=["python", "-m", "pffbench", "run", "some.yaml", "--scratch", "/lustre/project/me"],
+        finished="2026-01-01T12:02:00+00:00",
+    )  # fmt: skip
     lines = print_run(run).splitlines()
     assert max(map(len, lines)) <= 80
-    assert len(lines) < 25
-    (start,) = [i for i, line in enumerate(lines) if line.startswith("ANSWER  ")]
-    assert len(lines) - start <= 12
+    assert len(lines) <= 24  # with what a run prints before, 40 at most
+    (start,) = [i for i, line in enumerate(lines) if line.startswith(("ANSWER  ", "NO ANSWER"))]
+    own = lines[start:]
+    assert len(own) <= 10
+    answer = answer_of(summarise(run))
+    assert own[-1].startswith("Every byte read was verified; ")
+    for name, *cells in answer.rows:
+        # Of five formats the last one may be above, where the command takes two lines.
+        (line,) = [line for line in lines if re.match(rf"{re.escape(name)}(  |:)", line)]
+        assert line in own or (formats == 5 and name == answer.rows[-1][0])
+        assert line.count("?") == sum(cell.count("?") for cell in cells) or line not in own
+    if noise == 0.3:
+        (typed,) = [i for i, line in enumerate(own) if line.startswith("  mpiexec ")]
+        typed = "\n".join(own[typed:-1])
+        assert shlex.split(typed) == shlex.split(answer.command)
+        assert "--scratch /lustre/project/me" in answer.command
     assert "×best" not in print_run(run)
     assert "×best" in print_run(run, 120)
 
@@ -155,9 +227,29 @@ def test_a_run_that_is_not_valid_or_compares_nothing_has_no_answer(tmp_path):
     (run / "run.json").write_text(json.dumps(data | {"valid": False, "reasons": ["rank 3 read 7"]}))
     assert answer_of(summarise(run)) is None
     assert "INVALID: rank 3 read 7" in print_run(run).splitlines()[-1]
-    alone = a_contest(tmp_path / "alone", {"hdf5": (1, 1)})
-    assert answer_of(summarise(alone)) is None
-    assert "ANSWER" not in print_run(alone)
+
+
+def test_a_run_that_compares_nothing_says_what_was_measured_and_how_to_compare(tmp_path):
+    run = a_contest(tmp_path / "run", {"hdf5": (1, 1)})
+    *texts, data = texts_of(run)
+    answer = data["answer"]
+    assert answer["word"] == "MEASURED"
+    assert re.fullmatch(
+        r"HDF5 takes 1\d\d? ms to write to disk and 1\d\d? ms to read from the page cache; there "
+        r"is nothing to compare it with\.|HDF5 takes \S+ ms to write .*",
+        answer["sentence"],
+    )
+    ((name, write, read),) = answer["rows"]
+    assert name == "HDF5"
+    assert re.fullmatch(r"\S+ ms \[\S+ ms–\S+ ms\], \S+ GB/s", write)
+    for text in texts:
+        assert f"MEASURED {answer['sentence']}" in text
+        assert "To compare with Zarr:" in text
+        assert answer["command"] in text.replace("\\ ", "")
+    assert answer["command"].endswith("run some.yaml --set 'backend=[hdf5, zarr]'")
+    assert f"    {answer['command']}" in recommend([run]).lines()
+    make_busy(again := a_contest(tmp_path / "busy", {"hdf5": (1, 1)}, seconds=0.5))
+    assert answer_of(summarise(again)).word == "NO ANSWER"
 
 
 def test_a_format_that_takes_no_part_somewhere_is_not_called_never_slower(tmp_path):
@@ -183,3 +275,21 @@ def test_what_is_too_short_is_told_beside_the_answer(tmp_path):
     run = timed_run(tmp_path / "run", times, cases, experiment=AUTO)
     answer = answer_of(summarise(run))
     assert any(text.startswith("2 comparisons are too short") for text in answer.notes)
+
+
+def test_a_command_from_a_foreign_record_starts_nothing_else(tmp_path):
+    """A `run.json` may come from anybody."""
+    run = a_contest(tmp_path / "run", {"hdf5": (1, 1), "zarr": (3, 3)}, repetitions=3)
+    record = json.loads((run / "run.json").read_text())
+    record["command"] = [
+        "rm", "-rf", "/", "--set", "cache=warm; rm -rf /", "--drop-hook", "rm -rf /",
+        "--set", "environments=[{name: a, python: rm}]", "--set=dtype=float64", "--out", "x",
+    ]  # fmt: skip
+    record["experiment_file"] = "$(rm -rf /).yaml"
+    (run / "run.json").write_text(json.dumps(record))
+    assert shlex.split(answer_of(summarise(run)).command) == [
+        "mpiexec", "-n", "2", "python", "-m", "pffbench", "run", "$(rm -rf /).yaml",
+        "--set", "cache=warm; rm -rf /", "--set", "dtype=float64", "--set", "repetitions=7",
+    ]  # fmt: skip
+    (run / "run.json").write_text(json.dumps(record | {"experiment_file": "-x"}))
+    assert answer_of(summarise(run)).command == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from drawn_runs import AUTO, FLOOR, a_case, a_run, timed_run
 from drawn_times import by_block, drawn
 from pffbench.summary.cautions import cautions
 from pffbench.summary.conclusions import (
+    command_to_decide,
     interval,
     sentences,
     subject,
@@ -168,7 +170,7 @@ def test_what_is_not_decided_goes_on_and_what_is_slower_than_all_candidates_does
 
 
 def test_a_case_goes_on_that_is_not_shown_to_be_slower_than_a_candidate():
-    """zarr is slower than hdf5, but perhaps not than netcdf4, which may be the fastest."""
+    """Zarr is slower than HDF5, but perhaps not than netCDF-4, which may be the fastest."""
     found = [
         asked([("hdf5", 0.1), ("netcdf4", 0.115), ("zarr", 0.14)], cv=0.18, seed=seed)[0]
         for seed in range(20)
@@ -262,12 +264,12 @@ def a_timed(place, told, blocks=20, cv=0.03, seed=0, experiment=AUTO, **record):
 def test_a_decided_run_says_what_is_fastest_and_by_how_much(tmp_path):
     told = [("hdf5", (0.1, 0.3)), ("netcdf4", (0.2, 0.1)), ("zarr", (0.3, 0.2))]
     writing, reading, verdict = verdict_lines(a_timed(tmp_path, told))
-    assert writing.startswith("Writing (to the device): hdf5 is fastest; netcdf4 takes ")
-    assert reading.startswith("Reading (from the page cache): netcdf4 is fastest; zarr takes ")
+    assert writing.startswith("Writing (to the device): HDF5 is fastest; netCDF-4 takes ")
+    assert reading.startswith("Reading (from the page cache): netCDF-4 is fastest; Zarr takes ")
     first, second = writing.partition("; ")[2].split(", ")
-    assert first.startswith("netcdf4 takes ")
+    assert first.startswith("netCDF-4 takes ")
     assert first.endswith(") as long (medians)")
-    assert second.startswith("zarr takes ")
+    assert second.startswith("Zarr takes ")
     low, high = map(float, first[first.index("(") + 1 : first.index(")")].split("–"))
     assert 1.8 < low < 2 < high < 2.2
     assert verdict == "VALID: every byte read was verified; 3 cases, 20 repetitions each"
@@ -301,7 +303,7 @@ def test_sums_that_contradict_the_medians_are_a_warning(tmp_path):
     summary = summarise(timed_run(tmp_path / "run", seconds, cases, experiment=AUTO))
     (told,) = [text for text in cautions(summary) if "by the sum" in text]
     assert re.match(
-        r"warning: reading: netcdf4 takes 1\.4\d times as long as hdf5 by the sum of the times, "
+        r"warning: reading: netCDF-4 takes 1\.4\d times as long as HDF5 by the sum of the times, "
         r"1\.0\d times by the medians: 4 of 28 repetitions took 3\.\d–4\.\d times the median of "
         r"netcdf4$",
         told,
@@ -318,7 +320,7 @@ def test_a_format_that_becomes_slower_during_the_run_is_a_warning(tmp_path):
     seconds = {name: (row, row) for name, row in zip(cases, rows, strict=True)}
     summary = summarise(timed_run(tmp_path / "b", seconds, cases, experiment=AUTO))
     (warning,) = [text for text in cautions(summary) if "second half" in text]
-    assert "zarr 1.3" in warning
+    assert "Zarr 1.3" in warning
     assert "repetitions depend on each other" in warning
 
 
@@ -326,7 +328,7 @@ def test_equal_formats_are_said_to_be_equal_within_the_margin(tmp_path):
     told = [("hdf5", 0.1), ("netcdf4", 0.1), ("zarr", 0.3)]
     for line in sentences(a_timed(tmp_path, told, cv=0.01)):
         assert " and " in line
-        assert "are equally fast within 10%; zarr takes 3.0" in line
+        assert "are equally fast within 10%; Zarr takes 3.0" in line
 
 
 def test_what_is_not_decided_names_what_would_decide_it(tmp_path):
@@ -334,18 +336,20 @@ def test_what_is_not_decided_names_what_would_decide_it(tmp_path):
     summary = a_timed(tmp_path / "auto", told, cv=0.25)
     writing, reading = sentences(summary)
     for line in (writing, reading):
-        assert " is fastest, not decided (1." in line
-        assert "hdf5" in line.partition(" is fastest")[0]
-        assert "netcdf4" in line.partition(" is fastest")[0]
-        assert "zarr takes " in line
+        assert ": not decided between HDF5 and netCDF-4 (1." in line
+        assert "Zarr takes " in line
     (open_,) = undecided(summary)
     needed = max(o.needed for a in summary.answers for o in a.others)
-    assert open_.startswith(f"Not decided: 2 of 4 comparisons; about {needed} repetitions")
-    assert f"(--set max_repetitions={needed} --set time_budget=…)" in open_
+    assert open_.startswith(f"Open (?): 2 of 4 comparisons; about {needed} repetitions")
+    auto = shlex.split(command_to_decide(summary, needed))
+    assert auto[-2:] == ["--set", f"max_repetitions={needed}"]
     fixed = a_timed(tmp_path / "fixed", told, cv=0.25, experiment={"repetitions": 20})
-    assert f"(--set repetitions={needed})" in next(undecided(fixed)).replace(
-        str(max(o.needed for a in fixed.answers for o in a.others)), str(needed)
-    )
+    assert shlex.split(command_to_decide(fixed, 50))[-1] == "repetitions=50"
+    limited = {**AUTO, "time_budget": 60.0}
+    budget = a_timed(tmp_path / "budget", told, cv=0.25, experiment=limited)
+    *_, more = shlex.split(command_to_decide(budget, 41))
+    assert re.fullmatch(r"time_budget=\d+", more)
+    assert command_to_decide(fixed, 1001) == ""
 
 
 def test_fewer_than_seven_repetitions_ask_for_seven_and_no_more(tmp_path):
@@ -353,7 +357,7 @@ def test_fewer_than_seven_repetitions_ask_for_seven_and_no_more(tmp_path):
     summary = a_timed(tmp_path, FORMATS, blocks=4)
     (line,) = undecided(summary)
     assert line.endswith(
-        "; fewer than 7 repetitions show nothing, and there are 4 at most (--set repetitions=7)."
+        "; fewer than 7 repetitions show nothing, and there are 4 at most."
     )
 
 
@@ -386,8 +390,8 @@ def test_comparisons_with_different_winners_are_named(tmp_path):
         for backend, seconds in zip(("hdf5", "zarr"), both, strict=True)
     ]
     for line in sentences(a_timed(tmp_path, told)):
-        assert "hdf5 is fastest with layout shared; zarr takes " in line
-        assert ". zarr is fastest with layout own; hdf5 takes " in line
+        assert "HDF5 is fastest with layout shared; Zarr takes " in line
+        assert ". Zarr is fastest with layout own; HDF5 takes " in line
 
 
 def test_many_comparisons_are_counted(tmp_path):
@@ -397,11 +401,11 @@ def test_many_comparisons_are_counted(tmp_path):
         for backend, seconds in (("hdf5", 0.1), ("zarr", 0.2 if i else 0.05))
     ]
     for line in sentences(a_timed(tmp_path, told)):
-        assert "hdf5 is fastest in 5 of 6 comparisons; zarr takes 1." in line
+        assert "HDF5 is fastest in 5 of 6 comparisons; Zarr takes 1." in line
         # One is few enough to be named.
-        assert ". zarr is fastest with source s0; hdf5 takes" in line
+        assert ". Zarr is fastest with source s0; HDF5 takes" in line
     same = a_timed(tmp_path / "same", [t for t in told if t[2]["group"] != "g0"])
-    assert all("hdf5 is fastest in all 5 comparisons" in line for line in sentences(same))
+    assert all("HDF5 is fastest in all 5 comparisons" in line for line in sentences(same))
 
 
 @pytest.mark.parametrize(
@@ -436,7 +440,7 @@ def test_extra_cold_reads_have_a_sentence_of_their_own_and_change_no_other(tmp_p
     *others, last = sentences(summary)
     assert [line.split(";")[0] for line in others] == [line.split(";")[0] for line in alone]
     assert last.startswith(
-        "Reading (from the device, or a cache beyond this kernel, layout shared): zarr is fastest; "
+        "Reading (from the device, or a cache beyond this kernel, layout shared): Zarr is fastest; "
     )
     assert [a.total for a in summary.cold_answers] == ["read_total"]
     assert not list(undecided(summary))
@@ -476,7 +480,7 @@ def cases_of_size(group, mib, factor=1.0, **more):
 def test_sentences_begin_with_what_was_measured_and_say_how_far_they_carry(tmp_path):
     writing, reading, reach = sentences(a_timed(tmp_path, cases_of_size("g", 48)))
     assert writing.startswith(
-        "48 MiB in chunks of 4 MiB, 2 ranks, writing (to the device): hdf5 is fastest; netcdf4 "
+        "48 MiB in chunks of 4 MiB, 2 ranks, writing (to the device): HDF5 is fastest; netCDF-4 "
     )
     assert reading.startswith("48 MiB in chunks of 4 MiB, 2 ranks, reading (from the page cache): ")
     assert reach == "Other sizes, chunks and numbers of ranks were not measured and may differ."
@@ -493,10 +497,10 @@ def test_sentences_over_several_sizes_name_them(tmp_path):
     writing, _, reach = sentences(summary)
     start = "8 MiB and 48 MiB in chunks of 512 KiB and 4 MiB, 2 ranks, writing (to the device): "
     assert writing.startswith(start)
-    assert "hdf5 is fastest with layout shared, layout shared 8 MiB and layout shared chunks " in (
+    assert "HDF5 is fastest with layout shared, layout shared 8 MiB and layout shared chunks " in (
         writing
     )
-    assert "zarr is fastest with layout own;" in writing
+    assert "Zarr is fastest with layout own;" in writing
     assert reach.startswith("Other sizes, ")
     assert len(verdict_lines(summary)) <= 6
 
@@ -526,14 +530,14 @@ def test_several_durabilities_are_not_taken_for_one(tmp_path):
 def test_cases_of_one_format_are_named_by_what_sets_them_apart(tmp_path):
     told = [("hdf5", 0.1), ("hdf5", 0.2, {"transfer": "collective"})]
     for line in sentences(a_timed(tmp_path, told)):
-        assert "hdf5 independent is fastest; hdf5 collective takes 2.0" in line
+        assert "HDF5 independent is fastest; HDF5 collective takes 2.0" in line
 
 
 def test_an_invalid_case_is_in_no_sentence_and_the_run_is_invalid(tmp_path):
     told = [("hdf5", 1e-3, {"invalid": "lost data"}), *FORMATS[1:]]
     summary = a_timed(tmp_path, told, valid=False, reasons=["hdf5: lost data", "also this"])
     *lines, verdict = verdict_lines(summary)
-    assert all("netcdf4 is fastest" in line and "hdf5" not in line for line in lines)
+    assert all("netCDF-4 is fastest" in line and "hdf5" not in line for line in lines)
     assert verdict == "INVALID: hdf5: lost data (and 1 more reason)"
     (spoilt,) = [case for case in summary.cases if case.invalid]
     assert all(p.ratio is None and p.roofline is None for p in spoilt.phases.values())
@@ -566,17 +570,17 @@ def test_what_is_left_of_one_format_is_no_comparison_of_its_transfers(spoilt):
 def test_a_format_that_takes_no_part_is_named_with_the_reason(tmp_path):
     spoilt = {"invalid": "lost data"}
     alone = a_timed(tmp_path / "alone", [*ALONE, ("zarr", 0.3, spoilt)])
-    assert sentences(alone) == ["Nothing is compared: zarr takes no part (lost data)."]
+    assert sentences(alone) == ["Nothing is compared: Zarr takes no part (lost data)."]
     assert cautions(alone) == []
     beside = a_timed(tmp_path / "beside", [*ALONE, ("netcdf4", 0.3), ("zarr", 0.3, spoilt)])
-    assert all("hdf5 is fastest; netcdf4" in line for line in sentences(beside))
-    assert cautions(beside)[0] == "warning: zarr takes no part (lost data)"
+    assert all("HDF5 is fastest; netCDF-4" in line for line in sentences(beside))
+    assert cautions(beside)[0] == "warning: Zarr takes no part (lost data)"
     told = [(b, s, {"group": g, "layout": g} | (spoilt if (b, g) == ("zarr", "own") else {}))
             for b, s in FORMATS for g in ("shared", "own")]  # fmt: skip
     partly = a_timed(tmp_path / "partly", told)
-    assert cautions(partly)[0] == "warning: zarr takes no part in 1 of 2 comparisons (lost data)"
+    assert cautions(partly)[0] == "warning: Zarr takes no part in 1 of 2 comparisons (lost data)"
     one_left = a_timed(tmp_path / "whole", [("hdf5", 0.1, spoilt), *ALONE[1:], ("zarr", 0.3)])
-    assert all("hdf5 is fastest; zarr takes" in line for line in sentences(one_left))
+    assert all("HDF5 is fastest; Zarr takes" in line for line in sentences(one_left))
     assert not any("takes no part" in line for line in cautions(one_left))
 
 

@@ -281,7 +281,7 @@ def test_invalid_cases_stand_in_the_table_with_the_reason_and_nowhere_else(run):
     assert group["invalid"] == ["zarr matched independent"]
     # Nothing is left that the other format could be compared with, and the page says so.
     assert data_of(page)["answer"] is None
-    assert any("Nothing is compared: zarr takes no part" in line for line in verdict_on(page))
+    assert any("Nothing is compared: Zarr takes no part" in line for line in verdict_on(page))
 
 
 def test_hostile_text_is_escaped_everywhere(tmp_path):

@@ -74,7 +74,7 @@ def test_a_slowdown_of_the_fastest_format_refutes_what_it_contradicts(here):
     assert {answer.word, reading.word, cold.word} == {"refuted"}
     assert re.fullmatch(r"\d of 10 comparisons", reading.why[0])
     assert re.match(
-        r"reading, layout shared, netcdf4 against hdf5: 1\.\d\d \(\S+\) times as long there, "
+        r"reading, layout shared, netCDF-4 against HDF5: 1\.\d\d \[\S+\] times as long there, "
         r"0\.\d\d \(\S+\) here", next(why for why in reading.why if "layout shared," in why)
     )  # fmt: skip
 

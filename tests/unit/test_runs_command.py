@@ -25,7 +25,7 @@ def test_runs_are_listed_by_age_with_verdict_and_answer(tmp_path):
     assert damaged.startswith("results/d/run.json names no schema_version")
     assert b == "results/folder/b  2026-01-01T12:00, some, 2 ranks: interrupted"
     assert c.endswith("2026-01-02T12:00, some, 2 ranks: INVALID (it is broken)")
-    assert a == "results/a  2026-02-01T12:00, some, 2 ranks: VALID"
+    assert a == "results/a  2026-02-01T12:00, some, 2 ranks: every byte verified"
     told = json.loads((new / "results.json").read_text())["answer"]
     assert answer == f"    {told['word']}  {told['sentence']}"
 

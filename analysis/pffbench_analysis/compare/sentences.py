@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pffbench.summary.cautions import busy
-from pffbench.summary.conclusions import interval, number
+from pffbench.summary.conclusions import bounds, number
 from pffbench.summary.rank_test import ALPHA
 from pffbench.summary.starts import OF_TOTALS
 from pffbench.summary.statistics import load_summary
@@ -101,7 +101,7 @@ def in_words(pair: Pair) -> str:
 def ratio(pair: Pair) -> str:
     """Format a ratio of medians, with the interval."""
     return (
-        f"{number(pair.ratio)} times as long (interval {interval(pair.decision.ratio)}; "
+        f"{number(pair.ratio)} times as long (interval {bounds(pair.decision.ratio)}; "
         f"{seconds_text(typical(pair.base))} → {seconds_text(typical(pair.new))})"
     )
 
@@ -118,7 +118,7 @@ def machine(found: Comparison) -> str:
     if not raw:
         return f"the machine itself: not known, since no {RAW} (posix, mpiio) are comparable"
     parts = ", ".join(
-        f"{number(p.ratio)} times as long {_TOTALS[p.phase]} ({interval(p.decision.ratio)})"
+        f"{number(p.ratio)} times as long {_TOTALS[p.phase]} ({bounds(p.decision.ratio)})"
         for p in raw
     )
     if any(pair.different for pair in raw):

@@ -28,7 +28,7 @@ from pffbench_analysis.page.compression import compression_of
 from pffbench_analysis.page.numbers import figure_data
 from pffbench_analysis.page.provenance import provenance_of
 from pffbench_analysis.page.ranks import read_ranks
-from pffbench_analysis.page.sections import choices_of, machine_of, verdict_of
+from pffbench_analysis.page.sections import choice_of, machine_of, verdict_of
 from pffbench_analysis.page.tables import table_of
 from pffbench_analysis.picture import converter
 from pffbench_analysis.style import drawable, plain
@@ -95,7 +95,7 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
                 ("provenance", "Provenance"),
                 ("files", "Files"),
             ],
-            choices=choices_of(summary, directory),
+            choice=choice_of(summary, directory),
             machine=machine_of(summary),
             tables=[
                 table_of(cases, summary, differs.get(group, {}), costs)

@@ -16,7 +16,9 @@ from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
 from pffbench_analysis.answer import (
     AnswerRow,
     answer_heading,
+    answer_least_width,
     answer_legend,
+    answer_marks,
     answer_notes,
     answer_panels,
     answer_specs,
@@ -82,7 +84,9 @@ def _answer(summary: Summary) -> Plain | None:
         "what": "Median time over the smallest one of each comparison, less is better.",
         "heading": answer_heading(summary),
         "legend": answer_legend(panels),
-        "notes": answer_notes(summary),
+        "least": answer_least_width(panels),
+        "marks": answer_marks(panels, summary.margin),
+        "notes": answer_notes(panels, summary),
         "panels": [
             {"heading": panel.heading, "spec": panel.spec}
             for panel in answer_specs(panels, summary.margin)

@@ -19,7 +19,7 @@ from pffbench.text import abridged, counted, without_digests
 from pffbench.units import Size
 from pffbench_analysis.captions import job_size, software_versions
 from pffbench_analysis.recommend.advice import advice_of
-from pffbench_analysis.recommend.text import choice_lines, program_of, work_label, work_title
+from pffbench_analysis.recommend.text import choice_lines, other_works, program_of, work_label, work_title
 
 Kind = Literal["good", "bad", "open"]
 
@@ -113,7 +113,10 @@ class RecommendedProgram:
     title : str
         The comparison.
     lines : list of (str, str)
-        What to take, what is as good and what to avoid, each with its first word.
+        What to take, what is as good and what to avoid, each with its first word; and what is
+        taken in the other comparisons.
+    command : str
+        Where nothing is taken, the command that would decide it; else empty.
     program : str
         A program that does it; empty where there is none.
     """
@@ -121,25 +124,27 @@ class RecommendedProgram:
     layouts: str
     title: str
     lines: list[tuple[str, str]]
+    command: str
     program: str
 
 
-def choices_of(summary: Summary, directory: Path) -> list[RecommendedProgram]:
-    """Return what `pffbench recommend` answers; nothing where it refuses to."""
+def choice_of(summary: Summary, directory: Path) -> RecommendedProgram | None:
+    """Return what `pffbench recommend` answers; None where it refuses to, or takes nothing."""
     try:
         advice = advice_of(summary, directory)
     except UserError:
-        return []
-    return [
-        RecommendedProgram(
-            work_label(advice, one),
-            work_title(advice, one),
-            choice_lines(one),
-            program_of(one, summary.record.ranks)[0] or "",
-        )
-        for one in advice.works
-        if one.choice is not None
-    ]
+        return None
+    if not any(one.choice for one in advice.works):
+        return None
+    one, others = advice.works[0], other_works(advice)
+    also = [("Also in this run:", f"{others}.")] if others else []
+    return RecommendedProgram(
+        work_label(advice, one),
+        work_title(advice, one),
+        [*choice_lines(one), *also],
+        advice.command_for(one)[1],
+        program_of(one, summary.record.ranks)[0] or "",
+    )
 
 
 def machine_of(summary: Summary) -> tuple[str, list[tuple[str, str]]]:
@@ -175,4 +180,4 @@ def _joined(*parts: object) -> str:
     return ", ".join(str(part) for part in parts if part)
 
 
-_KINDS: dict[str, Kind] = {"ANSWER": "good", "VALID": "good", "INVALID": "bad"}
+_KINDS: dict[str, Kind] = {"ANSWER": "good", "MEASURED": "good", "VALID": "good", "INVALID": "bad"}

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pffbench.errors import UserError
-from pffbench.summary.answer import obstacle, why_none
+from pffbench.summary.answer import answer_of, obstacle, why_none
+from pffbench.summary.conclusions import command_to_decide
 from pffbench.summary.headline import Design
 from pffbench.summary.summary import Summary
 from pffbench_analysis.recommend.bounds import objection
@@ -18,7 +19,7 @@ from pffbench_analysis.recommend.candidates import (
     purposes,
     works,
 )
-from pffbench_analysis.recommend.judge import Recommendation, judge
+from pffbench_analysis.recommend.judge import Recommendation, WayStanding, judge
 from pffbench_analysis.runs import readable
 
 
@@ -70,6 +71,22 @@ class Advice:
     directory: Path
     summary: Summary
     works: tuple[WorkAdvice, ...]
+
+    def command_for(self, one: WorkAdvice) -> tuple[str, str]:
+        """Return what to do about a work of which nothing is taken: in words, and a command.
+
+        Both are empty where a way is taken that has been compared, or no command helps.
+        """
+        own = answer_of(self.summary)
+        if own and (one.obstacle or self.why_none):
+            return "", own.command
+        if one.answer is None or one.answer.taken is None:
+            needed = one.answer.needed if one.answer else 0
+            return "To decide it:", command_to_decide(self.summary, needed)
+        alone = one.answer.taken.standing is WayStanding.ONLY
+        if alone and own and own.word == "MEASURED":
+            return own.open, own.command
+        return "", ""
 
     @property
     def why_none(self) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pffbench.backends.registry import backend_class, backend_names, missing_library
 from pffbench.record.run_json import RunRecord
+from pffbench.summary.labels import format_title
 from pffbench.summary.cautions import busy
 from pffbench.summary.summary import Summary
 from pffbench.text import value_text
@@ -114,7 +115,7 @@ def untested(summary: Summary, work: Work) -> Iterator[str]:
 def _others(what: str, tested: list[Any], all_: Any) -> Iterator[str]:
     missing = [name for name in all_ if name not in tested]
     if missing:
-        yield f"{what} {', '.join(missing)}"
+        yield f"{what} {', '.join(map(format_title, missing))}"
 
 
 def _chunks(candidate: Candidate) -> str:

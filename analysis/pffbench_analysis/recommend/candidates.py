@@ -13,6 +13,7 @@ from typing import Any
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
 from pffbench.errors import UserError
+from pffbench.summary.labels import format_title
 from pffbench.summary.best_number import files_of
 from pffbench.summary.headline import Design
 from pffbench.summary.summary import CaseSummary, Summary, compression_ratio
@@ -104,7 +105,7 @@ class Candidate:
         p = self.parameters
         alone = p["layout"] == "file_per_process"
         return {
-            "backend": self.backend,
+            "backend": format_title(self.backend),
             "layout": _LAYOUTS.get(p["layout"], p["layout"]).format(
                 store="directory" if (self.case.disk_files or 1) > 1 else "file"
             ),

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from pffbench.summary.conclusions import TOO_SHORT
+from pffbench.summary.conclusions import MANY, TOO_SHORT
 from pffbench.summary.crossing import WaysAtSize, WaysCompared, compare_ways
 from pffbench.summary.headline import Design
 from pffbench.summary.inference import Decision
@@ -16,8 +16,6 @@ from pffbench.summary.rank_test import FEWEST, Ratio, Times
 from pffbench.summary.starts import START
 from pffbench_analysis.recommend.candidates import Candidate, Purpose
 
-#: Above this number, missing repetitions are not reported.
-_MANY = 1000
 #: By the numbers of two ways, as text: the decision on the time of the one over the other's.
 Pairs = Mapping[tuple[str, str], Decision]
 
@@ -78,6 +76,8 @@ class Recommendation:
         Reason for the lack of a conclusion; mostly empty.
     remedy : str
         Where the fastest is not decided: what would probably decide it; else empty.
+    needed : int
+        There the number of repetitions; else 0.
     """
 
     purpose: Purpose
@@ -85,6 +85,7 @@ class Recommendation:
     decisions: Pairs
     why_not: str = ""
     remedy: str = ""
+    needed: int = 0
 
     @property
     def taken(self) -> RankedWay | None:
@@ -165,6 +166,8 @@ def _answer(
     open_ = [way.over for way in others if way.over and way.standing is WayStanding.OPEN]
     # The smallest median alone is no reason to name a way.
     standing = WayStanding.FASTEST if others else WayStanding.ONLY
+    # An estimate by fewer repetitions than the fewest is not reliable.
+    needed = max((d.needed if d.ratio.n >= FEWEST else FEWEST for d in open_), default=0)
     return Recommendation(
         purpose,
         (
@@ -178,7 +181,8 @@ def _answer(
             *sorted(others, key=lambda way: (way.median, way.number)),
         ),
         decisions,
-        remedy=_remedy(open_, several=any(max(own) >= START for own in times.values())),
+        remedy=_remedy(needed, several=any(max(own) >= START for own in times.values())),
+        needed=needed,
     )
 
 
@@ -186,15 +190,13 @@ def _median(times: Times) -> float:
     return float(np.median(list(times.values())))
 
 
-def _remedy(open_: Sequence[Decision], *, several: bool) -> str:
+def _remedy(needed: int, *, several: bool) -> str:
     """Return what would decide open pairs, of several starts of the program or of one."""
-    if not open_:
+    if not needed:
         return ""
-    # An estimate by fewer repetitions than the fewest is not reliable.
-    needed = max(d.needed if d.ratio.n >= FEWEST else FEWEST for d in open_)
     what = "repetitions, or starts of the program" if several else "repetitions"
-    if needed > _MANY:
-        return f"more than {_MANY} {what}, or larger arrays"
+    if needed > MANY:
+        return f"more than {MANY} {what}, or larger arrays"
     return f"about {needed} {what}"
 
 

@@ -15,7 +15,7 @@ from pffbench.summary.columns import title
 from pffbench.summary.conclusions import interval, number
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.results import RatioResult
-from pffbench.text import abridged, counted
+from pffbench.text import abridged, counted, one_line
 from pffbench.units import Size, duration_text, seconds_text
 from pffbench_analysis.charts import differences
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice, advise
@@ -30,6 +30,8 @@ _MOST_WAYS = 8
 _MOST_NAMED = 3
 #: Seconds from which on a time is told in whole seconds or larger units.
 _LONG = 10
+#: First words of the line on what would decide the choice.
+REMEDY = "What would decide it:"
 #: Largest number of further works that are named.
 _MOST_OTHERS = 5
 
@@ -65,15 +67,21 @@ def lines_of(advice: Advice, own: OwnData | None = None, *, every: bool = False)
     record = advice.summary.record
     shown = advice.works if every else advice.works[:1]
     yield f"# {record.name}: {advice.directory} ({counted(record.ranks, 'rank')})"
-    if (why := advice.why_none) and not advice.works[0].obstacle:
+    why = advice.why_none
+    if why and not advice.works[0].obstacle:
         yield from ("", f"**NO ANSWER** {why}.")
     for one in shown:
         yield from ("", f"## {work_title(advice, one)}", "")
-        yield from (f"- **{head}** {text}" for head, text in choice_lines(one, own))
+        for head, text in choice_lines(one, own):
+            if not (why and head == REMEDY):  # which NO ANSWER says
+                yield f"- **{head}** {text}"
     yield from (f"- **Settings:** {text}" for text in settings_lines(advice.summary))
-    others = [f"{work_label(advice, one)}: {_in_short(one)}" for one in advice.works[1:]]
-    if others and not every and not advice.works[0].obstacle:
-        yield f"- **Also in this run** (all with --all): {abridged(others, _MOST_OTHERS)}."
+    if not every and (others := other_works(advice)):
+        yield f"- **Also in this run** (all with --all): {others}."
+    for one in shown:
+        what, command = advice.command_for(one)
+        if command:
+            yield from ("", *([what, ""] if what else []), f"    {one_line(command)}")
     for one in shown:
         if len(shown) > 1:
             yield from ("", f"## {work_title(advice, one)}")
@@ -83,6 +91,14 @@ def lines_of(advice: Advice, own: OwnData | None = None, *, every: bool = False)
         yield from _listed("What makes this doubtful", doubts(advice.summary, one.work))
         yield from _listed("Not tested", untested(advice.summary, one.work))
         yield from _code(one, record.ranks)
+
+
+def other_works(advice: Advice) -> str:
+    """Say in a line what is taken in the other works of a run; nothing where none can be."""
+    if advice.works[0].obstacle:
+        return ""
+    told = [f"{work_label(advice, one)}: {_in_short(one)}" for one in advice.works[1:]]
+    return abridged(told, _MOST_OTHERS)
 
 
 def choice_lines(one: WorkAdvice, own: OwnData | None = None) -> list[tuple[str, str]]:
@@ -107,7 +123,7 @@ def choice_lines(one: WorkAdvice, own: OwnData | None = None) -> list[tuple[str,
         named = _named(answer.best, one.work)
         lines = [
             ("Not decided,", f"for {answer.purpose.name}: {named}."),
-            ("What would decide it:", f"{answer.remedy}."),
+            (REMEDY, f"{answer.remedy}."),
         ]
     else:
         lines = [
@@ -169,8 +185,8 @@ def _named(placed: Sequence[RankedWay], work: Work) -> str:
 def _ratio(ratio: Ratio) -> str:
     if not ratio.n:
         return "no repetition can be compared"
-    bounds = interval(ratio) if ratio.is_bounded else "too few repetitions for an interval"
-    return f"{number(ratio.value)} times as long, {bounds}"
+    bounds = f" {interval(ratio)}" if ratio.is_bounded else ", too few repetitions for an interval"
+    return f"{number(ratio.value)} times as long{bounds}"
 
 
 def work_title(advice: Advice, one: WorkAdvice) -> str:
@@ -377,6 +393,7 @@ def _work_data(advice: Advice, one: WorkAdvice, own: OwnData | None) -> dict[str
         "parameters": dict(one.work.parameters),
         "take": None if one.choice is None else one.choice.case.sample.case,
         "sentences": [f"{head} {text}" for head, text in choice_lines(one, own)],
+        "command": advice.command_for(one)[1],
         "answers": [
             {
                 "purpose": answer.purpose.name,

@@ -170,6 +170,7 @@ def print_markdown(lines: Iterable[str], console: Console) -> None:
     console : Console
         The terminal.
     """
+    from pffbench.summary.again import broken
     from rich.syntax import Syntax
     from rich.table import Table
     from rich.text import Text
@@ -184,6 +185,9 @@ def print_markdown(lines: Iterable[str], console: Console) -> None:
             code = [] if code is None else None
         elif code is not None:
             code.append(line)
+        elif line.startswith("    "):  # a command, in lines that a shell joins
+            for part in broken(line.strip(), console.width):
+                console.print(Text(part), soft_wrap=True)
         elif line.startswith("#"):
             style = "bold underline" if line.startswith("# ") else "bold"
             console.print(Text(line.lstrip("# "), style))

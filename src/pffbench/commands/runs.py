@@ -21,6 +21,7 @@ _DEEPEST = 2
 class _Answer(msgspec.Struct):
     word: str
     sentence: str
+    command: str = ""
 
 
 class _Results(msgspec.Struct):
@@ -61,6 +62,8 @@ def main(arguments: argparse.Namespace) -> int:
         print(one_line(head))
         if answer := _read_answer(directory):
             print(one_line(f"    {answer.word}  {answer.sentence}"))
+            if answer.word == "NO ANSWER" and answer.command:
+                print(one_line(f"    {answer.command}"))
     return 0
 
 
@@ -77,7 +80,7 @@ def _find_runs(place: Path, deepest: int) -> Iterator[Path]:
 def _describe_state(record: RunRecord) -> str:
     if record.status != "finished":
         return record.status
-    return "VALID" if record.valid else f"INVALID ({record.objection})"
+    return "every byte verified" if record.valid else f"INVALID ({record.objection})"
 
 
 def _read_answer(directory: Path) -> _Answer | None:

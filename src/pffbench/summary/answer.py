@@ -7,10 +7,9 @@ words.
 
 from __future__ import annotations
 
-import math
+import re
 import statistics
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Literal
 
 import msgspec
@@ -18,21 +17,26 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pffbench.summary.again import broken, command_again
 from pffbench.summary.cautions import TRACED, busy
 from pffbench.summary.conclusions import (
     absent,
     cases_of,
     column_heading,
+    command_to_decide,
     contender_labels,
+    evidence,
     interval,
     listed,
+    needed_repetitions,
     number,
+    span,
     undecided,
-    validity,
     what_would_decide,
 )
 from pffbench.summary.headline import Answer, Contender
 from pffbench.summary.labels import Measured
+from pffbench.summary.measured import measured_answer
 from pffbench.summary.quantities import part_of_raw
 from pffbench.summary.rank_test import FEWEST
 from pffbench.summary.summary import Summary
@@ -47,7 +51,7 @@ from pffbench.text import counted, one_line
 
 #: Rows of the table; a sweep over cases of one format may have many more.
 _MOST_ROWS = 8
-#: Most lines of the answer of a sweep on the terminal; `--tables` and `summary.md` have the rest.
+#: Most lines of the answer on the terminal; what has no room is printed before it.
 _MOST_LINES = 10
 
 
@@ -56,34 +60,46 @@ class AnswerTable(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    word : {"ANSWER", "NO ANSWER"}
-        Whether the run has one.
+    word : {"ANSWER", "NO ANSWER", "MEASURED"}
+        Whether the run has one; ``MEASURED`` where it compares nothing.
     sentence : str
-        What is fastest; or why there is no answer, and what to do next.
+        What is fastest; or why there is no answer, and what to do next; or what was measured.
     evidence : str
-        Validity, repetitions and duration of the run.
+        What was verified, repetitions and duration of the run.
     columns : tuple of str
         What was compared: writing, reading and where from.
     rows : tuple of tuple of str
-        For each contender its name, and in each column its time over that of the fastest one.
-        Empty without an answer.
+        For each contender its name, and in each column its time over that of the fastest one, or
+        its time where nothing is compared. Empty without an answer.
+    legend : str
+        What the numbers and marks of the table are.
+    open : str
+        What is open, and how many repetitions would decide it; or what the command is for.
+    command : str
+        The command that would decide what is open, or that measures again; empty where none helps.
     notes : tuple of str
-        What the numbers are, what would decide the rest, and the speed of raw I/O.
+        What else is to be known.
+    facts : tuple of str
+        What was measured, the speed of raw I/O, and in a sweep what each key changes.
     settings : tuple of SettingsTable
         Where settings other than the format vary: the times of each, of the first format first.
     brief : tuple of str
-        What a terminal prints in place of the notes where settings vary; else empty.
+        What a terminal prints in place of the facts where settings vary; else empty.
     best : tuple of str
         There the fastest settings of each row; else empty.
     """
 
-    word: Literal["ANSWER", "NO ANSWER"]
+    word: Literal["ANSWER", "NO ANSWER", "MEASURED"]
     sentence: str
     evidence: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
-    settings: tuple[SettingsTable, ...]
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    legend: str = ""
+    open: str = ""
+    command: str = ""
+    notes: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    settings: tuple[SettingsTable, ...] = ()
     brief: tuple[str, ...] = ()
     best: tuple[tuple[str, str], ...] = ()
 
@@ -111,46 +127,69 @@ class AnswerColumn(msgspec.Struct, frozen=True):
         """Return how a contender stands in each comparison; the fastest is no contender."""
         return [other for answer in self.answers for other in answer.others if other.name == name]
 
+    def open_of(self, name: str) -> int:
+        """Return in how many comparisons it is open whether a contender is the fastest."""
+        return sum(
+            any(o.standing == "undecided" and name in (answer.name, o.name) for o in answer.others)
+            for answer in self.answers
+        )
+
     def leads(self, name: str) -> int:
         """Return in how many comparisons a contender has the smallest median."""
         return sum(answer.name == name for answer in self.answers)
 
 
 def answer_of(summary: Summary) -> AnswerTable | None:
-    """Return the answer; None where a run compares nothing, or is not valid."""
-    compares = summary.answers or summary.absent or summary.sweeps
-    if summary.record.valid is not True or not compares:
+    """Return the answer; None where a run has no time that counts, or is not valid."""
+    if summary.record.valid is not True:
         return None
-    evidence = validity(summary)
-    columns = answer_columns(summary)
+    told, columns = evidence(summary), answer_columns(summary)
     names = _ordered(columns)
     sweep = sweep_answer(summary, names)
     if reason := reason_for_none(summary, sweep):
-        return AnswerTable("NO ANSWER", reason, evidence, (), (), (), ())
+        return AnswerTable("NO ANSWER", reason, told, command=_remedy(summary))
+    if not (summary.answers or sweep):
+        found = measured_answer(summary)
+        return found and AnswerTable("MEASURED", evidence=told, **found)
+    command = command_to_decide(summary, needed_repetitions(summary))
+    answer = AnswerTable(
+        "ANSWER",
+        sweep.sentence if sweep else "",
+        told,
+        open="".join(text.removesuffix(".") + (":" if command else ".")
+                     for text in undecided(summary)),
+        command=command,
+        settings=sweep.tables if sweep else (),
+    )  # fmt: skip
     if sweep and (sweep.single or not columns):
         # The contenders are the settings, which have tables of their own.
         cases = [case.sample.case for case in summary.cases if not case.raw]
-        notes = [*sweep.notes, *_amount(summary, cases), *(f"{t}." for t in absent(summary))]
-        notes += _raw_lines(summary, columns, names[0], sweep.single) if names else ()
-        best = [(format_title(name), text) for name, text in sweep.best.items()]
-        return AnswerTable(
-            "ANSWER", sweep.sentence, evidence, (), (), tuple(notes), sweep.tables, sweep.brief,
-            tuple(best),
-        )  # fmt: skip
-    label = _labels(summary)
-    return AnswerTable(
-        "ANSWER",
-        " ".join([_sentence(columns, names, label), *([sweep.sentence] if sweep else [])]),
-        evidence,
-        tuple(column.heading for column in columns),
-        tuple(
-            (label[name], *(_cell(column, name) for column in columns))
-            for name in names[:_MOST_ROWS]
-        ),
-        (*(sweep.notes if sweep else ()), *_notes(summary, columns, names)),
-        sweep.tables if sweep else (),
-        sweep.brief if sweep else (),
-        tuple((label[name], sweep.best.get(name, "–")) for name in names) if sweep else (),
+        raw = _raw_lines(columns, names[0], summary, sweep.single) if names else ()
+        notes = tuple(f"{text}." for text in absent(summary))
+        return msgspec.structs.replace(
+            answer,
+            notes=notes,
+            facts=(*sweep.notes, _amount(summary, cases), *raw),
+            brief=sweep.brief,
+            best=tuple((format_title(name), text) for name, text in sweep.best.items()),
+        )
+    label = contender_labels(summary)
+    rows = tuple(
+        (label[name], *(_cell(column, name) for column in columns)) for name in names[:_MOST_ROWS]
+    )
+    every = [answer for column in columns for answer in column.answers]
+    cases = [name for a in every for name in (a.case, *(o.case for o in a.others))]
+    facts = (_amount(summary, cases), *_raw_lines(columns, names[0], summary, label[names[0]]))
+    return msgspec.structs.replace(
+        answer,
+        sentence=" ".join(filter(None, [_sentence(columns, names, label), answer.sentence])),
+        columns=tuple(column.heading for column in columns),
+        rows=rows,
+        legend=_legend(columns, rows, summary.margin, settings=sweep is not None),
+        notes=tuple(_notes(summary, every, names)),
+        facts=(*(sweep.notes if sweep else ()), *facts),
+        brief=sweep.brief if sweep else (),
+        best=tuple((label[n], sweep.best.get(n, "–")) for n in names) if sweep else (),
     )
 
 
@@ -170,32 +209,53 @@ def why_none(summary: Summary) -> str | None:
 
 def reason_for_none(summary: Summary, sweep: SweepAnswer | None) -> str | None:
     """Return why a valid run has no answer and what to do, in one line; None if it has one."""
-    if not summary.answers and not sweep:
+    if summary.absent and not summary.answers and not sweep:
         return f"nothing is compared: {'; '.join(absent(summary))}"
     if why := obstacle(summary):
         return why
     others = [o for answer in summary.answers if not answer.too_short for o in answer.others]
-    if all(other.standing == "undecided" for other in others) and not (sweep and sweep.decided):
-        return f"nothing is decided: {what_would_decide(summary)}"
+    if (
+        (summary.answers or sweep)
+        and all(other.standing == "undecided" for other in others)
+        and not (sweep and sweep.decided)
+    ):
+        return f"nothing is decided; {what_would_decide(summary)}"
     return None
 
 
 def obstacle(summary: Summary) -> str | None:
-    """Return why nothing can be concluded from a run that compares something; None if it can."""
-    if not summary.answers and not summary.sweeps:
-        return None
+    """Return why nothing can be concluded from the times of a run; None if it can."""
     if summary.record.traced:
         return TRACED
     if disturbed := next(busy(summary.load), None):
         return disturbed
+    if not summary.answers and not summary.sweeps:
+        return None
     if summary.answers and all(answer.too_short for answer in summary.answers):
-        return (
-            "the times are too short to measure (under 100 times the harness overhead); use larger "
-            "arrays (shape, shape_per_rank)"
-        )
+        return TOO_SHORT
     if max(case.repetitions for case in summary.cases) < FEWEST:
         return what_would_decide(summary)
     return None
+
+
+#: Why a run has no answer whose arrays are too small.
+TOO_SHORT = (
+    "the times are too short to measure (under 100 times the harness overhead); use larger "
+    "arrays (shape, shape_per_rank)"
+)
+
+
+def _remedy(summary: Summary) -> str:
+    """Return the command to run in place of a run without an answer; empty if none is known."""
+    why = obstacle(summary)
+    if why == TRACED:
+        return command_again(summary.record, {"counters": "false"})
+    if why and next(busy(summary.load), None):
+        return command_again(summary.record)
+    few = max((case.repetitions for case in summary.cases), default=0) < FEWEST
+    return "" if why == TOO_SHORT else command_to_decide(
+        summary, FEWEST if few else needed_repetitions(summary)
+    )  # fmt: skip
 
 
 def answer_columns(summary: Summary) -> list[AnswerColumn]:
@@ -222,37 +282,37 @@ def _ordered(columns: Sequence[AnswerColumn]) -> list[str]:
     return sorted(slower, key=lambda name: (slower[name], statistics.fmean(ratios[name]), name))
 
 
-def _labels(summary: Summary) -> dict[str, str]:
-    """Return the names of the contenders; formats by the names that their makers write."""
-    return {name: format_title(text) for name, text in contender_labels(summary).items()}
-
-
 def _cell(column: AnswerColumn, name: str) -> str:
     """Return how many times as long as the fastest a contender takes, over all comparisons."""
-    others, leads = column.entries(name), column.leads(name)
-    slower = [other for other in others if other.standing == "slower"]
-    if len(slower) == 1 == len(others) + leads:
-        ratio = slower[0].ratio
-        return f"{number(ratio.value)} slower ({interval(ratio)})"
+    others, leads, open_ = column.entries(name), column.leads(name), column.open_of(name)
+    count = len(others) + leads
+    slower = sum(other.standing == "slower" for other in others)
+    if count and count in (slower, open_):
+        text = span([*[1.0] * leads, *(other.ratio.value for other in others)])
+        text += " slower" if slower else " ?"
+        only = [o.ratio for o in others if o.ratio.is_bounded]
+        return f"{text} {interval(only[0])}" if count == 1 == len(only) else text
+    mark = f", {open_} open ?" if open_ else ""
     if slower:
-        count = len(others) + leads
-        some = f" in {len(slower)} of {count}" if len(slower) < count else ""
-        return f"{_range(slower)} slower{some}"
-    if open_ := [other for other in others if other.standing == "undecided"]:
-        return f"same? {_range(open_)}"
-    if leads > len(others):
-        return "1.00"
-    return "same" if others else "–"
+        return f"{slower} of {count} slower{mark}"
+    equal = any(other.standing == "equal" for other in others)
+    return ("same" if equal and leads <= len(others) else "1.00" if count else "–") + mark
 
 
-def _range(others: Sequence[Contender]) -> str:
-    """Return the lowest and the highest end of the intervals of some ratios."""
-    low = min(other.ratio.low for other in others)
-    high = max(other.ratio.high for other in others)
-    if low <= 0 or not math.isfinite(high):
-        medians = [other.ratio.value for other in others]
-        return "–".join(dict.fromkeys((number(min(medians)), number(max(medians)))))
-    return f"{number(low)}–{number(high)}"
+def _legend(
+    columns: Sequence[AnswerColumn], rows: Sequence[Sequence[str]], margin: float, *, settings: bool
+) -> str:
+    """Say what the numbers of the table are, and of its marks those that occur."""
+    cells = " ".join(cell for row in rows for cell in row[1:])
+    most = max(len(column.answers) for column in columns)
+    marks = {
+        " to ": f"a to b: {most} comparisons",
+        "[": "[95% interval]",
+        "same": f"same: ±{margin:.0%}",
+    }
+    told = ", ".join(text for mark, text in marks.items() if mark in cells)
+    at_best = ", each at its best settings" if settings else ""
+    return f"Times as long as the fastest{at_best}" + (f" ({told})" if told else "")
 
 
 def _sentence(columns: Sequence[AnswerColumn], names: Sequence[str], label: dict[str, str]) -> str:
@@ -278,9 +338,11 @@ def _sentence(columns: Sequence[AnswerColumn], names: Sequence[str], label: dict
         own = [verb for verb, name in best.items() if name in never]
         return f"{text}, and fastest to {listed(own)}." if own else f"{text}."
     if not best:
-        return "No format is never slower, and none is fastest in all comparisons of a column."
-    told = ", ".join(f"{label[name]} to {verb}" for verb, name in best.items())
-    return f"No format is fastest in everything; fastest are {told}."
+        return "Each format is slower somewhere, and none is fastest in a whole column."
+    won: dict[str, list[str]] = {}
+    for verb, name in best.items():
+        won.setdefault(label[name], []).append(verb)
+    return f"Fastest: {', '.join(f'{name} to {listed(verbs)}' for name, verbs in won.items())}."
 
 
 def _alone(column: AnswerColumn) -> str | None:
@@ -290,14 +352,7 @@ def _alone(column: AnswerColumn) -> str | None:
     return first.pop() if len(first) == 1 and slower else None
 
 
-def _notes(
-    summary: Summary, columns: Sequence[AnswerColumn], names: Sequence[str]
-) -> Iterator[str]:
-    every = [answer for column in columns for answer in column.answers]
-    most = max(len(column.answers) for column in columns)
-    over = f", {most} comparisons in a column" if most > 1 else ""
-    cases = [name for a in every for name in (a.case, *(o.case for o in a.others))]
-    yield from _amount(summary, cases, over)
+def _notes(summary: Summary, every: Sequence[Answer], names: Sequence[str]) -> Iterator[str]:
     if short := sum(a.too_short for a in summary.all_answers):
         yield f"{short} comparisons are too short to measure and not in the table."
     yield from (f"{text}." for text in absent(summary))
@@ -305,22 +360,17 @@ def _notes(
         yield "Each library has its own defaults: they do not do the same work."
     if len(names) > _MOST_ROWS:
         yield f"{len(names) - _MOST_ROWS} more are slower more often; summary.md has them."
-    yield from undecided(summary)
-    yield from _raw_lines(summary, columns, names[0], _labels(summary)[names[0]])
 
 
-def _amount(summary: Summary, cases: Sequence[str], over: str = "") -> Iterator[str]:
-    """Say what the numbers of the tables are, and what was measured."""
+def _amount(summary: Summary, cases: Sequence[str]) -> str:
+    """Say what was measured."""
     measured = Measured.of([summary.record.cases[name] for name in cases])
     amount = f"{measured}, " if measured.sizes else ""
-    yield (
-        f"Times as long as the fastest (medians; same: within {summary.margin:.0%}): "
-        f"{amount}{counted(summary.record.ranks, 'rank')}{over}."
-    )
+    return f"Measured: {amount}{counted(summary.record.ranks, 'rank')}."
 
 
 def _raw_lines(
-    summary: Summary, columns: Sequence[AnswerColumn], name: str, label: str
+    columns: Sequence[AnswerColumn], name: str, summary: Summary, label: str
 ) -> Iterator[str]:
     """Say how fast raw I/O is, and what part of it a contender reaches."""
     if raw := [found for column in columns if (found := _raw(summary, column, name))]:
@@ -343,23 +393,71 @@ def _raw(summary: Summary, column: AnswerColumn, name: str) -> tuple[str, str] |
     return f"{column.verb} {speed:.2g} GB/s", part_of_raw(found.roofline)
 
 
-def answer_lines(answer: AnswerTable, console: Console) -> list[Text | Table]:
-    """Return the answer for a terminal; that of a sweep in ten lines."""
-    style = "bold green" if answer.word == "ANSWER" else "bold yellow"
+class PrintedAnswer(msgspec.Struct, frozen=True):
+    """The answer as a terminal shows it.
+
+    Parameters
+    ----------
+    before : tuple of Text
+        Facts for which the answer has no room.
+    lines : tuple of Text or Table
+        The answer, in ten lines at most.
+    """
+
+    before: tuple[Text, ...]
+    lines: tuple[Text | Table, ...]
+
+
+def printed(answer: AnswerTable, console: Console) -> PrintedAnswer:
+    """Return the answer for a terminal."""
+    style = "bold green" if answer.word != "NO ANSWER" else "bold yellow"
     first = Text.assemble((answer.word, style), f"  {one_line(answer.sentence)}")
-    notes = [Text(one_line(text), style="dim") for text in answer.brief or answer.notes]
-    last = Text(one_line(answer.evidence))
+    quiet = [Text(one_line(text), style="dim") for text in (*answer.notes, answer.open) if text]
+    command = broken(one_line(answer.command), console.width) if answer.command else []
+    last = [*quiet, *map(Text, command), Text(one_line(answer.evidence))]
+    legend = [Text(one_line(answer.legend), style="dim")] if answer.legend else []
+    facts = [Text(one_line(text), style="dim") for text in answer.brief or answer.facts]
+    room = _MOST_LINES - _height([first, *last], console)
+    tables = list(_fitting(answer, console, room))
+    room -= _height(tables, console)
+    count = tables[0].row_count if tables else 0
+    shown: list[Text] = []
+    before = [Text(one_line(_in_a_line(answer.columns, row))) for row in answer.rows[count:]]
+    # In a sweep the heading of a column says what the numbers are.
+    for text in [*facts, *legend] if answer.brief else [*legend, *facts]:
+        fits = _height([text], console) <= room
+        room -= _height([text], console) if fits else 0
+        (shown if fits else before).append(text)
+    return PrintedAnswer(tuple(before), (first, *tables, *shown, *last))
+
+
+def _in_a_line(columns: Sequence[str], row: Sequence[str]) -> str:
+    """Return a row for which the table has no room."""
+    cells = (f"{column} {cell}" for column, cell in zip(columns, row[1:], strict=True))
+    return f"{row[0]}: {'; '.join(cells)}"
+
+
+def _height(parts: Sequence[Text | Table], console: Console) -> int:
+    return sum(len(console.render_lines(one)) for one in parts)
+
+
+#: What cells lose, one after another, where a table is wider than the terminal.
+_SHORTER = (r" \[[^]]*\]", r"(?<=\d) of \d+(?= slower)")
+
+
+def _fitting(answer: AnswerTable, console: Console, room: int) -> Iterator[Table]:
+    """Yield the table with as many of its rows as there is room for."""
     columns, rows = answer.columns, answer.rows
     if len(answer.best) > 1 or any("?" in best for _, best in answer.best):
-        columns = (*columns, "best settings (all: --tables)")
+        columns = (*columns, "at its best settings")
         rows = rows or tuple((name,) for name, _ in answer.best)
         rows = tuple((*row, best) for row, (_, best) in zip(rows, answer.best, strict=False))
-    tables = [_table(columns, rows)] if rows else []
-    if answer.brief:
-        room = _MOST_LINES - sum(len(console.render_lines(one)) for one in (first, *notes, last))
-        shown = (_table(columns, rows[:count]) for count in range(len(rows), 0, -1))
-        tables = list(islice((t for t in shown if len(console.render_lines(t)) <= room), 1))
-    return [first, *tables, *notes, last]
+    wide = console.options.update(width=1000)
+    for pattern in _SHORTER:
+        if console.measure(_table(columns, rows), options=wide).maximum > console.width:
+            rows = tuple((row[0], *(re.sub(pattern, "", c) for c in row[1:])) for row in rows)
+    shown = (_table(columns, rows[:count]) for count in range(len(rows), 0, -1))
+    yield from [one for one in shown if _height([one], console) <= room][:1]
 
 
 def settings_tables(answer: AnswerTable) -> Iterator[Text | Table]:

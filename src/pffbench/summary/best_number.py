@@ -156,7 +156,7 @@ def _best(field: WaysCompared, *, named: bool) -> str:
     if equal:
         return f"{where}{', '.join([field.first, *equal])} are equally fast"
     ratio = field.decisions[by_ratio[0], field.first].ratio
-    told = f"{by_ratio[0]} takes {number(ratio.value)} times as long ({interval(ratio)})"
+    told = f"{by_ratio[0]} takes {number(ratio.value)} times as long {interval(ratio)}"
     return f"{where}{field.first} is best, {told}"
 
 

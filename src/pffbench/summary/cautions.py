@@ -18,6 +18,7 @@ from pffbench.summary.conclusions import (
 )
 from pffbench.summary.dependence import shifts
 from pffbench.summary.headline import Answer, Contender
+from pffbench.summary.labels import format_title
 from pffbench.summary.rank_test import Times
 from pffbench.summary.statistics import LoadSummary
 from pffbench.summary.summary import Summary
@@ -141,7 +142,7 @@ def _read_warnings(summary: Summary) -> Iterator[str]:
         ),
     ):
         names = dict.fromkeys(
-            f"{case.sample.backend} ({case.sample.layout})"
+            f"{format_title(case.sample.backend)} ({case.sample.layout})"
             for case in rests_on
             for phase in ("read", *READ_PHASES)
             if phase in case.phases
@@ -155,8 +156,8 @@ def _read_warnings(summary: Summary) -> Iterator[str]:
 
 #: What the times of a run are worth whose system calls were counted, and what to do with it.
 TRACED = (
-    "system calls were counted, which slows them, so the times show nothing; compare the counts "
-    "with those of another run: pffbench compare --counts BASE NEW"
+    "system calls were counted, which slows them, so the times show nothing (pffbench compare "
+    "--counts compares the counts of two runs); for times, run again without counts"
 )
 
 

@@ -192,7 +192,7 @@ def _judge(
         why = f"{some.ratio.n} repetitions leave it open, about {needed} would decide it"
         return open_, f"{where}: too few repetitions: {why}"
     ratio = some.ratio if found else some.ratio.inverse
-    there, here = (f"{number(of.value)} ({interval(of)})" for of in (claim.ratio, ratio))
+    there, here = (f"{number(of.value)} {interval(of)}" for of in (claim.ratio, ratio))
     return "refuted", f"{where}: {there} times as long there, {here} here"
 
 

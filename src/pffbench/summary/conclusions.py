@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from pffbench.parallel.clock import RESOLUTION
 from pffbench.record.run_json import RunRecord
+from pffbench.summary.again import command_again
 from pffbench.summary.headline import Answer, ComparisonKey, Contender
 from pffbench.summary.labels import (
     Measured,
     cases_apart,
     comparisons_apart,
+    format_title,
     parameters_apart,
     unusual_sizes,
 )
 from pffbench.summary.rank_test import FEWEST, Ratio
 from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.text import counted
 from pffbench.units import duration_text
+
+if TYPE_CHECKING:
+    from pffbench.summary.sweep import SettingResult
 
 #: Said of a comparison whose times are below resolution.
 TOO_SHORT = f"too short to measure (under {RESOLUTION} × the harness's overhead)"
@@ -43,7 +51,7 @@ _ORIGINS = {
 #: Above this number, comparisons are counted, not named.
 _NAMED = 4
 #: Above this number, missing repetitions are not reported.
-_MANY = 1000
+MANY = 1000
 
 
 def verdict_lines(summary: Summary) -> list[str]:
@@ -76,11 +84,17 @@ def speed_lines(summary: Summary) -> list[tuple[str, list[Answer]]]:
 def absent(summary: Summary) -> list[str]:
     """Return the formats missing from the comparison, with reasons."""
     return [
-        f"{one.name} takes no part"
+        f"{format_title(one.name)} takes no part"
         + (f" in {one.missed} of {one.planned} comparisons" if one.missed < one.planned else "")
         + f" ({one.why})"
         for one in summary.absent
     ]
+
+
+def evidence(summary: Summary) -> str:
+    """Return the validity of a run without a verdict on it, which the answer has already."""
+    word, _, text = validity(summary).partition(": ")
+    return f"{text[0].upper()}{text[1:]}" if word == "VALID" else f"{word}: {text}"
 
 
 def validity(summary: Summary) -> str:
@@ -184,6 +198,7 @@ def _sentence(summary: Summary, total: str, found: Sequence[Answer]) -> str | No
     ordered = sorted(clusters.items(), key=lambda item: -len(item[1]))
     several = len(clusters) > 1
     first, *more = (_part(members, names, len(found), several, summary) for _, members in ordered)
+    more = [re.sub("^not decided", "Not decided", text) for text in more]
     return ". ".join([f"{head}: {first}", *more]) + "."
 
 
@@ -207,7 +222,7 @@ def _part(
     slower = [o for answer in members for o in answer.others if o.standing == "slower"]
     if open_:
         who = [*fastest, *dict.fromkeys(label[o.name] for o in open_)]
-        text = f"{listed(who, 'or')} is fastest{where}, not decided ({_times(open_)})"
+        text = f"not decided between {listed(who)}{where} ({_times(open_)})"
     elif len(fastest) > 1:
         text = f"{listed(fastest, 'and')} are equally fast within {summary.margin:.0%}{where}"
     else:
@@ -226,9 +241,11 @@ def contender_labels(summary: Summary) -> dict[str, str]:
     """Return labels of contenders: formats, or the differences of cases of one format."""
     cases = summary.by_name
     return {
-        name: " ".join(filter(None, [case.sample.backend, case.sample.transfer, case.variant]))
+        name: " ".join(
+            filter(None, [format_title(case.sample.backend), case.sample.transfer, case.variant])
+        )
         if (case := cases.get(name))
-        else name
+        else format_title(name)
         for answer in summary.all_answers
         for name in (answer.name, *(other.name for other in answer.others))
     }
@@ -237,17 +254,25 @@ def contender_labels(summary: Summary) -> dict[str, str]:
 def _times(others: Sequence[Contender]) -> str:
     """Format one ratio with its interval; of several comparisons, the smallest and the largest."""
     ratios = [other.ratio for other in others]
+    text = f"{span([ratio.value for ratio in ratios])} times"
     if not all(ratio.is_bounded for ratio in ratios):
-        medians = "–".join(dict.fromkeys(number(f(r.value for r in ratios)) for f in (min, max)))
-        return f"{medians} times (too few repetitions for an interval)"
-    if len(ratios) == 1:
-        return f"{number(ratios[0].value)} times ({interval(ratios[0])})"
-    return f"{number(min(r.low for r in ratios))}–{number(max(r.high for r in ratios))} times"
+        return f"{text} (too few repetitions for an interval)"
+    return f"{text} {interval(ratios[0])}" if len(ratios) == 1 else text
+
+
+def bounds(ratio: Ratio) -> str:
+    """Format the bounds of the interval of a ratio."""
+    return f"{number(ratio.low)}–{number(ratio.high)}"
 
 
 def interval(ratio: Ratio) -> str:
-    """Format the interval of a ratio."""
-    return f"{number(ratio.low)}–{number(ratio.high)}"
+    """Format the interval of a ratio; brackets tell it apart from values of comparisons."""
+    return f"[{bounds(ratio)}]"
+
+
+def span(values: Sequence[float]) -> str:
+    """Format the smallest and the largest of some ratios, such as ``1.11 to 1.44``."""
+    return " to ".join(dict.fromkeys(number(end) for end in (min(values), max(values))))
 
 
 def number(value: float) -> str:
@@ -349,10 +374,16 @@ def cases_of(summary: Summary, found: Sequence[Answer]) -> list[CaseSummary]:
 
 
 def undecided(summary: Summary) -> Iterator[str]:
-    """Return the number of undecided comparisons and the repetitions that would decide them."""
-    if open_ := _open_pairs(summary):
+    """Say what is open, and how many repetitions would decide it."""
+    of = []
+    if pairs := _open_pairs(summary):
         count = sum(len(answer.others) for answer in summary.answers)
-        yield f"Not decided: {len(open_)} of {count} comparisons; {what_would_decide(summary)}."
+        of.append(f"{len(pairs)} of {count} comparisons")
+    if formats := dict.fromkeys(format_title(name) for name, _ in _open_settings(summary)):
+        many = counted(len(formats), "format")
+        of.append(f"best settings of {many if len(formats) > 2 else listed(list(formats))}")
+    if of:
+        yield f"Open (?): {', '.join(of)}; {what_would_decide(summary)}."
 
 
 def _open_pairs(summary: Summary) -> list[tuple[Answer, Contender]]:
@@ -360,43 +391,68 @@ def _open_pairs(summary: Summary) -> list[tuple[Answer, Contender]]:
     return [(a, other) for a in found for other in a.others if other.standing == "undecided"]
 
 
+def _open_settings(summary: Summary) -> list[tuple[str, SettingResult]]:
+    """Return the formats whose best settings are open, each with what may be among them."""
+    every = [one for sweep in summary.sweeps for one in sweep.formats]
+    return [(o.name, r) for o in every for r in o.rivals if r.standing == "undecided"]
+
+
+def needed_repetitions(summary: Summary) -> int:
+    """Return the repetitions that would probably decide what is open; 0 where nothing is."""
+    needed = [other.needed for _, other in _open_pairs(summary)]
+    needed += [result.needed for _, result in _open_settings(summary)]
+    return max(FEWEST, *needed) if needed else 0
+
+
 def what_would_decide(summary: Summary) -> str:
-    """Return what would decide the undecided comparisons, of formats or else of settings."""
-    open_ = _open_pairs(summary)
+    """Return what would decide what is open, of formats and of settings."""
     if (most := max(case.repetitions for case in summary.cases)) < FEWEST:
-        return (
-            f"fewer than {FEWEST} repetitions show nothing, and there are {most} at most "
-            f"(--set repetitions={FEWEST})"
-        )
-    if not open_:
-        of = [one for sweep in summary.sweeps for one in sweep.formats]
-        return what_would_decide_by(summary, max(r.needed for one in of for r in one.rivals))
-    needed = max(other.needed for _, other in open_)
-    return what_would_decide_by(summary, needed, _minutes_for(summary, open_))
+        return f"fewer than {FEWEST} repetitions show nothing, and there are {most} at most"
+    needed = needed_repetitions(summary)
+    if needed > MANY:
+        return f"more than {MANY} repetitions would be needed, or larger arrays"
+    more = _seconds_for(summary, needed)
+    took = f" ({duration_text(more)} more)" if more else ""
+    return f"about {needed} repetitions{took} would decide"
 
 
-def what_would_decide_by(summary: Summary, needed: int, minutes: str = "") -> str:
-    """Return what to do for a number of repetitions, with the time if it is known."""
-    if needed > _MANY:
-        return f"more than {_MANY} repetitions would be needed, or larger arrays"
-    auto = summary.record.experiment.get("repetitions") == "auto"
-    how = f"max_repetitions={needed} --set time_budget=…" if auto else f"repetitions={needed}"
-    return f"about {needed} repetitions{minutes} would decide them (--set {how})"
+def command_to_decide(summary: Summary, needed: int) -> str:
+    """Return the command of a run with so many repetitions; empty for more than `MANY`."""
+    if not 0 < needed <= MANY:
+        return ""
+    experiment, changes = summary.record.experiment, {}
+    budget = experiment.get("time_budget")
+    # With ``auto`` a run goes on for as long as the headline is open, and for nothing else.
+    goes_on = bool(_open_pairs(summary)) and not _open_settings(summary)
+    more = needed > (experiment.get("max_repetitions") or 0)
+    if experiment.get("repetitions") != "auto" or not goes_on or not (more or budget):
+        changes["repetitions"] = f"{needed}"
+    elif more:
+        changes["max_repetitions"] = f"{needed}"
+    if budget:
+        passed = _seconds_of(summary.record) or budget
+        enough = max(budget, _SPARE * (passed + _seconds_for(summary, needed)))
+        changes["time_budget"] = f"{10 * math.ceil(enough / 10)}"
+    return command_again(summary.record, changes)
 
 
-def _minutes_for(summary: Summary, open_: Sequence[tuple[Answer, Contender]]) -> str:
-    """Estimate the time of the missing repetitions from that of the run."""
-    record = summary.record
+#: Time of a longer run over what is estimated.
+_SPARE = 1.2
+
+
+def _seconds_of(record: RunRecord) -> float:
+    """Return the duration of a run; 0 where it is not known."""
     if record.finished is None or record.resumed:
-        return ""
-    passed = _seconds_between(record.started, record.finished)
+        return 0.0
+    return _seconds_between(record.started, record.finished) or 0.0
+
+
+def _seconds_for(summary: Summary, needed: int) -> float:
+    """Estimate the time of the missing repetitions from that of the run; 0 if it is not known."""
     done = sum(case.repetitions + 1 for case in summary.cases)
-    if not passed or not done:
-        return ""
     known = {case.sample.case: case.repetitions for case in summary.cases}
-    missing: dict[str, int] = {}
-    for answer, other in open_:
-        for name in (answer.case, *other.open_cases):
-            missing[name] = max(missing.get(name, 0), other.needed - known.get(name, 0))
-    seconds = passed / done * sum(max(0, n) for n in missing.values())
-    return f" ({duration_text(seconds)} more)"
+    going = {name for a, other in _open_pairs(summary) for name in (a.case, *other.open_cases)}
+    if _open_settings(summary) or not going:
+        going = set(known)
+    missing = sum(max(0, needed - count) for name, count in known.items() if name in going)
+    return _seconds_of(summary.record) / done * missing if done else 0.0

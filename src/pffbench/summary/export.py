@@ -20,7 +20,7 @@ from rich.text import Text
 from pffbench.record.cross_reads import cross_read_lines, cross_read_table, cross_reads_of
 from pffbench.record.run_json import RunRecord
 from pffbench.regular_files import replacing, write_replacing
-from pffbench.summary.answer import AnswerTable, answer_lines, answer_of, settings_tables
+from pffbench.summary.answer import AnswerTable, answer_of, printed, settings_tables
 from pffbench.summary.best_number import best_number_lines
 from pffbench.summary.cautions import cautions
 from pffbench.summary.columns import (
@@ -34,7 +34,7 @@ from pffbench.summary.columns import (
     stretch_lines,
     title,
 )
-from pffbench.summary.conclusions import verdict_lines
+from pffbench.summary.conclusions import undecided, verdict_lines
 from pffbench.summary.labels import keys_of
 from pffbench.summary.legend import legend_lines
 from pffbench.summary.levers import lever_lines
@@ -75,8 +75,12 @@ def _markdown(summary: Summary) -> Iterable[str]:
         f"{record.ranks} ranks{_nodes(record)}, {escape_markdown(record.started)}.",
         "",
     )
-    yield from _answer(answer_of(summary))
-    texts = [*verdict_lines(summary), *cautions(summary), *_levers(summary)]
+    answer = answer_of(summary)
+    yield from _answer(answer)
+    # The answer says what is open, and what is verified.
+    open_ = [*undecided(summary), verdict_lines(summary)[-1]]
+    sentences = [text for text in verdict_lines(summary) if answer is None or text not in open_]
+    texts = [*sentences, *cautions(summary), *_levers(summary)]
     yield from (f"- {escape_markdown(text)}" for text in texts)
     for cases in summary.groups.values():
         yield from ("", f"## {escape_markdown(title(cases, summary))}", "")
@@ -119,11 +123,18 @@ def _answer(answer: AnswerTable | None) -> Iterator[str]:
     if answer.rows:
         yield from markdown_table(["", *answer.columns], answer.rows, ["", *answer.columns])
         yield ""
+    if answer.legend:
+        yield from (escape_markdown(answer.legend), "")
     for one in answer.settings:
         yield from (f"{escape_markdown(one.title)}:", "")
         yield from markdown_table(["", *one.columns], one.rows, ["", *one.columns])
         yield ""
-    yield from (f"- {escape_markdown(text)}" for text in answer.notes)
+    if answer.open:
+        yield from (escape_markdown(answer.open), "")
+    if answer.command:
+        yield from (f"    {one_line(answer.command)}", "")
+    texts = (*answer.notes, *answer.facts, answer.evidence)
+    yield from (f"- {escape_markdown(text)}" for text in texts)
 
 
 def _nodes(record: RunRecord) -> str:
@@ -162,16 +173,21 @@ def print_summary(summary: Summary, console: Console, *, tables: bool | None = N
         Whether to print the tables; by default where they have room, or nothing is answered.
     """
     answer = answer_of(summary)
-    if tables if tables is not None else (answer is None or console.width >= _WIDE):
+    few = answer is None or answer.word == "MEASURED"
+    if tables if tables is not None else (few or console.width >= _WIDE):
         _print_tables(summary, answer, console)
-        lines = verdict_lines(summary)[: None if answer is None else -1]
+        open_ = () if answer is None else (*undecided(summary), verdict_lines(summary)[-1])
+        lines = [text for text in verdict_lines(summary) if text not in open_]
     else:
         lines = []
     for text in (*cautions(summary), *lines):
-        console.print(Text(one_line(text)))
+        if answer is None or text.removeprefix("warning: ") != answer.sentence:
+            console.print(Text(one_line(text)))
     for text in _levers(summary):
         console.print(Text(one_line(text)), soft_wrap=True)  # a command is copied as one line
     if answer is not None:
+        for text in printed(answer, console).before:
+            console.print(text)
         console.print()
     print_answer(summary, console)
 
@@ -179,7 +195,7 @@ def print_summary(summary: Summary, console: Console, *, tables: bool | None = N
 def print_answer(summary: Summary, console: Console) -> None:
     """Print the answer, where there is one."""
     if (answer := answer_of(summary)) is not None:
-        for part in answer_lines(answer, console):
+        for part in printed(answer, console).lines:
             console.print(part)
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pffbench.backends.inspection import codec_words
+from pffbench.backends.registry import backend_class, is_backend
 from pffbench.case import itemsize
 from pffbench.record.run_json import RunRecord
 from pffbench.text import value_text
@@ -22,6 +23,11 @@ LEVERS = ("hints", "striping", "alignment", "alignment_threshold")
 _ONLY_GIVEN = frozenset({*LEVERS, "call"})
 #: Parameters that tables have columns for.
 _OWN_COLUMNS = frozenset({"settings", "transfer"})
+
+
+def format_title(name: str) -> str:
+    """Return the name of a format as its makers write it."""
+    return backend_class(name).title or name if is_backend(name) else name
 
 
 def keys_of(entry: Mapping[str, Any]) -> dict[str, Any]:

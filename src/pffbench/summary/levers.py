@@ -109,7 +109,7 @@ def _judgement(answer: Answer, base: str, entries: Mapping[str, Entry], summary:
     ratio = beside.ratio
     return (
         f"{fastest} pays off: without it takes {number(ratio.value)} times as long "
-        f"({interval(ratio)}); in a job script:"
+        f"{interval(ratio)}; in a job script:"
     )
 
 

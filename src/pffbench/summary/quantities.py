@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from pffbench.phases import TOTALS
-from pffbench.summary.conclusions import interval, number
+from pffbench.summary.conclusions import bounds, number
 from pffbench.summary.phases import PhaseSummary
 from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Caveat, Spread
 from pffbench.summary.summary import CaseSummary
@@ -160,7 +160,7 @@ def _ratio_cell(_: Unit, found: PhaseSummary) -> Cell:
     ratio = found.ratio
     if ratio is None:
         return Cell()
-    return Cell(number(ratio.value), "" if ratio.low == ratio.high else interval(ratio))
+    return Cell(number(ratio.value), "" if ratio.low == ratio.high else bounds(ratio))
 
 
 def _roof_cell(_: Unit, found: PhaseSummary) -> Cell:

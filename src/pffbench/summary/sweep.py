@@ -38,6 +38,8 @@ from pffbench.text import value_text
 _NO_SETTINGS = frozenset({"workload", "backend", "settings", "layout"})
 #: Parameters that together are the codec.
 _OF_CODEC = ("codec", "compressor", "level", "shuffle")
+#: The key that stands for them.
+CODEC = "codec"
 #: The key by which formats differ.
 FORMAT = "file format"
 #: Above these numbers of settings of a format, and of values of a key, they are not compared: the
@@ -244,7 +246,7 @@ def _settings(entry: Mapping[str, Any]) -> dict[str, str]:
     told = keys_of(entry)
     found = {}
     for key, value in told.items():
-        if key == "codec":
+        if key == CODEC:
             found[key] = _codec(told)
         elif key not in _NO_SETTINGS and key not in _OF_CODEC:
             found[key] = value_text(value)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from pffbench.backends.registry import backend_class, is_backend
-from pffbench.summary.conclusions import interval, listed, number, what_would_decide_by
-from pffbench.summary.labels import parameters_apart
-from pffbench.summary.rank_test import FEWEST
-from pffbench.summary.summary import Summary
-from pffbench.summary.sweep import FORMAT, FormatSettings, KeyEffect, SettingResult, Sweep
+from pffbench.summary.conclusions import interval, listed, number
+from pffbench.summary.labels import format_title, parameters_apart
+from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.summary.sweep import (
+    CODEC,
+    FORMAT,
+    FormatSettings,
+    KeyEffect,
+    SettingResult,
+    Sweep,
+)
+from pffbench.text import abridged
 
 #: Above this number of values of a key they are counted, not named.
 _MOST_VALUES = 3
@@ -50,9 +57,9 @@ class SweepAnswer(msgspec.Struct, frozen=True):
     tables : tuple of SettingsTable
         The settings of each format and comparison; the format that comes first is first.
     notes : tuple of str
-        What each key changes in each total, and what would decide the rest.
+        What each key changes in each total, and how small each codec makes the files.
     brief : tuple of str
-        Which key matters most, and what is open, as a terminal has room for.
+        The same in as many words as a terminal has room for.
     best : dict of str to str
         For each format its fastest settings, with a question mark at what is not decided.
     single : str
@@ -89,21 +96,17 @@ def sweep_answer(summary: Summary, order: Sequence[str] = ()) -> SweepAnswer | N
     equal = all(other.standing in ("equal", "fastest") for one in every for other in one.results)
     compared = {case.sample.backend for case in summary.cases if not case.raw}
     sentence = _no_matter(every, summary) if equal else _sentence(best, told, every, sweeps)
+    sizes = [text] if (text := _compression(summary, sweeps)) else []
     decided = equal or any(effect.decided for sweep in sweeps for effect in sweep.effects)
     return SweepAnswer(
         sentence,
         decided or bool(told),
         tuple(_tables(summary, formats, best)),
-        (*(_effects(one) for one in sweeps if one.effects), *_open(summary)),
-        (_most(sweeps), *_open_briefly(summary)),
+        (*(_effects(one) for one in sweeps if one.effects), *sizes),
+        (_most(sweeps), *sizes),
         {name: _fastest_of(sweeps, name) for name in formats},
         format_title(formats[0]) if len(compared) == 1 else "",
     )
-
-
-def format_title(name: str) -> str:
-    """Return the name of a format as its makers write it."""
-    return backend_class(name).title or name if is_backend(name) else name
 
 
 def _agreed(sweep: Sweep, name: str) -> dict[str, str]:
@@ -188,7 +191,7 @@ def _tables(
                 if (one.name, one.group) == (name, group) and one.keys
             }
             if found:
-                yield _table(f"{format_title(name)}{where}", found)
+                yield _table(f"{format_title(name)}{where}", found, summary)
 
 
 def _fastest(sweep: Sweep, name: str) -> str:
@@ -213,29 +216,68 @@ def _fastest_of(sweeps: Sequence[Sweep], name: str) -> str:
     return " / ".join(dict.fromkeys(_fastest(sweep, name) for sweep in sweeps))
 
 
-def _table(name: str, found: Mapping[str, FormatSettings]) -> SettingsTable:
+def _table(name: str, found: Mapping[str, FormatSettings], summary: Summary) -> SettingsTable:
     """Return the table of a format: the values of one key beside those of all others."""
     one = next(iter(found.values()))
+    cases = summary.by_name
     if len(one.keys) == 1:
         (key,) = one.keys
+        sizes = [_ratio_text([cases[r.case]]) for r in one.results] if key == CODEC else []
         rows = [
             (f"{key} {result.values[key]}", *(_cell(f.results[i]) for f in found.values()))
+            + tuple(sizes[i : i + 1])
             for i, result in enumerate(one.results)
         ]
-        return SettingsTable(f"{name}, times as long as its fastest", tuple(found), tuple(rows))
-    across = "codec" if "codec" in one.keys else one.keys[-1]
+        columns = (*found, *([_SIZES] if sizes else []))
+        return SettingsTable(f"{name}, times as long as its fastest", columns, tuple(rows))
+    across = CODEC if CODEC in one.keys else one.keys[-1]
     down = [key for key in one.keys if key != across]
-    columns = list(dict.fromkeys(result.values[across] for result in one.results))
+    columns = tuple(dict.fromkeys(result.values[across] for result in one.results))
     cells: dict[str, dict[str, str]] = {}
+    of_column: dict[str, list[CaseSummary]] = defaultdict(list)
     for i, result in enumerate(one.results):
         row = ", ".join(f"{key} {result.values[key]}" for key in down)
         text = " / ".join(_short(f.results[i]) for f in found.values())
         cells.setdefault(row, {})[result.values[across]] = text
+        of_column[result.values[across]].append(cases[result.case])
+    if across == CODEC:
+        cells[_SIZES] = {value: _ratio_text(some) for value, some in of_column.items()}
     return SettingsTable(
         f"{name}, times as long as its fastest: {' / '.join(found)}",
         tuple(f"{across} {value}" for value in columns),
         tuple((row, *(own.get(value, "–") for value in columns)) for row, own in cells.items()),
     )
+
+
+#: Heading of the compression ratios.
+_SIZES = "data over files"
+#: Codecs whose ratio a line names.
+_MOST_CODECS = 5
+
+
+def _ratio_text(cases: Sequence[CaseSummary]) -> str:
+    """Return the bytes of the arrays over those of the files, the smallest and the largest."""
+    found = [case.nbytes / case.disk_bytes for case in cases if case.disk_bytes]
+    ends = dict.fromkeys(number(end) for end in (min(found), max(found))) if found else ("–",)
+    return " to ".join(ends)
+
+
+def _compression(summary: Summary, sweeps: Sequence[Sweep]) -> str:
+    """Say how many times as large as their files the arrays are, with each codec."""
+    cases, found = summary.by_name, defaultdict(list)
+    for one in (one for sweep in sweeps[:1] for one in sweep.formats):
+        for result in one.results if CODEC in one.keys else ():
+            found[result.values[CODEC]].append(cases[result.case])
+    texts = {codec: _ratio_text(some) for codec, some in found.items()}
+    if len(set(texts.values())) <= 1:
+        return "".join(f"Data over files: {text} with every codec." for text in {*texts.values()})
+    ordered = sorted(texts, key=lambda codec: (-_first_number(texts[codec]), codec))
+    told = abridged([f"{codec} {texts[codec]}" for codec in ordered], _MOST_CODECS, ", ")
+    return f"Data over files: {told}."
+
+
+def _first_number(text: str) -> float:
+    return float(text.split()[0]) if text != "–" else 0.0
 
 
 def _cell(result: SettingResult) -> str:
@@ -245,14 +287,14 @@ def _cell(result: SettingResult) -> str:
     if result.standing == "equal":
         return "same"
     text = number(result.ratio.value)
-    text += f" ({interval(result.ratio)})" if result.ratio.is_bounded else ""
-    return f"{text} slower" if result.standing == "slower" else f"{text}?"
+    mark = " slower" if result.standing == "slower" else " ?"
+    return text + mark + (f" {interval(result.ratio)}" if result.ratio.is_bounded else "")
 
 
 def _short(result: SettingResult) -> str:
     if result.standing == "equal":
         return "same"
-    return number(result.ratio.value) + "?" * (result.standing == "undecided")
+    return number(result.ratio.value) + " ?" * (result.standing == "undecided")
 
 
 def _effects(sweep: Sweep) -> str:
@@ -270,7 +312,7 @@ def _effect(effect: KeyEffect, *, most: bool) -> str:
     slower, faster = _ends(effect)
     return (
         f"{effect.key}{' most' if most else ''} ({slower} takes "
-        f"{number(effect.ratio.value)} times as long as {faster}, {interval(effect.ratio)})"
+        f"{number(effect.ratio.value)} times as long as {faster} {interval(effect.ratio)})"
     )
 
 
@@ -291,37 +333,9 @@ def _most_in(sweep: Sweep) -> str:
     first = next((e for e in shown if e.key == sweep.matters_most or len(sweep.effects) == 1), None)
     if first:
         slower, faster = _ends(first)
-        times = f"{number(first.ratio.value)} times {faster}, {interval(first.ratio)}"
+        times = f"{number(first.ratio.value)} times {faster} {interval(first.ratio)}"
         return f"{first.key} ({slower} {times})"
     if shown:
         rivals = [e.key for e in sweep.effects if not e.equal]
         return f"{listed(rivals, 'or')}, not decided which"
     return "nothing" if all(e.equal for e in sweep.effects) else "not decided"
-
-
-def _open(summary: Summary) -> Iterator[str]:
-    """Say what would decide the best settings of the formats."""
-    if found := _undecided(summary):
-        how = what_would_decide_by(summary, max(FEWEST, *found.values()))
-        of = listed([format_title(name) for name in found])
-        yield f"The best settings of {of} are not all decided: {how}."
-
-
-def _open_briefly(summary: Summary) -> Iterator[str]:
-    """Say in a line what would decide the rest, of settings and of formats."""
-    rivals = (o for a in summary.answers if not a.too_short for o in a.others)
-    needed = [o.needed for o in rivals if o.standing == "undecided"]
-    if needed := [*needed, *_undecided(summary).values()]:
-        how = what_would_decide_by(summary, max(FEWEST, *needed))
-        yield f"Open (?): {how.replace(' would decide them', '')}."
-
-
-def _undecided(summary: Summary) -> dict[str, int]:
-    """Return the formats whose best settings are open, and the repetitions that they need."""
-    every = [one for sweep in summary.sweeps for one in sweep.formats]
-    found: dict[str, int] = {}
-    for one in every:
-        for rival in one.rivals:
-            if rival.standing == "undecided":
-                found[one.name] = max(found.get(one.name, 0), rival.needed)
-    return found

@@ -9,11 +9,25 @@ const ABOVE = { labelAlign: "left", labelBaseline: "bottom", labelOffset: -14, l
 
 // Marks that share a row are drawn closer, without their texts, where there is little room.
 const NARROW = 340;
+// A panel of a trellis is made smaller below this width; then the height of a row.
+const TINY = 150;
+const SMALL_ROW = 19;
 
 function withoutTexts(spec) {
   const layer = spec.layer.filter(({ name }) => name !== "written");
   const rows = layer.find(({ name }) => name === "ratios").encoding.y.scale.domain.length;
   return { ...spec, layer, height: layer.length < spec.layer.length ? 26 * rows : spec.height };
+}
+
+// A panel of a trellis on a narrow screen: smaller marks and rows, and an axis with few numbers and without a title.
+function smaller(spec) {
+  const rows = spec.layer.find(({ name }) => name === "ratios").encoding.y.scale.domain.length;
+  for (const { name, mark, encoding } of spec.layer) {
+    if (name === "ratios") mark.size = 26;
+    if (encoding.x?.axis) Object.assign(encoding.x, { title: null, axis: { ...encoding.x.axis, tickCount: 3, labelFontSize: 10 } });
+    if (encoding.y?.axis) Object.assign(encoding.y.axis, { labelFontSize: 10, minExtent: 0 });
+  }
+  return { ...spec, height: SMALL_ROW * rows };
 }
 
 // A panel whose axis is that of the panel below.
@@ -123,7 +137,8 @@ function drawMade(id, figure) {
     const columns = Math.max(1, Math.floor(document.querySelector(`#${id} .chart`).clientWidth / width));
     const shared = spec.layer.some(({ name, encoding }) => name === "ratios" && encoding.yOffset);
     const shown = filled(shared && width < NARROW ? withoutTexts(spec) : spec, width);
-    return i + columns <= last ? withoutAxis(shown) : shown;
+    const fitted = width < TINY ? smaller(shown) : shown;
+    return i + columns <= last ? withoutAxis(fitted) : fitted;
   };
   return draw(id, { ...figure, panels: figure.panels.map(({ heading, spec }, i) => ({ heading, spec: made(spec, i) })) });
 }

@@ -1,0 +1,99 @@
+"""The command that measures a run again, as it was started, with some keys changed.
+
+A `run.json` may come from anybody, so of its command line only options that change the experiment
+are kept, each quoted; no option that starts another program is among them.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+
+from pffbench.record.run_json import RunRecord
+from pffbench.text import has_controls
+
+#: Options with a value that a command keeps.
+_KEPT = ("--set", "--scratch", "--starts")
+#: Experiments of the package that have an option.
+_BY_OPTION = ("defaults", "quick", "nightly")
+#: Keys of an experiment that name commands.
+_COMMANDS = ("environments", "launcher")
+_SETTING = re.compile(r"[\w.]+=")
+
+
+def command_again(record: RunRecord, changes: Mapping[str, str] | None = None) -> str:
+    """Return the command that measures a run again; empty where it cannot be given.
+
+    Parameters
+    ----------
+    record : RunRecord
+        The run.
+    changes : dict of str to str
+        Keys of the experiment, or of its cases, with their new values.
+    """
+    changed = dict(changes or {})
+    options = list(_kept(record.command))
+    place = record.experiment_file.removeprefix("built-in ")
+    if has_controls(place) or place.startswith("-") or any(has_controls(v) for _, v in options):
+        return ""
+    words = [*_launcher(record), "python", "-m", "pffbench", "run"]
+    if place in _BY_OPTION:
+        words += ["--experiment", place]
+    elif place != "default":
+        words.append(place)
+    if "--starts" in dict(options) and "repetitions" in changed:
+        options = [(option, value) for option, value in options if option != "--starts"]
+        options.append(("--starts", changed.pop("repetitions")))
+    for option, value in options:
+        key = value.partition("=")[0]
+        if option != "--set" or (key not in (*changed, *_COMMANDS) and _SETTING.match(value)):
+            words += [option, value]
+    for key, value in changed.items():
+        words += ["--set", f"{key}={value}"]
+    return shlex.join(words)
+
+
+def _launcher(record: RunRecord) -> list[str]:
+    """Return what starts the ranks; nothing where the run starts them itself, or is one process."""
+    made = record.provenance
+    if record.environments or "missing" in (made.get("mpi_io") or {}):
+        return []
+    by = next((name for name in ("slurm", "flux") if made.get(name)), "")
+    start = {"slurm": ["srun"], "flux": ["flux", "run"]}.get(by, ["mpiexec"])
+    return [*start, "-n", str(record.ranks)]
+
+
+def _kept(command: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the options of a command line that change the experiment, with their values."""
+    words = iter(command)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option in _KEPT:
+            yield option, value if equals else next(words, "")
+
+
+def broken(command: str, width: int) -> list[str]:
+    """Return a command in lines of at most so many columns, that a shell joins again.
+
+    A word that is longer has a line of its own.
+    """
+    lines: list[str] = []
+    for word in _quoted(command):
+        indent = "    " if lines else "  "
+        if lines and len(lines[-1]) + len(word) + 3 <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(indent + word)
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
+
+
+def _quoted(command: str) -> list[str]:
+    """Return the words of a command, each option with its value."""
+    found: list[str] = []
+    for word in map(shlex.quote, shlex.split(command)):
+        if found and re.fullmatch(r"--?[a-z]+", found[-1]):
+            found[-1] += f" {word}"
+        else:
+            found.append(word)
+    return found
