@@ -287,7 +287,9 @@ def _setting(
     if standing == "fastest":
         standing = _first(decided=len(one.rivals) == 1)
     of_case = (label(case), case.sample.backend, seconds)
-    return AnswerRow(setting, format_title(one.name), *of_case, standing, result.ratio, result.needed)
+    return AnswerRow(
+        setting, format_title(one.name), *of_case, standing, result.ratio, result.needed
+    )
 
 
 def answer_heading(summary: Summary) -> str:

@@ -108,7 +108,7 @@ def names_on_the_front(browser):
 def test_compression_against_speed_follows_its_choices(browser, tmp_path):
     browser.open(page_of(a_codecs_run(tmp_path / "run")))
     assert browser.js("document.querySelectorAll('#compression tbody tr').length") >= 8
-    assert "hdf5, codec zstd" in browser.text("#compression table")
+    assert "HDF5, codec zstd" in browser.text("#compression table")
     points = "document.querySelectorAll('#pareto .chart .mark-symbol.role-mark path').length"
     assert browser.js(points) == sum(source == "image" for source, _, _ in WAYS)
     assert names_on_the_front(browser) == ["gzip", "none", "zstd"]
@@ -270,7 +270,7 @@ def test_a_figure_can_be_taken_away_as_it_is_seen(browser, page, tmp_path, figur
     root = ElementTree.fromstring(text)
     told = " ".join(node.text or "" for node in root.iter("{http://www.w3.org/2000/svg}text"))
     expected = {
-        "answer": ("write to disk", "netcdf4", "layout own"),
+        "answer": ("write to disk", "netCDF-4", "layout own"),
         "medians": ("write total", "hdf5 matched collective"),
         "drift": ("write total", "repetition"),
         "spread": ("write", "hdf5 matched collective"),

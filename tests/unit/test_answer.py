@@ -88,7 +88,9 @@ def test_each_contender_has_one_point_and_its_interval(contest):
                     continue
                 other = others[name]
                 assert (standing, value) == (other.standing, pytest.approx(other.ratio.value))
-                assert intervals[place, format_title(name)] == pytest.approx((other.ratio.low, other.ratio.high))
+                assert intervals[place, format_title(name)] == pytest.approx(
+                    (other.ratio.low, other.ratio.high)
+                )
     assert [ax.heading for ax in axes] == ["write to disk", "read, page cache"]
 
 

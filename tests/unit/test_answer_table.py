@@ -214,7 +214,7 @@ def test_the_answer_is_the_last_ten_lines_of_a_narrow_terminal(tmp_path, formats
         assert line.count("?") == sum(cell.count("?") for cell in cells) or line not in own
     if noise == 0.3:
         (typed,) = [i for i, line in enumerate(own) if line.startswith("  mpiexec ")]
-        typed = "\n".join(own[typed:-1])
+        typed = "\n".join(own[typed:-1]).replace("\\\n", " ")  # as a shell joins them
         assert shlex.split(typed) == shlex.split(answer.command)
         assert "--scratch /lustre/project/me" in answer.command
     assert "×best" not in print_run(run)
@@ -235,11 +235,11 @@ def test_a_run_that_compares_nothing_says_what_was_measured_and_how_to_compare(t
     answer = data["answer"]
     assert answer["word"] == "MEASURED"
     assert re.fullmatch(
-        r"HDF5 takes 1\d\d? ms to write to disk and 1\d\d? ms to read from the page cache; there "
-        r"is nothing to compare it with\.|HDF5 takes \S+ ms to write .*",
+        r"HDF5 takes \S+ ms to write to disk and \S+ ms to read from the page cache; there is "
+        r"nothing to compare it with\.",
         answer["sentence"],
     )
-    ((name, write, read),) = answer["rows"]
+    ((name, write, _),) = answer["rows"]
     assert name == "HDF5"
     assert re.fullmatch(r"\S+ ms \[\S+ ms–\S+ ms\], \S+ GB/s", write)
     for text in texts:

@@ -39,7 +39,7 @@ def test_the_best_number_is_told_with_the_ratio_to_the_next_and_its_interval(tmp
     for line, total in zip(lines(run), ("writing", "reading"), strict=True):
         found = re.fullmatch(
             rf"Writer ranks, hdf5 independent matched, {total}: {re.escape(ONE)} is best, "
-            rf"{re.escape(TWO)} takes (\S+) times as long \((\S+)–(\S+)\)", line,
+            rf"{re.escape(TWO)} takes (\S+) times as long \[(\S+)–(\S+)\]", line,
         )  # fmt: skip
         assert found, line
         value, low, high = map(float, found.groups())
@@ -158,7 +158,7 @@ def test_the_best_number_of_files_is_told_over_all_layouts(tmp_path):
     for line, total in zip(found, ("writing", "reading"), strict=True):
         assert re.fullmatch(
             rf"Files, hdf5 independent matched, {total}: 2 files \(own\) is best, "
-            r"1 file \(shared\) takes \S+ times as long \(\S+–\S+\)", line,
+            r"1 file \(shared\) takes \S+ times as long \[\S+–\S+\]", line,
         ), line  # fmt: skip
 
 

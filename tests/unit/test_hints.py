@@ -291,7 +291,7 @@ def lines(directory):
 def test_levers_that_pay_are_told_with_the_ratio_and_the_lines(tmp_path):
     told = lines(a_sweep(tmp_path, few=0.5, wide=2.0))
     assert told[0].startswith("Hints, Writing (to the device): hints={cb_nod")
-    assert "it takes 2.00 times as long (1.9" in told[0]
+    assert "it takes 2.00 times as long [1.9" in told[0]
     assert told[1:3] == [
         "  printf '%s\\n' 'cb_nodes 2' 'romio_ds_write disable' >romio-hints",
         '  export ROMIO_HINTS="$PWD/romio-hints"',

@@ -19,8 +19,9 @@ from drawn_runs import PHASES, USUAL, a_case, a_run
 from pffbench.errors import UserError
 from pffbench.summary.answer import answer_of
 from pffbench.summary.cautions import cautions
-from pffbench.summary.conclusions import verdict_lines
+from pffbench.summary.conclusions import evidence, verdict_lines
 from pffbench.summary.export import print_summary, write_summary
+from pffbench.summary.labels import format_title
 from pffbench.summary.statistics import Caveat
 from pffbench_analysis.page import numbers
 from pffbench_analysis.page.build import render
@@ -123,13 +124,16 @@ def test_the_verdict_is_that_of_the_terminal(tmp_path, changes, layouts):
     assert 1 <= len(lines) <= 4
     assert rest == lines
     shown = print_run(summary)
-    assert shown[-1] == valid
     if answer := answer_of(summary):
+        assert shown[-1] == evidence(summary)
         assert first == f"{answer.word}: {answer.sentence}"
-        assert shown[-2] == f"{answer.word}  {answer.sentence}"
-        assert valid in section(page_of(run), "verdict")
+        assert shown[-3:-1] == [f"{answer.word}  {answer.sentence}", f"  {answer.command}"]
+        text = section(page_of(run), "verdict")
+        assert evidence(summary) in text
+        assert answer.command in text
+        assert not re.search(r"(?<!IN)VALID", text)
     else:
-        assert first == valid
+        assert shown[-1] == first == valid
         assert shown[-len(lines) - 1 : -1] == lines
 
 
@@ -168,10 +172,10 @@ def test_the_picture_of_the_answer_has_the_intervals_of_the_verdict(tmp_path):
     assert len(found) == sum(1 + len(answer.others) for answer in answers)
     for answer in answers:
         comparison = f"layout {answer.key.group.split('.')[1]}"
-        first = found[answer.total, comparison, answer.name]
+        first = found[answer.total, comparison, format_title(answer.name)]
         assert (first["ratio"], first["low"], first["high"]) == (1.0, 1.0, 1.0)
         for other in answer.others:
-            row = found[answer.total, comparison, other.name]
+            row = found[answer.total, comparison, format_title(other.name)]
             assert row["standing"] == other.standing
             ratio = other.ratio
             assert [row[k] for k in ("ratio", "low", "high")] == pytest.approx(

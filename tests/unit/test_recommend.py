@@ -261,7 +261,7 @@ def test_several_runs_are_answered_apart_and_compared(tmp_path):
     text = "\n".join(recommend(runs).lines())
     assert text.count("**Take** HDF5") == text.count("**Take** netCDF-4") == 1
     assert "The runs do not recommend the same" in text
-    assert "All runs recommend the same: hdf5" in "\n".join(recommend([runs[0], runs[0]]).lines())
+    assert "All runs recommend the same: HDF5" in "\n".join(recommend([runs[0], runs[0]]).lines())
 
 
 @pytest.mark.parametrize("told", ["2", "1:2:3", "0:0", "-1:1", "a:b", "1:inf", "nan:1"])
@@ -327,8 +327,8 @@ def test_a_layout_is_another_question_unless_several_are_named(tmp_path):
 def test_only_ways_that_pass_the_filters_are_compared(tmp_path):
     run = a_run_of_layouts(tmp_path)
     for given, labels in (
-        (["--one-file", "--format", "hdf5"], {"hdf5": 2}),
-        (["--layout", "shared", "--transfer", "independent"], {"hdf5": 1, "zarr": 1}),
+        (["--one-file", "--format", "hdf5"], {"HDF5": 2}),
+        (["--layout", "shared", "--transfer", "independent"], {"HDF5": 1, "Zarr": 1}),
     ):
         done = pffbench_cli("recommend", run, "--json", *given)
         assert done.status == 0, done.said
@@ -387,7 +387,7 @@ def test_the_time_of_the_users_own_program_is_told(tmp_path):
     # 1 s to write, 1 s to read: 2 s; Zarr takes 4 times as long.
     line = next(line for line in done.stdout.splitlines() if "Your program" in line)
     assert "36 steps of 8.389 GB take in all, if time grows as bytes, 20.0 h with HDF5" in line
-    assert line.endswith("zarr, independent transfer 60.0 h to 60.0 h more.")
+    assert line.endswith("Zarr, independent transfer 60.0 h to 60.0 h more.")
     works = json.loads(pffbench_cli("recommend", run, "--json", *given).stdout)["runs"][0]["works"]
     assert works[0]["sentences"][-1].startswith("Your program: 36 steps")
     for wrong in (("--steps", "3"), ("--bytes", "600X"), ("--bytes", "1G", "--steps", "0")):

@@ -75,7 +75,7 @@ def test_a_slowdown_of_the_fastest_format_refutes_what_it_contradicts(here):
     assert re.fullmatch(r"\d of 10 comparisons", reading.why[0])
     assert re.match(
         r"reading, layout shared, netCDF-4 against HDF5: 1\.\d\d \[\S+\] times as long there, "
-        r"0\.\d\d \(\S+\) here", next(why for why in reading.why if "layout shared," in why)
+        r"0\.\d\d \[\S+\] here", next(why for why in reading.why if "layout shared," in why)
     )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def test_a_contender_that_is_equally_fast_may_lead_here(here):
     cold = verdicts(here)[3]
     assert cold.word == "cannot be decided here"
     assert cold.why[0] == "1 of 2 comparisons"  # hdf5 and zarr are judged all the same
-    assert re.match(r"reading, netcdf4 against hdf5: too few repetitions: 39 rep", cold.why[1])
+    assert re.match(r"reading, netCDF-4 against HDF5: too few repetitions: 39 rep", cold.why[1])
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,13 @@ from pffbench.text import abridged, counted, without_digests
 from pffbench.units import Size
 from pffbench_analysis.captions import job_size, software_versions
 from pffbench_analysis.recommend.advice import advice_of
-from pffbench_analysis.recommend.text import choice_lines, other_works, program_of, work_label, work_title
+from pffbench_analysis.recommend.text import (
+    choice_lines,
+    other_works,
+    program_of,
+    work_label,
+    work_title,
+)
 
 Kind = Literal["good", "bad", "open"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from pffbench.backends.registry import backend_class, backend_names, missing_library
 from pffbench.record.run_json import RunRecord
-from pffbench.summary.labels import format_title
 from pffbench.summary.cautions import busy
+from pffbench.summary.labels import format_title
 from pffbench.summary.summary import Summary
 from pffbench.text import value_text
 from pffbench.units import Size

@@ -13,9 +13,9 @@ from typing import Any
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
 from pffbench.errors import UserError
-from pffbench.summary.labels import format_title
 from pffbench.summary.best_number import files_of
 from pffbench.summary.headline import Design
+from pffbench.summary.labels import format_title
 from pffbench.summary.summary import CaseSummary, Summary, compression_ratio
 from pffbench.text import value_text
 from pffbench.workloads.registry import workload, workload_names

@@ -29,14 +29,13 @@ from pffbench.summary.conclusions import (
     interval,
     listed,
     needed_repetitions,
-    number,
     span,
     undecided,
     what_would_decide,
 )
 from pffbench.summary.headline import Answer, Contender
 from pffbench.summary.labels import Measured
-from pffbench.summary.measured import measured_answer
+from pffbench.summary.measured import measured_times
 from pffbench.summary.quantities import part_of_raw
 from pffbench.summary.rank_test import FEWEST
 from pffbench.summary.summary import Summary
@@ -51,6 +50,8 @@ from pffbench.text import counted, one_line
 
 #: Rows of the table; a sweep over cases of one format may have many more.
 _MOST_ROWS = 8
+#: Above this number contenders are counted, not named.
+_MOST_NAMED = 3
 #: Most lines of the answer on the terminal; what has no room is printed before it.
 _MOST_LINES = 10
 
@@ -149,8 +150,10 @@ def answer_of(summary: Summary) -> AnswerTable | None:
     if reason := reason_for_none(summary, sweep):
         return AnswerTable("NO ANSWER", reason, told, command=_remedy(summary))
     if not (summary.answers or sweep):
-        found = measured_answer(summary)
-        return found and AnswerTable("MEASURED", evidence=told, **found)
+        times = measured_times(summary)
+        if times is None:
+            return None
+        return AnswerTable("MEASURED", evidence=told, **msgspec.structs.asdict(times))
     command = command_to_decide(summary, needed_repetitions(summary))
     answer = AnswerTable(
         "ANSWER",
@@ -328,6 +331,8 @@ def _sentence(columns: Sequence[AnswerColumn], names: Sequence[str], label: dict
         )
     ]
     best = {column.verb: name for column in columns if (name := _alone(column))}
+    if len(never) == len(names) > _MOST_NAMED:
+        return f"None of the {len(names)} is shown to be slower."
     if len(never) == len(names):
         return f"None of {listed([label[n] for n in names])} is shown to be slower."
     if never and set(best.values()) == {never[0]} and len(best) == len(columns):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+
+import msgspec
 
 from pffbench.phases import TOTALS
 from pffbench.summary.again import command_again
@@ -18,8 +19,20 @@ from pffbench.units import seconds_text
 _MOST_ROWS = 8
 
 
-def measured_answer(summary: Summary) -> dict[str, Any] | None:
-    """Return the fields of the answer of a run that compares nothing; None without a time."""
+class MeasuredTimes(msgspec.Struct, frozen=True):
+    """What a run measured that compares nothing: fields of its answer, which explains them."""
+
+    sentence: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    legend: str
+    notes: tuple[str, ...]
+    open: str
+    command: str
+
+
+def measured_times(summary: Summary) -> MeasuredTimes | None:
+    """Return what was measured, and the command that compares it; None without a time."""
     valid = [case for case in summary.cases if not case.invalid]
     cases = [case for case in valid if not case.raw] or valid
     totals = [total for total in TOTALS if any(total in case.phases for case in cases)]
@@ -30,26 +43,24 @@ def measured_answer(summary: Summary) -> dict[str, Any] | None:
         for total in totals
     }
     names = list(dict.fromkeys(case.sample.backend for case in cases))
-    found: dict[str, Any] = {
-        "sentence": _sentence(cases, headings, names),
-        "columns": tuple(headings.values()),
-        "rows": tuple(
+    other = "hdf5" if "zarr" in names else "zarr"
+    command = command_again(summary.record, {"backend": f"[{', '.join([*names, other])}]"})
+    more = len(cases) - _MOST_ROWS
+    return MeasuredTimes(
+        _sentence(cases, headings, names),
+        tuple(headings.values()),
+        tuple(
             (_name(case, cases), *(_cell(case.phases.get(total)) for total in totals))
             for case in cases[:_MOST_ROWS]
         ),
-        "legend": "Medians, [95% interval], bytes of the arrays over the time.",
-    }
-    if len(cases) > _MOST_ROWS:
-        found["notes"] = (f"{len(cases) - _MOST_ROWS} more cases are in summary.md.",)
-    other = "hdf5" if "zarr" in names else "zarr"
-    if command := command_again(summary.record, {"backend": f"[{', '.join([*names, other])}]"}):
-        found |= {"open": f"To compare with {format_title(other)}:", "command": command}
-    return found
+        "Medians, [95% interval], bytes of the arrays over the time.",
+        (f"{more} more cases are in summary.md.",) if more > 0 else (),
+        f"To compare with {format_title(other)}:" if command else "",
+        command,
+    )
 
 
-def _sentence(
-    cases: list[CaseSummary], headings: dict[str, str], names: list[str]
-) -> str:
+def _sentence(cases: list[CaseSummary], headings: dict[str, str], names: list[str]) -> str:
     who = listed([format_title(name) for name in names])
     nothing = "there is nothing to compare it with"
     if len(cases) > 1:

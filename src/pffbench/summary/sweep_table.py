@@ -224,8 +224,11 @@ def _table(name: str, found: Mapping[str, FormatSettings], summary: Summary) -> 
         (key,) = one.keys
         sizes = [_ratio_text([cases[r.case]]) for r in one.results] if key == CODEC else []
         rows = [
-            (f"{key} {result.values[key]}", *(_cell(f.results[i]) for f in found.values()))
-            + tuple(sizes[i : i + 1])
+            (
+                f"{key} {result.values[key]}",
+                *(_cell(f.results[i]) for f in found.values()),
+                *sizes[i : i + 1],
+            )
             for i, result in enumerate(one.results)
         ]
         columns = (*found, *([_SIZES] if sizes else []))
