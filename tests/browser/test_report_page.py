@@ -128,7 +128,7 @@ def test_compression_against_speed_follows_its_choices(browser, tmp_path):
     assert names_on_the_front(browser) == []  # rates of stored bytes have no front
     browser.choose("amount", "bytes")
     assert names_on_the_front(browser) == ["zstd"]
-    assert "zarr, codec zstd" in browser.text("#pareto .values")
+    assert "Zarr, codec zstd" in browser.text("#pareto .values")
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def test_the_only_way_that_was_read_is_not_the_fastest():
     found = choices(kind)
     assert chosen(found["fastest writing"]) is kind.points[0]
     for purpose in ("fastest reading", "balance"):
-        assert sureness(kind, found[purpose]) == "only hdf5, codec r2 was measured"
+        assert sureness(kind, found[purpose]) == "only HDF5, codec r2 was measured"
 
 
 def decide_questions(*questions, design=DESIGN):
@@ -380,7 +380,7 @@ def test_what_was_not_read_or_not_counted(tmp_path):
         tmp_path / "run", unread=[("image", "hdf5", "zstd")], uncounted=[("image", "zarr", "gzip")]
     )
     kind = kinds_of(summarise(run))[0]
-    assert kind.without == ["zarr, codec gzip"]
+    assert kind.without == ["Zarr, codec gzip"]
     unread = next(i for i, p in enumerate(kind.points) if way_of(p) == "hdf5 zstd")
     assert Speed.of(kind.points[unread], "read") is None
     assert standings(kind, ("read",))[unread].standing is FrontStanding.NONE
@@ -414,7 +414,7 @@ def test_files_say_the_same_as_the_points(run, kinds, files):
         assert logical == pytest.approx(BYTES / MIB / float(row["median_s"]))
     first = (run / "pareto.md").read_text().split("\n")[2]
     assert first == f"- {headline(kinds[0], summarise(run))}"
-    assert "take hdf5, codec zstd (ratio 2" in first
+    assert "take HDF5, codec zstd (ratio 2" in first
 
 
 def test_the_figure_has_a_mark_for_each_point_and_the_front(run, kinds):

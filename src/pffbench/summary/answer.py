@@ -34,7 +34,7 @@ from pffbench.summary.conclusions import (
     what_would_decide,
 )
 from pffbench.summary.headline import Answer, Contender
-from pffbench.summary.labels import Measured
+from pffbench.summary.labels import Measured, format_title
 from pffbench.summary.measured import measured_times
 from pffbench.summary.quantities import part_of_raw
 from pffbench.summary.rank_test import FEWEST
@@ -42,7 +42,6 @@ from pffbench.summary.summary import Summary
 from pffbench.summary.sweep_table import (
     SettingsTable,
     SweepAnswer,
-    format_title,
     sweep_answer,
     verb_of,
 )

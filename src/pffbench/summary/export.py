@@ -34,7 +34,7 @@ from pffbench.summary.columns import (
     stretch_lines,
     title,
 )
-from pffbench.summary.conclusions import undecided, verdict_lines
+from pffbench.summary.conclusions import sentences, verdict_lines
 from pffbench.summary.labels import keys_of
 from pffbench.summary.legend import legend_lines
 from pffbench.summary.levers import lever_lines
@@ -77,10 +77,7 @@ def _markdown(summary: Summary) -> Iterable[str]:
     )
     answer = answer_of(summary)
     yield from _answer(answer)
-    # The answer says what is open, and what is verified.
-    open_ = [*undecided(summary), verdict_lines(summary)[-1]]
-    sentences = [text for text in verdict_lines(summary) if answer is None or text not in open_]
-    texts = [*sentences, *cautions(summary), *_levers(summary)]
+    texts = [*_verdict_beside(answer, summary), *cautions(summary), *_levers(summary)]
     yield from (f"- {escape_markdown(text)}" for text in texts)
     for cases in summary.groups.values():
         yield from ("", f"## {escape_markdown(title(cases, summary))}", "")
@@ -113,6 +110,11 @@ def _markdown(summary: Summary) -> Iterable[str]:
         for case, p in warned:
             told = "; ".join(w.message for w in p.warnings)
             yield f"- {escape_markdown(f'{case.sample.case} {p.phase}: {told}')}"
+
+
+def _verdict_beside(answer: AnswerTable | None, summary: Summary) -> list[str]:
+    """Return the verdict; of a run with an answer, which says what is open, the sentences alone."""
+    return verdict_lines(summary) if answer is None else sentences(summary)
 
 
 def _answer(answer: AnswerTable | None) -> Iterator[str]:
@@ -176,8 +178,7 @@ def print_summary(summary: Summary, console: Console, *, tables: bool | None = N
     few = answer is None or answer.word == "MEASURED"
     if tables if tables is not None else (few or console.width >= _WIDE):
         _print_tables(summary, answer, console)
-        open_ = () if answer is None else (*undecided(summary), verdict_lines(summary)[-1])
-        lines = [text for text in verdict_lines(summary) if text not in open_]
+        lines = _verdict_beside(answer, summary)
     else:
         lines = []
     for text in (*cautions(summary), *lines):
@@ -186,8 +187,8 @@ def print_summary(summary: Summary, console: Console, *, tables: bool | None = N
     for text in _levers(summary):
         console.print(Text(one_line(text)), soft_wrap=True)  # a command is copied as one line
     if answer is not None:
-        for text in printed(answer, console).before:
-            console.print(text)
+        for part in printed(answer, console).before:
+            console.print(part)
         console.print()
     print_answer(summary, console)
 
