@@ -17,6 +17,7 @@ from launch import pffbench_cli
 from pffbench.summary.answer import answer_of
 from pffbench.summary.export import write_fom, write_summary
 from pffbench.summary.inference import ComparisonTable, decide
+from pffbench.summary.labels import format_title
 from pffbench.summary.results import as_data, results_schema
 from pffbench.summary.summary import summarise
 
@@ -267,6 +268,7 @@ def where_formats_differ(backend, chunks, codec):
 def test_the_answer_of_a_sweep_has_ten_lines_at_80_columns(tmp_path, factor, more, formats):
     """What to take for each format, what is fastest, which key matters most, what is open."""
     names = ("hdf5", "netcdf4", "zarr", "tensorstore", "blosc2")[:formats]
+    titles = tuple(map(format_title, names))
     run = a_sweep(tmp_path / "run", factor, names, **more)
     lines = print_run(run).splitlines()
     assert max(map(len, lines)) <= 80
@@ -281,7 +283,8 @@ def test_the_answer_of_a_sweep_has_ten_lines_at_80_columns(tmp_path, factor, mor
         assert ("Open (?): " in told) == bool(found.open)
         if formats > 1:
             assert "at its best settings" in told
-            assert "HDF5" in told
+            assert "HDF5" in "\n".join(lines)
+            assert sum(line.startswith(titles) for line in own) >= min(formats, 3)
 
 
 def test_a_large_sweep_names_the_fastest_settings_on_the_terminal(tmp_path):

@@ -23,7 +23,6 @@ from pffbench.summary.labels import (
 )
 from pffbench.summary.rank_test import FEWEST, Ratio
 from pffbench.summary.summary import CaseSummary, Summary
-from pffbench.text import counted
 from pffbench.units import duration_text
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ _ORIGINS = {
 }
 #: Above this number, comparisons are counted, not named.
 _NAMED = 4
+#: Above this number, formats whose settings are open are not named.
+_FEW_FORMATS = 2
 #: Above this number, missing repetitions are not reported.
 MANY = 1000
 
@@ -380,8 +381,8 @@ def undecided(summary: Summary) -> Iterator[str]:
         count = sum(len(answer.others) for answer in summary.answers)
         of.append(f"{len(pairs)} of {count} comparisons")
     if formats := dict.fromkeys(format_title(name) for name, _ in _open_settings(summary)):
-        many = counted(len(formats), "format")
-        of.append(f"best settings of {many if len(formats) > 2 else listed(list(formats))}")
+        who = f" of {listed(list(formats))}" if len(formats) <= _FEW_FORMATS else ""
+        of.append(f"best settings{who}")
     if of:
         yield f"Open (?): {', '.join(of)}; {what_would_decide(summary)}."
 
