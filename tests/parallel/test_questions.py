@@ -16,7 +16,7 @@ pytestmark = pytest.mark.parallel
 FILES = sorted((REPOSITORY / "configs" / "questions").glob("*.yaml"))
 #: Small arrays in as many pieces; what is not named here is small already.
 SMALL = {
-    "chunk-shape": {"shape": [32, 16, 16], "count": 4,
+    "chunk-shape": {"shape_per_rank": [32, 4, 16], "count": 4,
                     "chunks": ["contiguous", [1, 16, 16], [32, 4, 16], [4, 4, 4]]},
     "compress": {"shape_per_rank": [4, 16, 16], "chunks": [1, 16, 16]},
     "exchange": {"shape_per_rank": [3, 2, 4, 4]},
