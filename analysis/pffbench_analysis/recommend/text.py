@@ -15,7 +15,7 @@ from pffbench.summary.columns import title
 from pffbench.summary.conclusions import interval, number
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.results import RatioResult
-from pffbench.text import abridged, counted
+from pffbench.text import abridged, counted, one_line
 from pffbench.units import Size, duration_text, seconds_text
 from pffbench_analysis.charts import differences
 from pffbench_analysis.recommend.advice import Advice, WorkAdvice, advise
@@ -258,6 +258,13 @@ def _beyond(one: WorkAdvice, choice: Candidate) -> Iterator[str]:
                 "Measured with collective metadata, as netCDF has it; h5py offers no call for it, "
                 "and with many datasets opening may take longer without."
             )
+    listed = choice.parameters.get("arrays")
+    if isinstance(listed, list) and len(listed) > 1:
+        first, *others = (one_line(kind["name"]) for kind in listed)
+        yield (
+            f"These lines are for the array {first}. The measured times are those of all arrays: "
+            f"{abridged(others, _MOST_NAMED, ', ')} take the same calls on the same open file."
+        )
     sliced = {**choice.options, "api": "high_level"}
     for placed in one.answer.placed if one.answer else ():
         way = placed.candidate
