@@ -45,7 +45,9 @@ SHORT = ("cookbook.md: Is my update slower? (CI)", "tutorial-engineer.md")
 OF_THE_GATE = (0, 1, 2, 5)
 #: The last lines of a run: an answer, or why there is none and what to do.
 ANSWERED = re.compile(r"^ANSWER  \S|^NO ANSWER  (?s:.*?)(?:run\s+again|--\w)", re.MULTILINE)
-ADVISED = re.compile(r"^(?:- )?\*\*(?:Take|Not decided,|Only measured:|NO ANSWER)\*\*", re.MULTILINE)
+ADVISED = re.compile(
+    r"^(?:- )?\*\*(?:Take|Not decided,|Only measured:|NO ANSWER)\*\*", re.MULTILINE
+)
 VERDICT = re.compile(r"slower|faster|equal|not decided|machine changed", re.IGNORECASE)
 _BLOCK = re.compile(r"^```(\w*)\n((?s:.*?))^```$|^    (\S.*)$", re.MULTILINE)
 _IN_TABLE = re.compile(r"^\| \S+ \| `([^`]+)` \|", re.MULTILINE)

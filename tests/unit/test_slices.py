@@ -345,7 +345,8 @@ def test_three_orders_need_three_axes():
 
 
 @pytest.mark.parametrize(
-    ("layout", "shape"), [("shared", [6, 15, 4]), ("own", [6, 5, 4]), ("file_per_process", [6, 5, 4])]
+    ("layout", "shape"),
+    [("shared", [6, 15, 4]), ("own", [6, 5, 4]), ("file_per_process", [6, 5, 4])],
 )
 def test_a_volume_grows_with_the_ranks_that_share_it(layout, shape):
     """Its shape by rank is the same work as the shape that this gives."""

@@ -112,7 +112,9 @@ def files_of(parameters: Mapping[str, Any]) -> str:
     if layout == "file_per_process":
         return "a file per rank"
     if group is None:
-        writers = writers_of(parameters) if parameters.get("rearrange", "none") != "none" else layout
+        writers = (
+            writers_of(parameters) if parameters.get("rearrange", "none") != "none" else layout
+        )
         return f"1 file ({writers})"
     return f"{_counted(group, 'file')} ({parameters.get('within') or 'shared'})"
 
