@@ -26,8 +26,8 @@ SMALL = {
     "nodes": {"shape_per_rank": [64, 16]},
     "open": {},
     "zarr-3": {"shape_per_rank": [4, 8, 8], "chunks": [2, 4, 8]},
-    "zarr-inodes": {"shape_per_rank": [64, 4, 4], "chunks": [1, 4, 4],
-                    "zarr.shards": [None, [4, 4, 4], [16, 4, 4], [64, 4, 4]]},
+    "zarr-inodes": {"shape_per_rank": [8, 4, 4], "chunks": [1, 4, 4],
+                    "zarr.shards": [None, [2, 4, 4], [4, 4, 4], [8, 4, 4]]},
 }  # fmt: skip
 OTHERS = {"shape_per_rank": [8, 8, 8]}
 #: What is fastest, or what would decide it; with a run that is a part of the answer, what follows.
