@@ -584,8 +584,8 @@ def _check_list(p: HyperslabParameters) -> str | None:
     }  # fmt: skip
     if found := [key for key, fine in without.items() if not fine]:
         return (
-            f"arrays: {', '.join(found)} cannot be given with a list, whose arrays differ; leave it "
-            "out, or make a case of each array"
+            f"arrays: {', '.join(found)} cannot be given with a list, whose arrays differ; leave "
+            "it out, or make a case of each array"
         )
     if wrong := [one.name for one in p.arrays if not _NAME.fullmatch(one.name)]:
         return (
