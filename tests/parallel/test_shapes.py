@@ -14,7 +14,7 @@ SHORTER = {"721, 1440": "103, 48", "4320, 720": "216, 36", "720, 720": "36, 36",
 
 
 #: Those of more cases or arrays than take 5 s.
-LONG = ("flash-io", "ufs-c768", "vpic")
+LONG = ("flash-io", "vpic")
 
 
 @pytest.mark.parametrize(
