@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import zarr
 
+from capable import ALL, KINDS
 from launch import pffbench_cli, run_experiment, sampled, write_experiment
 from pffbench.data import make_source, seed_of_repetition
 from pffbench.workloads.irregular import DecompositionMap
@@ -113,6 +114,65 @@ def test_what_was_written_is_verified_counted_and_as_planned(tmp_path):
             assert int(row["bytes"]) == 3 * 33 * (7 * 4 + 8 + 2 * 2)
 
 
+#: Unlike arrays, of which 3 or 4 ranks have unequal parts; the last ranks have none of the last.
+UNLIKE = [
+    {"name": "wide", "shape": [7, 30]},
+    {"name": "cut", "shape_per_rank": [2, 4, 5], "decomposition": "pencil", "dtype": "float32"},
+    {"name": "few", "shape": [2], "dtype": "uint16", "count": 2},
+]
+
+
+@pytest.mark.parametrize("ranks", sampled([1, 3, 4], 4))
+def test_a_list_in_files_of_groups_and_of_ranks_is_valid_in_as_many_files_as_planned(
+    tmp_path, ranks
+):
+    every = COMMON | {"backend": ALL, "arrays": UNLIKE}
+    groups = [{"count": n} for n in sorted({min(2, ranks), ranks})]
+    cases = [
+        every | {"layout": "file_per_group", "group": groups, "within": ["shared", "own"],
+                 "transfer": BOTH, "cache": "warm"},
+        every | {"layout": "file_per_process", "cache": "warm"},
+    ]  # fmt: skip
+    done = run_experiment(tmp_path, ranks, cases=cases, timeout=600)
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
+    seen = set()
+    for case, entry in done.record["cases"].items():
+        p, kind = entry["parameters"], KINDS[entry["parameters"]["backend"]]
+        files = ranks if p["layout"] == "file_per_process" else p["group"]["count"]
+        # Where each array is a file the plan counts the directory of the store too.
+        stores = files if kind.file_per == "array" else 0
+        assert entry["disk"]["files"] + stores == entry["cost"]["files"], (case, p)
+        assert done.phases(case)["write"][0]["bytes"] == str(210 * 8 + 40 * ranks * 4 + 2 * 2 * 2)
+        seen.add((p["backend"], p["layout"]))
+    assert {name for name, layout in seen if layout == "file_per_process"} == set(ALL)
+    assert {name for name, layout in seen if layout == "file_per_group"} == set(ALL)
+
+
+def test_independent_readers_find_the_arrays_of_a_list_in_files_of_groups(tmp_path):
+    """The files of all groups, in their order, hold what one file holds."""
+    kinds = [kind | {"decomposition": "slab"} for kind in (*S3D, *UNLIKE)]
+    cases = [COMMON | {"backend": ["hdf5", "netcdf4", "zarr"], "arrays": kinds, **layout}
+             for layout in ({"layout": "file_per_group", "group": {"count": 3}},
+                            {"layout": "file_per_process"})]  # fmt: skip
+    done = run_experiment(tmp_path, 4, "--stage", "write", cases=cases)
+    assert done.status == 0, done.said
+    assert len(done.record["cases"]) == 6
+    for case in done.record["cases"]:
+        (folder,) = (tmp_path / "scratch").glob(f"*/*{case}")
+        files = [read_arrays(path) for path in sorted(folder.glob("[gr]*-00000*.*"))]
+        assert len(files) == (3 if "file_per_group" in case else 4)
+        parts = {}
+        for name, array in (one for file in files for one in file.items()):
+            parts.setdefault(name.partition("_rank_")[0], []).append(array)
+        found = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+        wanted = expected(kinds, found)
+        assert found.keys() == wanted.keys(), case
+        for name, data in wanted.items():
+            assert found[name].dtype == data.dtype, (case, name)
+            assert found[name].tobytes() == data.tobytes(), (case, name)
+
+
 @pytest.mark.parametrize(("keys", "told"), [
     ({"arrays": []}, "empty list"),
     ({"arrays": [{"name": "a", "shape": [4]}, {"name": "a", "shape": [5]}]},
@@ -128,7 +188,8 @@ def test_what_was_written_is_verified_counted_and_as_planned(tmp_path):
     ({"arrays": [{"name": "a", "shape": [4]}], "shape": [4]}, "arrays: shape cannot be"),
     ({"arrays": [{"name": "a", "shape": [4]}], "source": "file", "file": "x.npy"},
      "arrays: source: file cannot be"),
-    ({"arrays": [{"name": "a", "shape": [4]}], "rearrange": "box"}, "arrays: rearrange cannot be"),
+    ({"arrays": [{"name": "a", "shape": [4]}], "rearrange": "box"},
+     "arrays: rearrange cannot be given with a list, whose arrays differ; leave it out, or make a"),
     ({"arrays": [{"name": "a", "shape": [4]}], "buffer": "reuse"}, "arrays: buffer: reuse cannot"),
 ])  # fmt: skip
 def test_a_list_that_makes_no_sense_is_one_sentence(tmp_path, keys, told):

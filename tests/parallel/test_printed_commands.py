@@ -47,6 +47,9 @@ OF_THE_GATE = (0, 1, 2, 5)
 ANSWERED = re.compile(
     r"^(?:ANSWER|MEASURED)  \S|^NO ANSWER  (?s:.*?)(?:run\s+again|--\w)", re.MULTILINE
 )
+ADVISED = re.compile(
+    r"^(?:- )?\*\*(?:Take|Not decided,|Only measured:|NO ANSWER)\*\*", re.MULTILINE
+)
 VERDICT = re.compile(r"slower|faster|equal|not decided|machine changed", re.IGNORECASE)
 _BLOCK = re.compile(r"^```(\w*)\n((?s:.*?))^```$|^    (\S.*)$", re.MULTILINE)
 _IN_TABLE = re.compile(r"^\| \S+ \| `([^`]+)` \|", re.MULTILINE)
@@ -154,6 +157,8 @@ def test_printed_commands_end_with_an_answer(clone, name):
         assert done.returncode in (OF_THE_GATE if "--fail-if-slower" in command else (0,)), said
         if "pffbench compare" in command:
             assert VERDICT.search(done.stdout), said
+        elif "pffbench recommend" in command:
+            assert ADVISED.search(done.stdout), said
         elif re.search(r"pffbench (?:run|--)", command) and not compared_later(command, commands):
             assert ANSWERED.search(done.stdout), said
 

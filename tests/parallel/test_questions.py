@@ -16,7 +16,7 @@ pytestmark = pytest.mark.parallel
 FILES = sorted((REPOSITORY / "configs" / "questions").glob("*.yaml"))
 #: Small arrays in as many pieces; what is not named here is small already.
 SMALL = {
-    "chunk-shape": {"shape": [32, 16, 16], "count": 4,
+    "chunk-shape": {"shape_per_rank": [32, 4, 16], "count": 4,
                     "chunks": ["contiguous", [1, 16, 16], [32, 4, 16], [4, 4, 4]]},
     "compress": {"shape_per_rank": [4, 16, 16], "chunks": [1, 16, 16]},
     "exchange": {"shape_per_rank": [3, 2, 4, 4]},
@@ -26,8 +26,8 @@ SMALL = {
     "nodes": {"shape_per_rank": [64, 16]},
     "open": {},
     "zarr-3": {"shape_per_rank": [4, 8, 8], "chunks": [2, 4, 8]},
-    "zarr-inodes": {"shape_per_rank": [64, 4, 4], "chunks": [1, 4, 4],
-                    "zarr.shards": [None, [4, 4, 4], [16, 4, 4], [64, 4, 4]]},
+    "zarr-inodes": {"shape_per_rank": [8, 4, 4], "chunks": [1, 4, 4],
+                    "zarr.shards": [None, [2, 4, 4], [4, 4, 4], [8, 4, 4]]},
 }  # fmt: skip
 OTHERS = {"shape_per_rank": [8, 8, 8]}
 #: What is fastest, or what would decide it; with a run that is a part of the answer, what follows.

@@ -48,6 +48,13 @@ CASES = {
         {"data-0.nc": ["array_0"], "data-1.nc": ["array_0"]},
         {"shape": [4, 6], "chunks": [4, 6], "codec": "none", "values": [1]},
     ),
+    "hdf5-the-first-array-of-a-list-file-per-node": (
+        {"backend": "hdf5", "layout": "file_per_group", "group": {"per_node": 1}, "arrays": [
+            {"name": "u", "shape_per_rank": [4, 6], "dtype": "int16", "count": 2},
+            {"name": "p", "shape": [9]}]},
+        {"data-0.h5": ["array_0", "array_1"]},
+        {"shape": [8, 6], "chunks": [4, 6], "dtype": "int16", "values": [1, 2]},
+    ),
     "zarr-own-array-in-the-file-of-a-group": (
         {"backend": "zarr", "layout": "file_per_group", "group": {"count": 1}, "within": "own",
          **BLOCK},
@@ -206,6 +213,23 @@ def test_the_printed_code_stores_what_was_recommended(stored, name):
 def test_the_program_has_no_loop_of_one_and_nothing_empty(tmp_path, name):
     results = a_run(tmp_path, [entry_of(CASES[name][0])], repetitions=6)
     assert not re.search(r"range\(1\)|\{\s*\}", printed_code(recommend([results]).lines()))
+
+
+def test_a_program_of_a_list_says_for_which_array_it_is(tmp_path):
+    told = {"backend": "zarr", "arrays": [{"name": n, "shape": [8]} for n in "abcdef"]}
+    results = a_run(tmp_path, [entry_of(told)], repetitions=6)
+    text = "\n".join(recommend([results]).lines())
+    assert "These lines are for the array a. " in text
+    assert "times are those of all arrays: b, c, d, and 2 more take the same calls" in text
+
+
+def test_ways_that_differ_in_their_writers_are_named_by_them(tmp_path):
+    ways = [{"backend": "hdf5", "rearrange": "box", "writers": {"count": n}, **BLOCK}
+            for n in (1, 2)]  # fmt: skip
+    results = a_run(tmp_path, [entry_of(told) for told in ways], repetitions=6)
+    text = "\n".join(recommend([results]).lines())
+    named = set(re.findall(r"hdf5, \d [^:)]*\)", text))
+    assert {"hdf5, 1 writer (box)", "hdf5, 2 writers (box)"} <= named
 
 
 def test_every_rank_wrote_its_own_file_or_array(stored):

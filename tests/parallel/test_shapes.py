@@ -7,11 +7,14 @@ from launch import REPOSITORY, pffbench_cli
 pytestmark = pytest.mark.parallel
 
 SHAPES = sorted((REPOSITORY / "configs" / "shapes").glob("*.yaml"))
-SCALES = {"vpic": 1e-4, "mapl-c720": 0.02, "ufs-c768": 0.05, "ai-forecast": 0.01, "era5": 0.04}
+SCALES = {"vpic": 1e-4, "mapl-c720": 0.05, "ufs-c768": 0.05, "ai-forecast": 0.01, "era5": 0.04}
+#: Lengths of axes that `scale` leaves alone, and shorter ones that divide alike.
+SHORTER = {"721, 1440": "103, 48", "4320, 720": "216, 36", "720, 720": "36, 36",
+           "768, 768": "48, 48"}  # fmt: skip
 
 
 #: Those of more cases or arrays than take 5 s.
-LONG = ("flash-io", "ufs-c768", "vpic")
+LONG = ("flash-io", "vpic")
 
 
 @pytest.mark.parametrize(
@@ -19,9 +22,13 @@ LONG = ("flash-io", "ufs-c768", "vpic")
     [pytest.param(p, marks=[pytest.mark.slow] * (p.stem in LONG), id=p.stem) for p in SHAPES],
 )
 def test_each_shape_is_valid_at_a_small_scale(tmp_path, path):
+    text = path.read_text(encoding="utf-8")
+    for axes, fewer in SHORTER.items():
+        text = text.replace(axes, fewer)
+    (tmp_path / path.name).write_text(text, encoding="utf-8")
     settings = {"scale": SCALES.get(path.stem, 0.02), "repetitions": 1, "warmup": 0, "settle": 0}
     told = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    done = pffbench_cli("run", path, *told, "--out", tmp_path / "out", "--scratch", tmp_path,
+    done = pffbench_cli("run", path.name, *told, "--out", tmp_path / "out", "--scratch", tmp_path,
                         ranks=4, out=tmp_path / "out", cwd=tmp_path)  # fmt: skip
     assert done.status == 0, done.said
     assert done.record["valid"] is True

@@ -47,8 +47,11 @@ PARAMETERS = {
         {"shape": shapes(1, 3), "datasets": st.integers(1, 9)},
         optional={"strategy": st.sampled_from(["every_rank", "root_bcast"])},
     ),
-    "slices": st.fixed_dictionaries(
-        {"shape": shapes(3, 3), "axis": st.integers(0, 2)}, optional={"chunks": shapes(3, 3)}
+    "slices": st.one_of(
+        st.fixed_dictionaries(
+            {given: shapes(3, 3), "axis": st.integers(0, 2)}, optional={"chunks": shapes(3, 3)}
+        )
+        for given in ("shape", "shape_per_rank")
     ),
     "chunk_cache": st.fixed_dictionaries(
         {"shape": shapes(2, 3), "granules": st.integers(1, 9)},

@@ -161,12 +161,35 @@ def test_a_large_file_is_cut_to_whole_chunks(tmp_path):
         for n in range(3000):
             file.create_dataset(f"b/{n}", (512, 512), "f4", chunks=(64, 512))
     draft = draft_experiment(tmp_path / "large.h5")
-    entries = yaml.safe_load(draft.text)["cases"]
-    (several,) = (entry for entry in entries if "arrays" in entry)
-    (one,) = (entry for entry in entries if "arrays" not in entry)
-    assert (several["arrays"], several["shape"]) == (64, [512, 512])
+    ((several, one),) = (entry["arrays"] for entry in yaml.safe_load(draft.text)["cases"])
+    assert (several["count"], several["shape"]) == (64, [512, 512])
     assert one["shape"] == [63, 512, 512]
     assert any("63 MiB in place of 1000 MiB" in note for note in draft.notes)
+
+
+def test_uncompressed_arrays_that_differ_are_a_list_and_run_in_one_file(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "run.h5", "w") as file:
+        file.create_dataset("fields/9 u", data=np.zeros((6, 8, 5)), chunks=(2, 8, 5))
+        for name in ("fields/v", "other/v"):
+            file[name] = np.zeros((7, 4), "f4")
+        file["v_000"] = np.zeros(90, "i8")
+    draft = draft_experiment(tmp_path / "run.h5")
+    (case,) = yaml.safe_load(draft.text)["cases"]
+    assert {one["name"]: one for one in case["arrays"]} == {
+        "a0_9_u": {"name": "a0_9_u", "shape": [6, 8, 5], "dtype": "float64", "chunks": [2, 8, 5],
+                   "decomposition": "block"},
+        "v_000": {"name": "v_000", "shape": [90], "dtype": "int64"},
+        "a1_v": {"name": "a1_v", "shape": [7, 4], "dtype": "float32", "count": 2},
+    }  # fmt: skip
+    (tmp_path / "mine.yaml").write_text(draft.text)
+    settings = [f"--set={key}={n}" for key, n in (("repetitions", 1), ("warmup", 0))]
+    out = tmp_path / "out"
+    done = pffbench_cli("run", "mine.yaml", *settings, "--out", out, ranks=1, cwd=tmp_path, out=out)
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
+    assert {int(row["arrays"]) for row in done.rows if row["phase"] == "write"} == {4}
 
 
 def test_axes_codecs_and_chunks_that_no_experiment_has_are_named(tmp_path):

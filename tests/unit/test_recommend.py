@@ -242,7 +242,7 @@ def test_what_bounds_an_answer_is_told(tmp_path):
     for told in (
         "the files were in memory (tmpfs)",
         "came from the page cache",
-        "layouts own, file_per_process",
+        "layouts own, file_per_process, file_per_group",
         "transfers collective",
         "formats Zarr (TensorStore)",
         "settings defaults",

@@ -7,11 +7,14 @@ import pytest
 import yaml
 
 from launch import REPOSITORY, pffbench_cli
-from pffbench.experiment.load import from_data
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.load import from_data, load_experiment
 from pffbench.experiment.shipped import head_of, shipped_experiments, shipped_file, shipped_files
+from pffbench.units import Size
 
 CONFIGS = REPOSITORY / "configs"
 QUESTIONS = sorted((CONFIGS / "questions").glob("*.yaml"))
+SHAPES = sorted((CONFIGS / "shapes").glob("*.yaml"))
 PAGE = (REPOSITORY / "docs" / "questions.md").read_text(encoding="utf-8")
 THREAD = re.compile(r"^# Thread: +(https://\S+)$", re.MULTILINE)
 #: Sections of the page, by the experiment that each is about.
@@ -104,3 +107,17 @@ def test_the_page_has_each_question_with_its_threads_and_an_answer(path):
 def test_the_page_has_no_question_that_is_not_shipped():
     assert set(SECTIONS) == {path.stem for path in QUESTIONS}
     assert len(SECTIONS) == PAGE.count("\n## ")
+
+
+@pytest.mark.parametrize("ranks", [4, 16])
+@pytest.mark.parametrize("path", SHAPES, ids=[path.stem for path in SHAPES])
+def test_a_shape_has_at_full_size_the_bytes_that_its_head_names(path, ranks, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    number, unit, each = re.match(
+        r"([\d.]+) (.iB) (a rank|in all)", head_of(path.read_text())["Writes"]
+    ).groups()
+    wanted = float(number) * Size.parse(f"1 {unit}") * (ranks if each == "a rank" else 1)
+    costs = make_plan(load_experiment(path.name), ranks).costs.values()
+    assert costs
+    for cost in costs:
+        assert cost.nbytes == pytest.approx(wanted, rel=0.02)

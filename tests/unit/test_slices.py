@@ -294,7 +294,8 @@ def plan(case, ranks=2):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"shape": None}, "shape is missing"),
+        ({"shape": None}, "give either shape .* or shape_per_rank"),
+        ({"shape_per_rank": [6, 5, 4]}, "give either shape .* or shape_per_rank"),
         ({"shape": [6, 5]}, "length >= 3"),
         ({"axis": None}, "give either axis .* or box"),
         ({"box": [1, 1, 1]}, "give either axis .* or box"),
@@ -341,3 +342,20 @@ def test_three_orders_need_three_axes():
              "posix": {"order": "three"}}  # fmt: skip
     with pytest.raises(UserError, match="order: three is for arrays of 3 axes or more"):
         plan(entry)
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape"),
+    [("shared", [6, 15, 4]), ("own", [6, 5, 4]), ("file_per_process", [6, 5, 4])],
+)
+def test_a_volume_grows_with_the_ranks_that_share_it(layout, shape):
+    """Its shape by rank is the same work as the shape that this gives."""
+    per_rank = {**GOOD, "layout": layout, "shape_per_rank": [6, 5, 4]}
+    del per_rank["shape"]
+    (one,), (other,) = (
+        make_plan(from_data({"name": "e", "roofline": False, "cases": [case]}, "e.yaml"), 3).cases
+        for case in (per_rank, GOOD | {"layout": layout, "shape": shape})
+    )
+    for rank in range(3):
+        for told in (Slices().arrays, Slices().writes, Slices().reads):
+            assert told(one.parameters, 3, rank) == told(other.parameters, 3, rank)

@@ -12,6 +12,7 @@ from pffbench.summary.labels import format_title
 from pffbench.summary.summary import Summary
 from pffbench.text import value_text
 from pffbench.units import Size
+from pffbench.workloads.registry import workload, workload_names
 from pffbench_analysis.captions import job_size
 from pffbench_analysis.recommend.candidates import READING, Candidate, Work, works
 
@@ -82,7 +83,8 @@ def untested(summary: Summary, work: Work) -> Iterator[str]:
     """Yield the choices that the run does not cover, in this work or in another one."""
     covered = works(summary)
     candidates = [way for one in covered for way in one.candidates]
-    record = summary.record
+    record, name = summary.record, str(work.parameters.get("workload"))
+    grouped = name in workload_names() and workload(name).groups_ranks
     kinds = {name: backend_class(name) for name in backend_names()}
     # Of two series of a library, one that cannot run here is no other format to try.
     formats = [
@@ -92,7 +94,7 @@ def untested(summary: Summary, work: Work) -> Iterator[str]:
     ]
     yield from _others("formats", [c.backend for c in candidates], formats)
     for key, all_, what in (
-        ("layout", _LAYOUTS, "layouts"),
+        ("layout", (*_LAYOUTS, *["file_per_group"] * grouped), "layouts"),
         ("transfer", _TRANSFERS, "transfers"),
         ("settings", ("matched", "defaults"), "settings"),
     ):

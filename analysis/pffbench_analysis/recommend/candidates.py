@@ -13,7 +13,7 @@ from typing import Any
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
 from pffbench.errors import UserError
-from pffbench.summary.best_number import files_of
+from pffbench.summary.best_number import files_of, writers_of
 from pffbench.summary.headline import Design
 from pffbench.summary.labels import format_title
 from pffbench.summary.summary import CaseSummary, Summary, compression_ratio
@@ -110,6 +110,7 @@ class Candidate:
                 store="directory" if (self.case.disk_files or 1) > 1 else "file"
             ),
             "group": files_of(p) if p["layout"] == "file_per_group" else "",
+            "writers": writers_of(p) if p.get("rearrange", "none") != "none" else "",
             "transfer": "" if alone else _transfer(p),
             "settings": f"settings {p['settings']}",
             "environment": f"environment {p['environment']}" if "environment" in p else "",

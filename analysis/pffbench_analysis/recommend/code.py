@@ -55,7 +55,7 @@ class Geometry:
 
 
 def code_for(candidate: Candidate, ranks: int) -> str:
-    """Return a program that writes and reads arrays like a case.
+    """Return a program that writes and reads arrays like a case; of a list its first array.
 
     Parameters
     ----------
@@ -69,7 +69,8 @@ def code_for(candidate: Candidate, ranks: int) -> str:
     NoCodeError
         There is no template for the case; the message gives the reason.
     """
-    parameters, options = _typed(candidate)
+    listed, options = _typed(candidate)
+    _, parameters = listed.each[0]
     _refuse(parameters, options)
     group = parameters.group
     if group is not None:  # the program of the same arrays in one file, on another communicator
@@ -121,8 +122,6 @@ def _refuse(parameters: Parameters, options: Options) -> None:
     """Refuse cases that the libraries have no plain code for."""
     if parameters.workload not in _WORKLOADS:
         raise NoCodeError(f"there are no lines for the workload {parameters.workload}")
-    if not isinstance(getattr(parameters, "arrays", 1), int):
-        raise NoCodeError("there are no lines for arrays that differ from each other")
     if workload(parameters.workload).exchanges(parameters):
         raise NoCodeError("there are no lines for data that go through writer ranks")
     if "own" in (parameters.layout, parameters.within) and parameters.transfer == "collective":

@@ -274,6 +274,13 @@ def _beyond(one: WorkAdvice, choice: Candidate) -> Iterator[str]:
                 "Measured with collective metadata, as netCDF has it; h5py offers no call for it, "
                 "and with many datasets opening may take longer without."
             )
+    listed = choice.parameters.get("arrays")
+    if isinstance(listed, list) and len(listed) > 1:
+        first, *others = (one_line(kind["name"]) for kind in listed)
+        yield (
+            f"These lines are for the array {first}. The measured times are those of all arrays: "
+            f"{abridged(others, _MOST_NAMED, ', ')} take the same calls on the same open file."
+        )
     sliced = {**choice.options, "api": "high_level"}
     for placed in one.answer.placed if one.answer else ():
         way = placed.candidate

@@ -167,7 +167,10 @@ def _table(abilities: Iterable[Ability], width: int) -> Iterator[str]:
         cells = (row.get(name, "no").ljust(length) for name, length in _COLUMNS.items())
         yield f"  {''.join(cells)}".rstrip()
     how = "shared files were tried just now" if tested else "by what is installed, not tried"
-    note = f"yes: independent and collective transfer, where ranks share a file ({how})"
+    note = (
+        f"yes: independent and collective transfer, where ranks share a file ({how}); "
+        "file_per_group can what shared can, or own"
+    )
     yield from _broken("  ", note, width)
 
 

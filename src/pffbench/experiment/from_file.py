@@ -1,6 +1,7 @@
 """An experiment from the structure of a user's file: shapes, types, chunks, filters and sizes.
 
-Arrays that are stored alike are one entry of the experiment. No values are read.
+Arrays that are stored alike are one entry of the experiment; uncompressed ones that differ are a
+list in one entry. No values are read.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from pffbench.errors import UserError
 from pffbench.parallel.decomposition import Shape
 from pffbench.text import abridged, counted, has_controls, one_line, value_text
 from pffbench.units import Size
+from pffbench.workloads.hyperslab import ListedArray
 
 #: Most bytes of an entry: the formats move them many times in two minutes.
 _MOST_BYTES = 64 * 2**20
@@ -135,7 +138,7 @@ def draft_experiment(path: Path) -> Draft:
     entries = [_Entry(path, stored, alike[stored]) for stored in taken]
     notes += [note for entry in entries for note in entry.notes()]
     notes.append("attributes, dimensions and groups are not part of an experiment")
-    cases = [entry.keys() for entry in entries]
+    cases = _cases(entries)
     return Draft(_write_yaml(path, cases, notes), tuple(map(str, entries)), tuple(notes))
 
 
@@ -212,6 +215,24 @@ class _Entry:
     def __str__(self) -> str:
         return f"{counted(len(self._names), 'array')} of {self._stored}: {_list_names(self._names)}"
 
+    @property
+    def listed_with(self) -> object:
+        """What entries have in common that can be one list of arrays; None where it cannot be."""
+        if self._compressed or self._shards:  # a list has no data of a file, and no shards
+            return None
+        return "steps", self._shape[0] * self._stored.in_steps
+
+    def name(self, used: set[str]) -> str:
+        """Return a name that a list of arrays may have, and add its names to the used ones."""
+        last = re.sub(r"\W", "_", self._names[0].rpartition("/")[2], flags=re.ASCII)[:48]
+        for number in count():
+            name = last if last[:1].isalpha() and not number else f"a{number}_{last}"
+            names = ListedArray(name, count=self._arrays).names
+            if used.isdisjoint(names):
+                used.update(names)
+                return name
+        raise AssertionError
+
     def keys(self) -> dict[str, Any]:
         """Return the keys of the entry."""
         stored = self._stored
@@ -272,6 +293,34 @@ class _Entry:
             yield f"{name}: shards are larger than the array, and left out"
         if self._codec is not None and self._codec[4] and self._codec[1] != "blosc":
             yield f"{name}: Zarr has no shuffle before {self._codec[1]}, and is measured without"
+
+
+#: Keys that each array of a list has.
+_OF_ARRAY = ("shape", "dtype", "chunks", "decomposition")
+
+
+def _cases(entries: Sequence[_Entry]) -> list[dict[str, Any]]:
+    """Return the keys of each entry; those of several that can be one list together."""
+    cases: list[dict[str, Any]] = []
+    lists: dict[object, list[_Entry]] = {}
+    for entry in entries:
+        lists.setdefault(entry.listed_with or entry, []).append(entry)
+    for members in lists.values():
+        each = [entry.keys() for entry in members]
+        if len(each) == 1:
+            cases += each
+            continue
+        used: set[str] = set()
+        arrays = [
+            {"name": entry.name(used)}
+            | {key: keys[key] for key in _OF_ARRAY if key in keys}
+            | ({"count": keys["arrays"]} if "arrays" in keys else {})
+            for entry, keys in zip(members, each, strict=True)
+        ]
+        workload = min(keys["workload"] for keys in each)  # codecs, where one has chunks
+        common = {k: v for k, v in each[0].items() if k not in _OF_ARRAY}
+        cases.append(common | {"workload": workload, "arrays": arrays})
+    return cases
 
 
 def _shorten(stored: FileArray, shards: Shape | None) -> Shape:

@@ -112,7 +112,9 @@ def files_of(parameters: Mapping[str, Any]) -> str:
     if layout == "file_per_process":
         return "a file per rank"
     if group is None:
-        writers = _writers(parameters) if parameters.get("rearrange", "none") != "none" else layout
+        writers = (
+            writers_of(parameters) if parameters.get("rearrange", "none") != "none" else layout
+        )
         return f"1 file ({writers})"
     return f"{_counted(group, 'file')} ({parameters.get('within') or 'shared'})"
 
@@ -124,7 +126,7 @@ def _counted(number: Mapping[str, Any], noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}{' per node' if kind == 'per_node' else ''}"
 
 
-def _writers(parameters: Mapping[str, Any]) -> str:
+def writers_of(parameters: Mapping[str, Any]) -> str:
     """Say who writes, by the parameters of a case."""
     how, writers = parameters.get("rearrange", "none"), parameters.get("writers", "all")
     if how == "none":
@@ -136,7 +138,7 @@ def _writers(parameters: Mapping[str, Any]) -> str:
 
 _OF_WRITERS = frozenset({"writers", "rearrange"})
 _QUESTIONS = (
-    _Question("Writer ranks", _OF_WRITERS, _writers),
+    _Question("Writer ranks", _OF_WRITERS, writers_of),
     _Question(
         "Files", _OF_WRITERS | {"layout", "group", "within"}, files_of, layout="file_per_group"
     ),

@@ -583,7 +583,10 @@ def _check_list(p: HyperslabParameters) -> str | None:
         "read_shape": p.read_shape is None,
     }  # fmt: skip
     if found := [key for key, fine in without.items() if not fine]:
-        return f"arrays: {', '.join(found)} cannot be for arrays of a list, which differ; leave out"
+        return (
+            f"arrays: {', '.join(found)} cannot be given with a list, whose arrays differ; leave "
+            "it out, or make a case of each array"
+        )
     if wrong := [one.name for one in p.arrays if not _NAME.fullmatch(one.name)]:
         return (
             f"arrays: the name {wrong[0]!r} is not possible in every format; take a letter, then "

@@ -50,6 +50,9 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
     ----------
     shape : list of 3 int, optional
         Shape of the volume; with ``source: file`` that of the variable when not given.
+    shape_per_rank : list of 3 int, optional
+        Shape of what each rank writes, in place of `shape`: the volume is as many times as long
+        along the second axis as ranks share it.
     axis : {0, 1, 2}, optional
         Slices across this axis are read: whole planes of one index.
     box : list of 3 int, optional
@@ -72,6 +75,7 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
     """
 
     shape: VolumeShape | None = None
+    shape_per_rank: VolumeShape | None = None
     axis: Literal[0, 1, 2] | None = None
     box: VolumeShape | None = None
     position: Position = "first"
@@ -81,7 +85,16 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
     cut_unit: VolumeShape | None = None
     read_transfer: Transfer | None = None
 
+    added: ClassVar[frozenset[str]] = Parameters.added | {"shape_per_rank"}
     ways: ClassVar[frozenset[str]] = Parameters.ways | {"read_transfer"}
+
+    def with_shape(self, ranks: int) -> SlicesParameters:
+        """Return parameters with the shape of the volume, by the number of ranks."""
+        if self.shape_per_rank is None or self.shape is not None:
+            return self
+        first, cut, last = self.shape_per_rank
+        shape = (first, cut * (ranks if self.layout == "shared" else 1), last)
+        return replace(self, shape=shape)
 
 
 class Slices(Workload):
@@ -97,7 +110,7 @@ class Slices(Workload):
     places = ("axis", "box", "position", "count", "cut")
 
     def arrays(self, parameters: SlicesParameters, ranks: int, rank: int) -> list[ArraySpec]:
-        p = parameters
+        p = parameters.with_shape(ranks)
         shape = _shape(p)
         if p.layout == "shared":
             return [_spec(p, "volume", 0, None, 0)]
@@ -108,7 +121,8 @@ class Slices(Workload):
 
     def writes(self, parameters: SlicesParameters, ranks: int, rank: int) -> list[Access]:
         """Return the blocks that a rank writes; ranks of one volume all make as many calls."""
-        p, shape = parameters, _shape(parameters)
+        p = parameters.with_shape(ranks)
+        shape = _shape(p)
         edges, longest, step, _ = _blocks(p, ranks)
         first, last = edges[rank : rank + 2] if p.layout == "shared" else edges
         found = []
@@ -120,7 +134,7 @@ class Slices(Workload):
         return found
 
     def reads(self, parameters: SlicesParameters, ranks: int, rank: int) -> list[Access]:
-        p = parameters
+        p = parameters.with_shape(ranks)
         return [
             Access(spec, _part(p, whole, spec, ranks, rank))
             for spec in taking_part(self.arrays(p, ranks, rank), p, rank)
@@ -131,21 +145,21 @@ class Slices(Workload):
         return parameters.layout == "shared"
 
     def cuts(self, parameters: SlicesParameters, ranks: int) -> Cuts:
-        shape = _shape(parameters)
-        inner = sorted(set(_written_edges(parameters, ranks)) - {0, shape[_WRITTEN_ALONG]})
+        p = parameters.with_shape(ranks)
+        inner = sorted(set(_written_edges(p, ranks)) - {0, _shape(p)[_WRITTEN_ALONG]})
         return tuple(tuple(inner) if axis == _WRITTEN_ALONG else () for axis in range(3))
 
     def volume(self, parameters: SlicesParameters, ranks: int) -> CaseTotals:
         volumes = 1 if parameters.layout == "shared" else ranks
         size = itemsize(parameters.dtype or "float32")
-        return CaseTotals(volumes, volumes * prod(_shape(parameters)) * size)
+        return CaseTotals(volumes, volumes * prod(_shape(parameters.with_shape(ranks))) * size)
 
     def kinds(self, parameters: SlicesParameters, ranks: int) -> list[ArraySpec]:
         owner = None if parameters.layout == "shared" else 0
-        return [_spec(parameters, "volume", 0, owner, 0)]
+        return [_spec(parameters.with_shape(ranks), "volume", 0, owner, 0)]
 
     def largest_write(self, parameters: SlicesParameters, ranks: int) -> int:
-        _, longest, step, row = _blocks(parameters, ranks)
+        _, longest, step, row = _blocks(parameters.with_shape(ranks), ranks)
         return min(step, longest) * row
 
     def run(self, repetition: Repetition) -> None:
@@ -163,8 +177,10 @@ class Slices(Workload):
 
     def check(self, parameters: SlicesParameters, ranks: int) -> str | None:
         p = parameters
-        if p.shape is None:
-            return "shape is missing (the shape of the volume, such as [621, 998, 520])"
+        if (p.shape is None) == (p.shape_per_rank is None):
+            return "give either shape (of the volume, such as [621, 998, 520]) or shape_per_rank"
+        p = p.with_shape(ranks)
+        assert p.shape is not None
         if len(p.shape) != 3:  # that of a variable in the user's file
             return f"a volume has 3 axes, {list(p.shape)} has {len(p.shape)}"
         return (
