@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from launch import pffbench_cli, run_experiment, write_experiment
+from launch import pffbench_cli, run_experiment, sampled, write_experiment
 
 pytestmark = pytest.mark.parallel
 
@@ -150,16 +150,16 @@ def check(tmp_path, ranks, cases, fewest):
     return told
 
 
-@pytest.mark.parametrize("ranks", [1, 3, 4])
+@pytest.mark.parametrize("ranks", sampled([1, 3, 4], 3))
 def test_formats_layouts_and_transfers(tmp_path, ranks):
     check(tmp_path, ranks, FORMATS, 50)
 
 
-@pytest.mark.parametrize("ranks", [1, 3, 4])
+@pytest.mark.parametrize("ranks", sampled([1, 3, 4], 3))
 def test_shapes_of_parts_and_kinds_of_chunks(tmp_path, ranks):
     check(tmp_path, ranks, SHAPES, 60)
 
 
-@pytest.mark.parametrize("ranks", [3, 4])
+@pytest.mark.parametrize("ranks", sampled([3, 4], 4))
 def test_groups_of_ranks_and_writers(tmp_path, ranks):
     check(tmp_path, ranks, THROUGH, 20)

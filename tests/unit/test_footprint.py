@@ -6,11 +6,12 @@ from itertools import product
 
 import pytest
 
-from launch import pffbench_cli
+from launch import REPOSITORY, pffbench_cli
 from pffbench.backends.inspection import places
 from pffbench.backends.raw.layout import copies_of
+from pffbench.backends.registry import backend_class, backend_names
 from pffbench.experiment.check import make_plan
-from pffbench.experiment.footprint import Footprint, Stripe, amounts_of
+from pffbench.experiment.footprint import QUANTITIES, Footprint, Stripe, amounts_of
 from pffbench.experiment.load import from_data
 from pffbench.parallel.decomposition import GlobalArray, process_grid
 from pffbench.parallel.rank_classes import AllParts
@@ -54,7 +55,11 @@ def test_classes_of_ranks_give_what_each_rank_gives(monkeypatch, ranks):
     assert len(found) > 60
     monkeypatch.setattr(Hyperslab, "rank_classes", lambda *_: None)
     asked = [amounts_of(one) for one in footprints(CASES, ranks, stripe=stripe)]
-    assert found == asked
+    known = [
+        [{name: (a.value, a.certainty) for name, a in one.items()} for one in amounts]
+        for amounts in (found, asked)
+    ]
+    assert known[0] == known[1]  # of several reasons the first one is named
 
 
 @pytest.mark.parametrize("distribution", ["block", "balanced"])
@@ -192,3 +197,39 @@ def test_wrong_input_gets_one_sentence(arguments, words):
     assert done.status == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+MATRIX = [
+    {"backend": names, "layout": ["shared", "own", "file_per_process"], "chunks": chunks,
+     "transfer": ["independent", "collective"], "shape_per_rank": [8, 64, 64],
+     "durability": ["close", "sync"]}
+    for chunks, names in (
+        ([[4, 64, 64]], ["hdf5", "netcdf4", "zarr", "tensorstore", "blosc2"]),
+        ("contiguous", ["posix", "memmap", "npy", "mpiio", "hdf5", "netcdf4"]),
+    )
+]  # fmt: skip
+FORMATS = "posix memmap npy mpiio hdf5 netcdf4 zarr tensorstore blosc2".split()
+
+
+def footprint_table():
+    """Return the table of the documents: which quantity is what in which format."""
+    kinds = {(q.name, name): set() for q in QUANTITIES for name in FORMATS}
+    for one in footprints(MATRIX, 4, stripe=Stripe(2**20, 4)):
+        for name, amount in amounts_of(one).items():
+            kinds[name, one.case.parameters.backend].add(amount.kind)
+    lines = [["quantity", *FORMATS], ["---"] * (len(FORMATS) + 1)]
+    for quantity in QUANTITIES:
+        found = [kinds[quantity.name, name] for name in FORMATS]
+        cells = ["/".join(k for k in ("exact", "bound", "unknown") if k in of) for of in found]
+        lines.append([f"{quantity.explanation} (`{quantity.name}`)", *cells])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def test_the_table_of_the_documents_is_that_of_the_declaration():
+    text = (REPOSITORY / "docs" / "reference" / "footprint.md").read_text()
+    assert footprint_table() in text, footprint_table()
+
+
+def test_every_format_but_these_has_a_law():
+    without = {name for name in backend_names() if not backend_class(name).file_calls}
+    assert without == {"null", "zarr2"}

@@ -89,6 +89,8 @@ class Requests(msgspec.Struct, frozen=True):
         Whether the bytes are all that are moved.
     why : str
         Why anything is not known.
+    fewest : int, optional
+        Number of calls that are sure, where not all of `sizes` are.
     """
 
     sizes: Mapping[int, int] = msgspec.field(default_factory=dict)
@@ -96,13 +98,21 @@ class Requests(msgspec.Struct, frozen=True):
     sized: bool = True
     all_bytes: bool = True
     why: str = ""
+    fewest: int | None = None
+
+    @property
+    def sure(self) -> int:
+        """Number of calls that are sure."""
+        if self.fewest is not None:
+            return self.fewest
+        return 0 if self.certainty == "unknown" else sum(self.sizes.values())
 
     @property
     def number(self) -> Amount:
         """Number of calls."""
         if self.certainty == "unknown":
             return unknown(self.why)
-        return Amount(sum(self.sizes.values()), self.certainty, self.why * (not self.exact))
+        return Amount(self.sure, self.certainty, self.why * (not self.exact))
 
     @property
     def exact(self) -> bool:
@@ -127,16 +137,17 @@ def summed(parts: Iterable[tuple[Requests, int]]) -> Requests:
     sizes: Counter[int] = Counter()
     found: set[str] = set()
     sized = all_bytes = True
-    why = ""
+    fewest, why = 0, ""
     for one, times in parts:
         for size, count in one.sizes.items():
             sizes[size] += count * times
         found.add(one.certainty)
+        fewest += one.sure * times
         sized, all_bytes, why = sized and one.sized, all_bytes and one.all_bytes, why or one.why
     certainty: Literal["exact", "at least", "unknown"] = "exact"
     if found - {"exact"}:
         certainty = "unknown" if found == {"unknown"} else "at least"
-    return Requests(dict(sizes), certainty, sized, all_bytes, why)
+    return Requests(dict(sizes), certainty, sized, all_bytes, why, fewest)
 
 
 def in_calls(nbytes: int, count: int, most: int = _KERNEL_MOST) -> Counter[int]:
