@@ -208,7 +208,9 @@ MATRIX = [
         ("contiguous", ["posix", "memmap", "npy", "mpiio", "hdf5", "netcdf4"]),
     )
 ]  # fmt: skip
-FORMATS = "posix memmap npy mpiio hdf5 netcdf4 zarr tensorstore blosc2".split()
+FORMATS = [
+    "posix", "memmap", "npy", "mpiio", "hdf5", "netcdf4", "zarr", "tensorstore", "blosc2",
+]  # fmt: skip
 
 
 def footprint_table():

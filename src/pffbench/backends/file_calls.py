@@ -1,4 +1,4 @@
-"""What a format does with files: their number, and the system calls that a library call becomes.
+"""The files of a format, and the system calls that a call of its library becomes.
 
 `Backend.file_calls` names the law of a format. What follows from the format and from our own calls
 is exact. What a library decides by itself is a bound that holds, or unknown; each law says why.
@@ -160,7 +160,7 @@ def in_calls(nbytes: int, count: int, most: int = _KERNEL_MOST) -> Counter[int]:
     )
 
 
-class Way(NamedTuple):
+class TransferWay(NamedTuple):
     """How a case moves its data.
 
     Parameters
@@ -242,12 +242,12 @@ class FileCalls(msgspec.Struct, frozen=True):
         """Return the most bytes of one library call, as `Backend.call_limit`."""
         return None
 
-    def write(self, spec: ArraySpec, box: Box, way: Way) -> Requests:
+    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         """Return the system calls of a library call that writes a box."""
         nbytes = box.size * spec.itemsize
         return Requests({nbytes: 1}, "unknown", spec.codec == "none", False, "the library's choice")
 
-    def read(self, spec: ArraySpec, box: Box, way: Way) -> Requests:
+    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         """Return the system calls of a library call that reads a box."""
         return self.write(spec, box, way)
 
@@ -255,27 +255,27 @@ class FileCalls(msgspec.Struct, frozen=True):
         """Whether each array, or each chunk, begins at a multiple of a size."""
         return False
 
-    def rewritten(self, spec: ArraySpec, box: Box, way: Way) -> Amount:
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
         """Return the bytes that are read to write a box, which only fills a part of chunks."""
         return unknown("the library's choice")
 
-    def opens_to_write(self, totals: Totals, way: Way) -> Amount:
+    def opens_to_write(self, totals: Totals, way: TransferWay) -> Amount:
         """Return how often files are opened until they are written."""
         return at_least(totals.inodes.files, "the library opens more")
 
-    def opens_to_read(self, totals: Totals, way: Way) -> Amount:
+    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
         """Return how often files are opened to be read."""
         return at_least(totals.opened, "the library opens more")
 
-    def creates(self, totals: Totals, way: Way) -> Amount:
+    def creates(self, totals: Totals, way: TransferWay) -> Amount:
         """Return how many files are created, those that go again included."""
         return at_least(totals.inodes.files, "the library makes files for a time")
 
-    def renames(self, totals: Totals, way: Way) -> Amount:
+    def renames(self, totals: Totals, way: TransferWay) -> Amount:
         """Return the calls that make directories, or rename or remove files."""
         return at_least(totals.inodes.directories, "the library tries, renames and removes")
 
-    def flush_syncs(self, totals: Totals, way: Way, *, flushes: bool) -> Amount:
+    def flush_syncs(self, totals: Totals, way: TransferWay, *, flushes: bool) -> Amount:
         """Return the calls of fsync(2) by the library itself."""
         return Amount(0)
 
@@ -291,30 +291,30 @@ class RawCalls(FileCalls, frozen=True):
     def limit(self, options: Any) -> int | None:
         return int(options.call) if options.call is not None else None
 
-    def write(self, spec: ArraySpec, box: Box, way: Way) -> Requests:
+    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         copies = _copies(spec, way.options)
         return summed((_by_run(copy, box), 1) for copy in copies)
 
-    def read(self, spec: ArraySpec, box: Box, way: Way) -> Requests:
+    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         if self.mapped:
             return Requests()
         return _by_run(min(_copies(spec, way.options), key=lambda copy: copy.run_count(box)), box)
 
-    def rewritten(self, spec: ArraySpec, box: Box, way: Way) -> Amount:
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
         return Amount(0)
 
-    def opens_to_write(self, totals: Totals, way: Way) -> Amount:
+    def opens_to_write(self, totals: Totals, way: TransferWay) -> Amount:
         return Amount(totals.writers)
 
-    def opens_to_read(self, totals: Totals, way: Way) -> Amount:
+    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
         if self.mapped:
             return Amount(totals.opened * len(way.options.orders))
         return Amount(totals.readers)
 
-    def creates(self, totals: Totals, way: Way) -> Amount:
+    def creates(self, totals: Totals, way: TransferWay) -> Amount:
         return Amount(totals.stores)
 
-    def renames(self, totals: Totals, way: Way) -> Amount:
+    def renames(self, totals: Totals, way: TransferWay) -> Amount:
         return Amount(0)
 
 
@@ -328,29 +328,29 @@ class MpiIoCalls(RawCalls, frozen=True):
         call = super().limit(options)
         return min(filter(None, (call, 2**31 - 1)))
 
-    def write(self, spec: ArraySpec, box: Box, way: Way) -> Requests:
+    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         return _through_mpi(super().write(spec, box, way), spec, box, way)
 
-    def read(self, spec: ArraySpec, box: Box, way: Way) -> Requests:
+    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         return _through_mpi(super().read(spec, box, way), spec, box, way)
 
-    def rewritten(self, spec: ArraySpec, box: Box, way: Way) -> Amount:
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
         one = sum(self.write(spec, box, way).sizes.values()) <= 1
         return Amount(0) if one and not way.collective else unknown(_MPI)
 
-    def opens_to_write(self, totals: Totals, way: Way) -> Amount:
+    def opens_to_write(self, totals: Totals, way: TransferWay) -> Amount:
         return at_least(totals.writers, _MPI)
 
-    def opens_to_read(self, totals: Totals, way: Way) -> Amount:
+    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
         return at_least(totals.readers, _MPI)
 
-    def creates(self, totals: Totals, way: Way) -> Amount:
+    def creates(self, totals: Totals, way: TransferWay) -> Amount:
         return at_least(totals.stores, _MPI)
 
-    def renames(self, totals: Totals, way: Way) -> Amount:
+    def renames(self, totals: Totals, way: TransferWay) -> Amount:
         return unknown(_MPI)
 
-    def flush_syncs(self, totals: Totals, way: Way, *, flushes: bool) -> Amount:
+    def flush_syncs(self, totals: Totals, way: TransferWay, *, flushes: bool) -> Amount:
         return unknown(_MPI) if flushes else Amount(0)
 
 
@@ -373,19 +373,19 @@ class NpyCalls(RawCalls, frozen=True):
     def limit(self, options: Any) -> None:
         return None
 
-    def write(self, spec: ArraySpec, box: Box, way: Way) -> Requests:
+    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         return _by_run(Copy(spec.shape, spec.itemsize, "C", 0), box)
 
-    def opens_to_write(self, totals: Totals, way: Way) -> Amount:
+    def opens_to_write(self, totals: Totals, way: TransferWay) -> Amount:
         return Amount(totals.arrays + totals.write_calls)
 
-    def opens_to_read(self, totals: Totals, way: Way) -> Amount:
+    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
         return at_least(totals.opened, "NumPy opens a file to look at it, and again to map it")
 
-    def creates(self, totals: Totals, way: Way) -> Amount:
+    def creates(self, totals: Totals, way: TransferWay) -> Amount:
         return Amount(totals.arrays)
 
-    def renames(self, totals: Totals, way: Way) -> Amount:
+    def renames(self, totals: Totals, way: TransferWay) -> Amount:
         return Amount(totals.stores)
 
 
@@ -412,13 +412,13 @@ class Hdf5Calls(MpiIoCalls, frozen=True):
         placed = spec.nbytes if spec.chunks == "contiguous" else _bytes_of_chunk(spec)
         return placed is not None and placed >= threshold and alignment % size == 0
 
-    def write(self, spec: ArraySpec, box: Box, way: Way) -> Requests:
+    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         return self._moved(spec, box, way, reads=False)
 
-    def read(self, spec: ArraySpec, box: Box, way: Way) -> Requests:
+    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         return self._moved(spec, box, way, reads=True)
 
-    def _moved(self, spec: ArraySpec, box: Box, way: Way, *, reads: bool) -> Requests:
+    def _moved(self, spec: ArraySpec, box: Box, way: TransferWay, *, reads: bool) -> Requests:
         """Return the calls of a transfer: one for each run, or each whole chunk, if it is sure."""
         nbytes = box.size * spec.itemsize
         plain = spec.codec == "none" and spec.byte_order == "native"
@@ -433,6 +433,8 @@ class Hdf5Calls(MpiIoCalls, frozen=True):
         if chunk is None or not _whole_units(spec, box, spec.chunks):
             return Requests({nbytes: 1}, "unknown", True, False, "parts of chunks")
         made = Requests(in_calls(chunk, nbytes // chunk))
+        if Copy(box.shape, spec.itemsize, "C", 0).run_count(_first_chunk(spec)) > 1:
+            return made.loosely("unknown", "HDF5 moves a chunk by its pieces in memory")
         if way.alone and chunk <= _cache_bytes(way):
             return made.loosely("unknown", _CACHED)
         if way.collective and not way.alone:
@@ -441,20 +443,20 @@ class Hdf5Calls(MpiIoCalls, frozen=True):
             return made.loosely("at least", _METADATA if reads else _MPI)
         return made
 
-    def rewritten(self, spec: ArraySpec, box: Box, way: Way) -> Amount:
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
         if way.collective or spec.codec != "none":
             return unknown(_MPI if way.collective else _CONVERTS)
         if spec.chunks == "contiguous" or _whole_units(spec, box, spec.chunks):
             return Amount(0)
         return unknown("HDF5 may read a chunk to change a part of it")
 
-    def creates(self, totals: Totals, way: Way) -> Amount:
+    def creates(self, totals: Totals, way: TransferWay) -> Amount:
         return Amount(totals.stores) if way.alone else super().creates(totals, way)
 
-    def renames(self, totals: Totals, way: Way) -> Amount:
+    def renames(self, totals: Totals, way: TransferWay) -> Amount:
         return Amount(0) if way.alone else super().renames(totals, way)
 
-    def flush_syncs(self, totals: Totals, way: Way, *, flushes: bool) -> Amount:
+    def flush_syncs(self, totals: Totals, way: TransferWay, *, flushes: bool) -> Amount:
         return Amount(0) if way.alone else unknown("HDF5 and netCDF let MPI sync the file")
 
 
@@ -506,13 +508,13 @@ class ZarrCalls(FileCalls, frozen=True):
         unit = options.shards or spec.chunks
         return unit if isinstance(unit, tuple) else None
 
-    def write(self, spec: ArraySpec, box: Box, way: Way) -> Requests:
+    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         return self._by_unit(spec, box, way)
 
-    def opens_to_read(self, totals: Totals, way: Way) -> Amount:
+    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
         return at_least(totals.opened + totals.read_requests, "the library opens more")
 
-    def read(self, spec: ArraySpec, box: Box, way: Way) -> Requests:
+    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         made = self._by_unit(spec, box, way)
         unit = self._unit(spec, way.options)
         parts = way.options.shards and not (unit and _whole_units(spec, box, unit))
@@ -524,7 +526,7 @@ class ZarrCalls(FileCalls, frozen=True):
             made.sizes, "at least", made.sized, made.all_bytes, "Python reads to the end"
         )
 
-    def _by_unit(self, spec: ArraySpec, box: Box, way: Way) -> Requests:
+    def _by_unit(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         """Return a call for each chunk file that holds a part of a box."""
         unit, options = self._unit(spec, way.options), way.options
         if unit is None or getattr(options, "chunk_grid", "regular") == "rectilinear":
@@ -545,14 +547,14 @@ class ZarrCalls(FileCalls, frozen=True):
             in_calls(nbytes, touched) if sized else {nbytes: touched}, sized=sized, why=why
         )
 
-    def rewritten(self, spec: ArraySpec, box: Box, way: Way) -> Amount:
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
         unit = self._unit(spec, way.options)
         if unit is not None and _whole_units(spec, box, unit, to_the_end=True):
             return Amount(0)
         return unknown("a chunk that is there is read before a part of it is written")
 
 
-def _skips_empty(way: Way) -> bool:
+def _skips_empty(way: TransferWay) -> bool:
     """Whether the library may leave out chunks that hold the fill value only."""
     wanted = getattr(way.options, "write_empty_chunks", None)
     zarrs = getattr(way.options, "pipeline", "library") == "zarrs"
@@ -585,7 +587,7 @@ def _by_run(copy: Copy, box: Box) -> Requests:
     return Requests(in_calls(box.size * copy.itemsize // count, count) if count else {})
 
 
-def _through_mpi(made: Requests, spec: ArraySpec, box: Box, way: Way) -> Requests:
+def _through_mpi(made: Requests, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
     """Return calls of POSIX as MPI-IO makes them: a contiguous piece by one call."""
     if way.collective and not way.alone:
         return made.loosely("unknown", _MPI)
@@ -599,7 +601,12 @@ def _bytes_of_chunk(spec: ArraySpec) -> int | None:
     return math.prod(spec.chunks) * spec.itemsize if isinstance(spec.chunks, tuple) else None
 
 
-def _cache_bytes(way: Way) -> float:
+def _first_chunk(spec: ArraySpec) -> Box:
+    assert isinstance(spec.chunks, tuple)
+    return Box((0,) * len(spec.chunks), spec.chunks)
+
+
+def _cache_bytes(way: TransferWay) -> float:
     """Return the bytes of the chunk cache; no number where the library chooses it."""
     from pffbench.backends.inspection import MATCHED_CHUNK_CACHE
 

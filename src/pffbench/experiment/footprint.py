@@ -22,7 +22,7 @@ from pffbench.backends.file_calls import (
     Inodes,
     Requests,
     Totals,
-    Way,
+    TransferWay,
     at_least,
     at_most,
     summed,
@@ -96,13 +96,13 @@ class Footprint(msgspec.Struct, frozen=True, dict=True):
         through = self.kinds[0].exchanged
         return self.ranks if through is None else len(through.writers)
 
-    def way(self, *, reads: bool = False) -> Way:
+    def way(self, *, reads: bool = False) -> TransferWay:
         """Return how the case moves data in one direction."""
         p = self.case.parameters
         transfer = p.transfer_of_reads if reads else p.transfer
         alone = p.alone or (self.kinds[0].exchanged is not None and self.writers == 1)
         owned = p.file_layout != "shared"
-        return Way(self.case.options, p.settings, alone, transfer == "collective", owned)
+        return TransferWay(self.case.options, p.settings, alone, transfer == "collective", owned)
 
     @property
     def stores(self) -> int:
