@@ -163,3 +163,16 @@ def test_shapes_of_parts_and_kinds_of_chunks(tmp_path, ranks):
 @pytest.mark.parametrize("ranks", sampled([3, 4], 4))
 def test_groups_of_ranks_and_writers(tmp_path, ranks):
     check(tmp_path, ranks, THROUGH, 20)
+
+
+def test_more_ranks_than_rows(tmp_path):
+    cases = [{"backend": ["npy", "posix", "zarr"], "layout": ["shared", "file_per_process"],
+              "chunks": "auto", "shape": [5, 8]}]  # fmt: skip
+    check(tmp_path, 4, cases, 6)
+
+
+@pytest.mark.full
+def test_sixteen_ranks(tmp_path):
+    cases = [{"backend": ["hdf5", "zarr", "posix", "npy", "mpiio"], "chunks": "auto",
+              "layout": ["shared", "file_per_process"], "shape": [35, 8]}]  # fmt: skip
+    check(tmp_path, 16, cases, 10)

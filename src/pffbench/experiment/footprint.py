@@ -481,6 +481,8 @@ def _our_syncs(case: Footprint) -> Amount:
         index = np.array([groups.index(rank) for rank in range(case.ranks)])
         return Amount(len(np.unique(nodes * groups.files + index)) + on)
     everything = inodes.files + inodes.directories + 1
+    if case.totals.arrays < case.stores and backend_class(p.backend).file_per == "array":
+        return at_most(everything - 1 + on, "directories without files are not synced")
     if on == 1:
         return Amount(everything)
     if p.alone:
