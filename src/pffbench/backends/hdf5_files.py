@@ -306,6 +306,7 @@ Hdf5OptionsT = TypeVar("Hdf5OptionsT", bound=Hdf5FileOptions)
 class Hdf5Format(Backend[Hdf5OptionsT]):
     """HDF5 files, through any library: what HDF5 itself requires and offers."""
 
+    file_calls = "pffbench.backends.file_calls:HDF5"
     call_limit = MPI_CALL_LIMIT
     mpi_io = "shared"
     needs_room = True

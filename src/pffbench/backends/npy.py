@@ -28,6 +28,7 @@ class Npy(DirectoryBackend[Options]):
 
     name = "npy"
     summary = "NumPy's .npy files, written with pwrite, read through numpy.load(mmap_mode='r')"
+    file_calls = "pffbench.backends.file_calls:NPY"
     suffix = ".npydir"
     libraries = ("numpy",)
     capabilities = Capabilities(layouts=EVERY_LAYOUT, maps_files=True)
@@ -69,7 +70,7 @@ class NpyArray(DirectoryArray):
     @property
     def _place(self) -> Copy:
         spec = self._spec
-        return Copy(spec.shape, spec.itemsize, "C", len(_header(spec)))
+        return Copy(spec.shape, spec.itemsize, "C", len(header_of(spec)))
 
 
 class NpyStore(HoldingStore):
@@ -81,7 +82,7 @@ class NpyStore(HoldingStore):
         return os.path.join(self.path, f"{name}.npy")
 
     def create_array(self, spec: ArraySpec) -> Call:
-        return partial(_create, self.file(spec.name), _header(spec), spec.nbytes)
+        return partial(_create, self.file(spec.name), header_of(spec), spec.nbytes)
 
     def join_array(self, spec: ArraySpec) -> Call:
         return partial(str, self.file(spec.name))  # it is opened in each write
@@ -98,7 +99,8 @@ class NpyStore(HoldingStore):
         return found
 
 
-def _header(spec: ArraySpec) -> bytes:
+def header_of(spec: ArraySpec) -> bytes:
+    """Return the header of an array's file."""
     text = io.BytesIO()
     descr = np.lib.format.dtype_to_descr(spec.stored_dtype)
     about = {"descr": descr, "fortran_order": False, "shape": spec.shape}

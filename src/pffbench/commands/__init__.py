@@ -18,6 +18,7 @@ COMMANDS = {
     "run": "run an experiment on all ranks; without a name, the built-in one",
     "init": "write an experiment from the arrays of your own HDF5, netCDF or Zarr file",
     "plan": "print the cases of an experiment and their cost; write nothing",
+    "footprint": "count files, calls, bytes and shared stripes of an experiment on any ranks",
     "doctor": "check the software and this machine, and name remedies",
     "runs": "list results directories with their verdicts and answers",
     "report": "rebuild summary, tables and plots of results directories",

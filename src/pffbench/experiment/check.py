@@ -96,6 +96,8 @@ def make_plan(
     no_mpi: str | None = None,
     no_cold_reads: str | None = None,
     topology: Topology | None = None,
+    *,
+    as_installed: bool = True,
 ) -> Plan:
     """Check all cases for a number of ranks.
 
@@ -111,6 +113,8 @@ def make_plan(
         Why the page cache cannot be dropped; without a reason it can.
     topology : Topology, optional
         The nodes of the ranks; one node when not given.
+    as_installed : bool
+        Whether cases that the installed libraries cannot do are impossible.
 
     Raises
     ------
@@ -124,7 +128,7 @@ def make_plan(
     memory = int(loaded.experiment.memory)
     with ExitStack() as stack:
         files = _Files(stack)
-        checker = _Checker(ranks, no_mpi)
+        checker = _Checker(ranks, no_mpi, as_installed=as_installed)
         topology = topology or Topology.even(ranks, 1)
         for where, raw in loaded.cases:
             if no_cold_reads is not None and is_extra(loaded, raw):
@@ -223,8 +227,9 @@ def check_case(case: Case, ranks: int, where: str) -> None:
 class _Checker:
     """Checks cases; results that do not depend on options are computed once."""
 
-    def __init__(self, ranks: int, no_mpi: str | None = None) -> None:
+    def __init__(self, ranks: int, no_mpi: str | None = None, *, as_installed: bool = True) -> None:
         self._ranks = ranks
+        self._as_installed = as_installed
         self._no_mpi = no_mpi
         self._stored = lru_cache(maxsize=_REMEMBERED)(self._look_at)
         self._possible = lru_cache(maxsize=_REMEMBERED)(self._look_at_arrays)
@@ -240,8 +245,10 @@ class _Checker:
         for place, one in p.each:
             of = contents_of(one, self._ranks)
             if reason := backend_class(p.backend).refuse(one, case.options, of.kinds, of.cuts):
-                kind = UnsupportedCaseError if isinstance(reason, Lacking) else ImpossibleCaseError
-                raise kind(f"{where}: {place}{reason}")
+                if not isinstance(reason, Lacking):
+                    raise ImpossibleCaseError(f"{where}: {place}{reason}")
+                if self._as_installed:
+                    raise UnsupportedCaseError(f"{where}: {place}{reason}")
         return contents
 
     def _look_at(self, p: Parameters) -> Contents:
@@ -262,14 +269,19 @@ class _Checker:
             raise UserError(f"{arrays} arrays are too many (at most {MOST_ARRAYS})")
         if reason := _beyond(p):
             raise ImpossibleCaseError(reason)
-        if reason := self._lacking(p.backend):
-            raise UnsupportedCaseError(f"backend {p.backend} {reason}")
-        if reason := self._unshared(p):
-            raise UnsupportedCaseError(reason)
+        if self._as_installed:
+            self._look_at_libraries(p)
         for place, one in p.each:
             if reason := workload(p.workload).refuse(one, backend_class(p.backend)):
                 raise ImpossibleCaseError(f"{place}{reason}")
         return contents
+
+    def _look_at_libraries(self, p: Parameters) -> None:
+        """Refuse a case that the installed libraries cannot do."""
+        if reason := self._lacking(p.backend):
+            raise UnsupportedCaseError(f"backend {p.backend} {reason}")
+        if reason := self._unshared(p):
+            raise UnsupportedCaseError(reason)
 
     def _unshared(self, p: Parameters) -> str | None:
         """Return why the libraries here cannot open the files of a case, or None."""

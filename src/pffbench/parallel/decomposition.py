@@ -6,9 +6,13 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 Shape = tuple[int, ...]
 Decomposition = Literal["slab", "pencil", "block"]
@@ -144,14 +148,20 @@ def rank_box(shape: Shape, grid: Shape, rank: int, distribution: Distribution = 
     start, extent = [], []
     coordinates = _coordinates(grid, rank)
     for n, parts, place in zip(shape, grid, coordinates, strict=True):
-        if distribution == "block":
-            block = -(-n // parts)
-            first, last = min(n, place * block), min(n, (place + 1) * block)
-        else:
-            first, last = place * n // parts, (place + 1) * n // parts
+        ends = (ends_before(n, parts, at, distribution) for at in (place, place + 1))
+        first, last = (min(n, end) for end in ends)
         start.append(first)
         extent.append(last - first)
     return Box(tuple(start), tuple(extent))
+
+
+#: A place along an axis, or an array of them.
+Places = TypeVar("Places", int, "npt.NDArray[np.int64]")
+
+
+def ends_before(n: int, parts: int, place: Places, distribution: Distribution) -> Places:
+    """Return where the parts before a place end along an axis of `n` elements, or beyond it."""
+    return place * -(-n // parts) if distribution == "block" else place * n // parts
 
 
 def _coordinates(grid: Shape, rank: int) -> Shape:
@@ -214,7 +224,7 @@ class GlobalArray(msgspec.Struct, frozen=True):
 
     def part(self, rank: int) -> Box:
         """Return the part of a rank; it may be empty."""
-        box = rank_box(self._in_units, self.grid, rank, self.distribution)
+        box = rank_box(self.in_units, self.grid, rank, self.distribution)
         if self.unit is None:
             return box
         start = tuple(
@@ -230,13 +240,13 @@ class GlobalArray(msgspec.Struct, frozen=True):
     @property
     def boundaries(self) -> tuple[tuple[int, ...], ...]:
         """For each axis the indices at which one part ends and the next begins."""
-        cuts = boundaries(self._in_units, self.grid, self.distribution)
+        cuts = boundaries(self.in_units, self.grid, self.distribution)
         if self.unit is None:
             return cuts
         return tuple(tuple(c * u for c in axis) for axis, u in zip(cuts, self.unit, strict=True))
 
     @property
-    def _in_units(self) -> Shape:
+    def in_units(self) -> Shape:
         """Its shape as a number of units."""
         if self.unit is None:
             return self.shape

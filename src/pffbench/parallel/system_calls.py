@@ -18,7 +18,8 @@ from typing import TextIO
 from pffbench.parallel.process_counters import Meter, Reading
 from pffbench.proc import kernel_text
 
-#: By phase and counter: ``call_NAME`` is a number of calls, ``bytes_NAME`` what they moved.
+#: By phase and counter: ``call_NAME`` is a number of calls, ``bytes_NAME`` what they moved;
+#: ``call_NAME_O_CREAT`` are those of them that may make a file.
 CallCounts = Counter[tuple[str, str]]
 
 #: Paths that name no file; asking for one marks the begin or the end of a phase in the trace.
@@ -148,6 +149,8 @@ def count_calls(trace: TextIO | Iterable[str], directory: str) -> CallCounts:
             continue
         if not resumed:
             counts[of, f"call_{name}"] += 1
+            if "O_CREAT" in line:
+                counts[of, f"call_{name}_O_CREAT"] += 1
             if line.rstrip().endswith("<unfinished ...>"):
                 waiting[thread] = of
         if returned is not None and _MOVING.match(name):

@@ -272,8 +272,8 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
     add_changes(parser)
 
 
-def add_changes(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that change an experiment and select the file system."""
+def add_changes(parser: argparse.ArgumentParser, *, scratch: bool = True) -> None:
+    """Add the arguments that change an experiment and, where wanted, select the file system."""
     parser.add_argument(
         "--set",
         action="append",
@@ -283,6 +283,8 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
         help="change a key of the experiment, or of all its cases; may be given several times "
         "(example: --set repetitions=3 --set cache=dropped --set zarr.format=2)",
     )
+    if not scratch:
+        return
     parser.add_argument(
         "--scratch",
         metavar="DIR",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import count, product
 from math import prod
-from typing import Annotated, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
@@ -51,7 +52,16 @@ from pffbench.workloads.map_rules import (
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import write_read_cycle
-from pffbench.workloads.writers import Rearrange, WriterRanks, Writers, largest_share
+from pffbench.workloads.writers import (
+    Rearrange,
+    WriterRanks,
+    Writers,
+    largest_share,
+    parts_of_writers,
+)
+
+if TYPE_CHECKING:
+    from pffbench.parallel.rank_classes import AllParts, RankClass
 
 Start = Annotated[tuple[Natural, ...], msgspec.Meta(min_length=1, max_length=4)]
 
@@ -307,15 +317,20 @@ class Hyperslab(Workload):
         if not self.reads_elsewhere(p):
             return self._part(p, ranks, rank)
         region = _region(p, ranks)
-        readers = p.read_ranks or ranks
-        by = p.read_decomposition or p.decomposition
-        assert not isinstance(by, MapFile)
-        grid = process_grid(readers, len(region.shape), by)
-        if rank >= readers:
+        if rank >= (p.read_ranks or ranks):
             return Box(region.start, (0,) * len(region.shape))
-        part = GlobalArray(region.shape, grid, p.distribution).part(rank)
+        part = self._cut_of_reads(p, ranks).part(rank)
         start = tuple(a + b for a, b in zip(region.start, part.start, strict=True))
         return Box(start, part.shape)
+
+    def _cut_of_reads(self, p: HyperslabParameters, ranks: int) -> GlobalArray:
+        """Return the region that is read as it is cut over the ranks that read."""
+        shape = _region(p, ranks).shape
+        by = p.read_decomposition or p.decomposition
+        assert not isinstance(by, MapFile)
+        return GlobalArray(
+            shape, process_grid(p.read_ranks or ranks, len(shape), by), p.distribution
+        )
 
     def reads_elsewhere(self, parameters: HyperslabParameters) -> bool:
         p = parameters
@@ -429,6 +444,47 @@ class Hyperslab(Workload):
             f"the ranks and writers of a node need {Size(most)} of memory a rank for one array or "
             f"step, where {Size(memory)} are available; name more writers, or use more nodes"
         )
+
+    def without_footprint(self, parameters: HyperslabParameters) -> str | None:
+        if parameters.irregular and self.exchanges(parameters):
+            return "parts of a decomposition map that go through writers are not counted"
+        return None
+
+    def rank_classes(
+        self, parameters: HyperslabParameters, ranks: int, unit: Shape | None
+    ) -> list[RankClass] | None:
+        from pffbench.parallel.rank_classes import AllParts, classes_of, of_group
+
+        p = parameters
+        if p.irregular:
+            return None
+        parts, whole = AllParts.of(self._cut(p, ranks), ranks), global_shape(p, ranks)
+        unit = None if unit is None else unit[-len(whole) :]
+        if p.file_layout != "shared":
+            return classes_of(parts.stop - parts.start)
+        if p.layout == "file_per_group":
+            return classes_of(of_group(parts, p.groups(ranks), unit))
+        keys = [parts.keys(whole, unit)]
+        if self.reads_elsewhere(p):
+            region = _region(p, ranks)
+            cut = self._cut_of_reads(p, ranks)
+            keys.append(AllParts.of(cut, ranks).moved(region.start).keys(whole, unit))
+        return classes_of(np.concatenate(keys, axis=1))
+
+    def one_array(self, parameters: HyperslabParameters) -> tuple[HyperslabParameters, int]:
+        assert isinstance(parameters.arrays, int)
+        return replace(parameters, arrays=1), parameters.arrays
+
+    def through_writers(
+        self, parameters: HyperslabParameters, topology: Topology, unit: Shape
+    ) -> tuple[AllParts, Mapping[int, Sequence[Box]]]:
+        from pffbench.parallel.rank_classes import AllParts
+
+        p, ranks = parameters, topology.size
+        parts = [self._part(p, ranks, rank) for rank in range(ranks)]
+        writers, shape = WriterRanks.of(p.writers, topology), global_shape(p, ranks)
+        placed = parts_of_writers(p.rearrange, writers, parts, shape, unit[-len(shape) :])
+        return AllParts.of(self._cut(p, ranks), ranks), placed
 
     def refuse(self, parameters: HyperslabParameters, backend: type[Backend]) -> str | None:
         if parameters.rearrange == "box" and backend.file_per == "chunk":

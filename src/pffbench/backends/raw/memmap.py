@@ -51,6 +51,7 @@ class Memmap(Posix):
 
     name = "memmap"
     summary = "raw bytes, written with pwrite, read through numpy.memmap"
+    file_calls = "pffbench.backends.file_calls:MEMMAP"
     capabilities = replace(Posix.capabilities, maps_files=True)
     options: MemmapOptions
     options_type: ClassVar[type[Options]] = MemmapOptions

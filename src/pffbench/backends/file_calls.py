@@ -1,0 +1,638 @@
+"""The files of a format, and the system calls that a call of its library becomes.
+
+`Backend.file_calls` names the law of a format. What follows from the format and from our own calls
+is exact. What a library decides by itself is a bound that holds, or unknown; each law says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.file_layout import Copy
+from pffbench.case import Options, Settings
+from pffbench.parallel.decomposition import Box, Shape
+from pffbench.parallel.stretches import Stretches
+
+Certainty = Literal["exact", "at least", "at most", "unknown"]
+
+#: Most bytes that Linux moves in one call, and that MPI-IO moves in one (Open MPI's cycle buffer).
+_KERNEL_MOST, _MPI_MOST = 2**31 - 4096, 2**29
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """A number with what is known of it.
+
+    Parameters
+    ----------
+    value : int or None
+        The number; None if unknown.
+    certainty : {"exact", "at least", "at most", "unknown"}
+        Whether it is the number, or a bound of it.
+    why : str
+        Why it is not exact.
+    """
+
+    value: int | None
+    certainty: Certainty = "exact"
+    why: str = ""
+
+    @property
+    def kind(self) -> Literal["exact", "bound", "unknown"]:
+        """What the tables call its certainty."""
+        return self.certainty if self.certainty in ("exact", "unknown") else "bound"
+
+    def plus(self, other: Amount) -> Amount:
+        """Return the sum; no amount is negative, so that of an unknown one is a lower bound."""
+        value = (self.value or 0) + (other.value or 0)
+        why = self.why or other.why
+        known: set[Certainty] = {self.certainty, other.certainty} - {"exact"}
+        if not known:
+            return Amount(value)
+        if "at most" in known:
+            return Amount(value, "at most", why) if len(known) == 1 else unknown(why)
+        return Amount(value, "at least", why) if value else unknown(why)
+
+
+def at_least(value: int, why: str) -> Amount:
+    """Return a lower bound."""
+    return Amount(value, "at least", why)
+
+
+def at_most(value: int, why: str) -> Amount:
+    """Return an upper bound."""
+    return Amount(value, "at most", why)
+
+
+def unknown(why: str) -> Amount:
+    """Return that nothing is known."""
+    return Amount(None, "unknown", why)
+
+
+class Requests(msgspec.Struct, frozen=True):
+    """System calls that move array data.
+
+    Parameters
+    ----------
+    sizes : mapping of int to int
+        Number of calls by their bytes.
+    certainty : {"exact", "at least", "unknown"}
+        What is known of their number; at least the bytes of `sizes` are moved in any case.
+    sized : bool
+        Whether the bytes are known: those of compressed chunks are not.
+    all_bytes : bool
+        Whether the bytes are all that are moved.
+    why : str
+        Why anything is not known.
+    fewest : int, optional
+        Number of calls that are sure, where not all of `sizes` are.
+    """
+
+    sizes: Mapping[int, int] = msgspec.field(default_factory=dict)
+    certainty: Literal["exact", "at least", "unknown"] = "exact"
+    sized: bool = True
+    all_bytes: bool = True
+    why: str = ""
+    fewest: int | None = None
+
+    @property
+    def sure(self) -> int:
+        """Number of calls that are sure."""
+        if self.fewest is not None:
+            return self.fewest
+        return 0 if self.certainty == "unknown" else sum(self.sizes.values())
+
+    @property
+    def number(self) -> Amount:
+        """Number of calls."""
+        if self.certainty == "unknown":
+            return unknown(self.why)
+        return Amount(self.sure, self.certainty, self.why * (not self.exact))
+
+    @property
+    def exact(self) -> bool:
+        """Whether their number is exact."""
+        return self.certainty == "exact"
+
+    @property
+    def nbytes(self) -> Amount:
+        """Bytes that they move."""
+        if not self.sized:
+            return unknown(self.why)
+        value = sum(size * count for size, count in self.sizes.items())
+        return Amount(value) if self.all_bytes else at_least(value, self.why)
+
+    def loosely(self, certainty: Literal["at least", "unknown"], why: str) -> Requests:
+        """Return them as a bound."""
+        return Requests(self.sizes, certainty, self.sized, False, why)
+
+
+def summed(parts: Iterable[tuple[Requests, int]]) -> Requests:
+    """Return all requests together, each so many times."""
+    sizes: Counter[int] = Counter()
+    found: set[str] = set()
+    sized = all_bytes = True
+    fewest, why = 0, ""
+    for one, times in parts:
+        for size, count in one.sizes.items():
+            sizes[size] += count * times
+        found.add(one.certainty)
+        fewest += one.sure * times
+        sized, all_bytes, why = sized and one.sized, all_bytes and one.all_bytes, why or one.why
+    certainty: Literal["exact", "at least", "unknown"] = "exact"
+    if found - {"exact"}:
+        certainty = "unknown" if found == {"unknown"} else "at least"
+    return Requests(dict(sizes), certainty, sized, all_bytes, why, fewest)
+
+
+def in_calls(nbytes: int, count: int, most: int = _KERNEL_MOST) -> Counter[int]:
+    """Return the sizes of the calls that move pieces of so many bytes, which are cut at a limit."""
+    whole, rest = divmod(nbytes, most)
+    return (
+        Counter({most: whole * count, rest: count * (rest > 0)})
+        if whole
+        else Counter({nbytes: count})
+    )
+
+
+class TransferWay(NamedTuple):
+    """How a case moves its data.
+
+    Parameters
+    ----------
+    options : Options
+        Options of the backend.
+    settings : {"matched", "defaults"}
+        As of the case.
+    alone : bool
+        Whether one rank has the file open alone.
+    collective : bool
+        Whether the transfer is collective.
+    owned : bool
+        Whether each array is moved by one rank.
+    """
+
+    options: Any
+    settings: Settings
+    alone: bool
+    collective: bool
+    owned: bool
+
+
+class Inodes(NamedTuple):
+    """Files and directories."""
+
+    files: int
+    directories: int
+
+
+class Totals(NamedTuple):
+    """Counts of a case that laws of opening and naming files start from.
+
+    Parameters
+    ----------
+    writers, readers : int
+        Ranks that open a store to write, and to read.
+    stores, arrays : int
+        Stores and arrays.
+    inodes : Inodes
+        Files and directories that remain.
+    write_calls : int
+        Library calls that write something, of all ranks.
+    read_requests : int
+        System calls that read array data, at least.
+    opened : int
+        Arrays that ranks open to read, added up over the ranks.
+    """
+
+    writers: int
+    readers: int
+    stores: int
+    arrays: int
+    inodes: Inodes
+    write_calls: int
+    read_requests: int
+    opened: int
+
+
+class FileCalls(msgspec.Struct, frozen=True):
+    """The law of a format; its methods are what holds if nothing more is known of a library."""
+
+    #: Files and directories of a store without arrays.
+    store: Inodes = Inodes(1, 0)
+
+    def of_store(self, options: Any) -> Inodes:
+        """Return the files and directories of a store without arrays."""
+        return self.store
+
+    def of_array(self, spec: ArraySpec, options: Options) -> Inodes | None:
+        """Return the files and directories of an array; None where they are not known."""
+        return Inodes(0, 0)
+
+    def header(self, spec: ArraySpec | None, options: Options) -> int | None:
+        """Return the bytes before an array, or of a store; None where they are not known."""
+        return None
+
+    def limit(self, options: Options) -> int | None:
+        """Return the most bytes of one library call, as `Backend.call_limit`."""
+        return None
+
+    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+        """Return the system calls of a library call that writes a box."""
+        nbytes = box.size * spec.itemsize
+        return Requests({nbytes: 1}, "unknown", spec.codec == "none", False, "the library's choice")
+
+    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+        """Return the system calls of a library call that reads a box."""
+        return self.write(spec, box, way)
+
+    def begins_at(self, spec: ArraySpec, options: Any, size: int) -> bool:
+        """Whether each array, or each chunk, begins at a multiple of a size."""
+        return False
+
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
+        """Return the bytes that are read to write a box, which only fills a part of chunks."""
+        return unknown("the library's choice")
+
+    def opens_to_write(self, totals: Totals, way: TransferWay) -> Amount:
+        """Return how often files are opened until they are written."""
+        return at_least(totals.inodes.files, "the library opens more")
+
+    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
+        """Return how often files are opened to be read."""
+        return at_least(totals.opened, "the library opens more")
+
+    def creates(self, totals: Totals, way: TransferWay) -> Amount:
+        """Return how many files are created, those that go again included."""
+        return at_least(totals.inodes.files, "the library makes files for a time")
+
+    def renames(self, totals: Totals, way: TransferWay) -> Amount:
+        """Return the calls that make directories, or rename or remove files."""
+        return at_least(totals.inodes.directories, "the library tries, renames and removes")
+
+    def flush_syncs(self, totals: Totals, way: TransferWay, *, flushes: bool) -> Amount:
+        """Return the calls of fsync(2) by the library itself."""
+        return Amount(0)
+
+
+class RawCalls(FileCalls, frozen=True):
+    """Plain files through POSIX calls: one call for each run of the file."""
+
+    mapped: bool = False
+
+    def header(self, spec: ArraySpec | None, options: Any) -> int | None:
+        return int(options.header) if spec is None else 0
+
+    def limit(self, options: Any) -> int | None:
+        return int(options.call) if options.call is not None else None
+
+    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+        copies = _copies(spec, way.options)
+        return summed((_by_run(copy, box), 1) for copy in copies)
+
+    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+        if self.mapped:
+            return Requests()
+        return _by_run(min(_copies(spec, way.options), key=lambda copy: copy.run_count(box)), box)
+
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
+        return Amount(0)
+
+    def opens_to_write(self, totals: Totals, way: TransferWay) -> Amount:
+        return Amount(totals.writers)
+
+    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
+        if self.mapped:
+            return Amount(totals.opened * len(way.options.orders))
+        return Amount(totals.readers)
+
+    def creates(self, totals: Totals, way: TransferWay) -> Amount:
+        return Amount(totals.stores)
+
+    def renames(self, totals: Totals, way: TransferWay) -> Amount:
+        return Amount(0)
+
+
+_MPI = "MPI-IO opens files of its own and decides how it moves data"
+
+
+class MpiIoCalls(RawCalls, frozen=True):
+    """Plain files through MPI-IO."""
+
+    def limit(self, options: Any) -> int | None:
+        call = super().limit(options)
+        return min(filter(None, (call, 2**31 - 1)))
+
+    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+        return _through_mpi(super().write(spec, box, way), spec, box, way)
+
+    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+        return _through_mpi(super().read(spec, box, way), spec, box, way)
+
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
+        one = sum(self.write(spec, box, way).sizes.values()) <= 1
+        return Amount(0) if one and not way.collective else unknown(_MPI)
+
+    def opens_to_write(self, totals: Totals, way: TransferWay) -> Amount:
+        return at_least(totals.writers, _MPI)
+
+    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
+        return at_least(totals.readers, _MPI)
+
+    def creates(self, totals: Totals, way: TransferWay) -> Amount:
+        return at_least(totals.stores, _MPI)
+
+    def renames(self, totals: Totals, way: TransferWay) -> Amount:
+        return unknown(_MPI)
+
+    def flush_syncs(self, totals: Totals, way: TransferWay, *, flushes: bool) -> Amount:
+        return unknown(_MPI) if flushes else Amount(0)
+
+
+class NpyCalls(RawCalls, frozen=True):
+    """A directory of .npy files, written by POSIX calls and read through maps."""
+
+    store: Inodes = Inodes(0, 1)
+    mapped: bool = True
+
+    def of_array(self, spec: ArraySpec, options: Options) -> Inodes:
+        return Inodes(1, 0)
+
+    def header(self, spec: ArraySpec | None, options: Any) -> int | None:
+        if spec is None:
+            return 0
+        from pffbench.backends.npy import header_of
+
+        return len(header_of(spec))
+
+    def limit(self, options: Any) -> None:
+        return None
+
+    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+        return _by_run(Copy(spec.shape, spec.itemsize, "C", 0), box)
+
+    def opens_to_write(self, totals: Totals, way: TransferWay) -> Amount:
+        return Amount(totals.arrays + totals.write_calls)
+
+    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
+        return at_least(totals.opened, "NumPy opens a file to look at it, and again to map it")
+
+    def creates(self, totals: Totals, way: TransferWay) -> Amount:
+        return Amount(totals.arrays)
+
+    def renames(self, totals: Totals, way: TransferWay) -> Amount:
+        return Amount(totals.stores)
+
+
+_CACHED = "HDF5 keeps chunks and short pieces, and writes them later"
+_METADATA = "HDF5 finds chunks by an index in the file"
+_CONVERTS = "chunks pass filters, conversion or filling"
+#: Bytes of HDF5's sieve buffer, in which shorter pieces of contiguous data are gathered.
+_SIEVE = 2**16
+
+
+class Hdf5Calls(MpiIoCalls, frozen=True):
+    """HDF5 files, through any library."""
+
+    def header(self, spec: ArraySpec | None, options: Options) -> None:
+        return None
+
+    def limit(self, options: Options) -> int:
+        return 2**31 - 1
+
+    def begins_at(self, spec: ArraySpec, options: Any, size: int) -> bool:
+        if options.alignments is None:
+            return False
+        threshold, alignment = options.alignments
+        placed = spec.nbytes if spec.chunks == "contiguous" else _bytes_of_chunk(spec)
+        return placed is not None and placed >= threshold and alignment % size == 0
+
+    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+        return self._moved(spec, box, way, reads=False)
+
+    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+        return self._moved(spec, box, way, reads=True)
+
+    def _moved(self, spec: ArraySpec, box: Box, way: TransferWay, *, reads: bool) -> Requests:
+        """Return the calls of a transfer: one for each run, or each whole chunk, if it is sure."""
+        nbytes = box.size * spec.itemsize
+        plain = spec.codec == "none" and spec.byte_order == "native"
+        if not plain or not (reads or spec.fill == "none"):
+            return Requests({nbytes: 1}, "unknown", plain, False, _CONVERTS)
+        if spec.chunks == "contiguous":
+            made = _by_run(Copy(spec.shape, spec.itemsize, "C", 0), box)
+            if way.alone and any(size < _SIEVE for size in made.sizes):
+                return made.loosely("unknown", _CACHED)
+            return _through_mpi(made, spec, box, way)
+        chunk = _bytes_of_chunk(spec)
+        if chunk is None or not _whole_units(spec, box, spec.chunks):
+            return Requests({nbytes: 1}, "unknown", True, False, "parts of chunks")
+        made = Requests(in_calls(chunk, nbytes // chunk))
+        if Copy(box.shape, spec.itemsize, "C", 0).run_count(_first_chunk(spec)) > 1:
+            return made.loosely("unknown", "HDF5 moves a chunk by its pieces in memory")
+        if way.alone and chunk <= _cache_bytes(way):
+            return made.loosely("unknown", _CACHED)
+        if way.collective and not way.alone:
+            return made.loosely("unknown", _MPI)
+        if reads or (chunk > _MPI_MOST and not way.alone):
+            return made.loosely("at least", _METADATA if reads else _MPI)
+        return made
+
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
+        if way.collective or spec.codec != "none":
+            return unknown(_MPI if way.collective else _CONVERTS)
+        if spec.chunks == "contiguous" or _whole_units(spec, box, spec.chunks):
+            return Amount(0)
+        return unknown("HDF5 may read a chunk to change a part of it")
+
+    def creates(self, totals: Totals, way: TransferWay) -> Amount:
+        return Amount(totals.stores) if way.alone else super().creates(totals, way)
+
+    def renames(self, totals: Totals, way: TransferWay) -> Amount:
+        return Amount(0) if way.alone else super().renames(totals, way)
+
+    def flush_syncs(self, totals: Totals, way: TransferWay, *, flushes: bool) -> Amount:
+        return Amount(0) if way.alone else unknown("HDF5 and netCDF let MPI sync the file")
+
+
+class ZarrCalls(FileCalls, frozen=True):
+    """A directory of chunk files, or of shards.
+
+    Parameters
+    ----------
+    reads_to_the_end : bool
+        Whether a file is read until a call returns nothing, as Python reads one.
+    described : tuple of int
+        Files that describe a group or an array, in formats 2 and 3.
+    """
+
+    store: Inodes = Inodes(1, 1)
+    reads_to_the_end: bool = False
+    described: tuple[int, int] = (1, 1)
+
+    def of_store(self, options: Any) -> Inodes:
+        more = getattr(options, "consolidated", False) and options.format == 2
+        return Inodes(self.described[options.format - 2] + more, 1)
+
+    def of_array(self, spec: ArraySpec, options: Any) -> Inodes | None:
+        grid = self._grid(spec, options)
+        if grid is None:
+            return None
+        described = self.described[options.format - 2]
+        if options.format == 2:  # names such as 0.3.1
+            return Inodes(described + math.prod(grid), 1)
+        # Names such as c/0/3/1: a directory for the array, one for c, and those of the outer axes.
+        nested = sum(math.prod(grid[:axis]) for axis in range(len(grid)))
+        return Inodes(described + math.prod(grid), 1 + nested)
+
+    def _grid(self, spec: ArraySpec, options: Any) -> Shape | None:
+        """Return the number of chunk files along each axis."""
+        if getattr(options, "chunk_grid", "regular") == "rectilinear":
+            lengths = spec.parts or ()
+            return tuple(
+                len(part) if isinstance(part, tuple) else -(-n // part)
+                for part, n in zip(lengths, spec.shape, strict=True)
+            )
+        unit = self._unit(spec, options)
+        if unit is None:
+            return None
+        return tuple(-(-n // c) for n, c in zip(spec.shape, unit, strict=True))
+
+    @staticmethod
+    def _unit(spec: ArraySpec, options: Any) -> Shape | None:
+        unit = options.shards or spec.chunks
+        return unit if isinstance(unit, tuple) else None
+
+    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+        return self._by_unit(spec, box, way)
+
+    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
+        return at_least(totals.opened + totals.read_requests, "the library opens more")
+
+    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+        made = self._by_unit(spec, box, way)
+        unit = self._unit(spec, way.options)
+        parts = way.options.shards and not (unit and _whole_units(spec, box, unit))
+        if parts:
+            return made.loosely("unknown", "chunks are read out of shards")
+        if not self.reads_to_the_end:
+            return made
+        return Requests(
+            made.sizes, "at least", made.sized, made.all_bytes, "Python reads to the end"
+        )
+
+    def _by_unit(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+        """Return a call for each chunk file that holds a part of a box."""
+        unit, options = self._unit(spec, way.options), way.options
+        if unit is None or getattr(options, "chunk_grid", "regular") == "rectilinear":
+            return super().write(spec, box, way)
+        touched = math.prod(_touched_along(box, unit))
+        nbytes = math.prod(unit) * spec.itemsize
+        if options.shards:
+            from pffbench.backends.zarr.format import index_bytes
+
+            assert isinstance(spec.chunks, tuple)
+            nbytes += index_bytes(unit, spec.chunks)
+        if _skips_empty(way):
+            why = "chunks that hold nothing but the fill value are left out"
+            return Requests({nbytes: touched}, "unknown", False, False, why)
+        sized = spec.codec == "none"
+        why = "" if sized else "chunks are compressed"
+        return Requests(
+            in_calls(nbytes, touched) if sized else {nbytes: touched}, sized=sized, why=why
+        )
+
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
+        unit = self._unit(spec, way.options)
+        if unit is not None and _whole_units(spec, box, unit, to_the_end=True):
+            return Amount(0)
+        return unknown("a chunk that is there is read before a part of it is written")
+
+
+def _skips_empty(way: TransferWay) -> bool:
+    """Whether the library may leave out chunks that hold the fill value only."""
+    wanted = getattr(way.options, "write_empty_chunks", None)
+    zarrs = getattr(way.options, "pipeline", "library") == "zarrs"
+    return not (way.settings == "matched" if wanted is None else wanted) or zarrs
+
+
+class Blosc2Calls(FileCalls, frozen=True):
+    """A directory of .b2nd files."""
+
+    store: Inodes = Inodes(0, 1)
+
+    def of_array(self, spec: ArraySpec, options: Options) -> Inodes:
+        return Inodes(1, 0)
+
+
+def _copies(spec: ArraySpec, options: Any) -> Sequence[Copy]:
+    from pffbench.backends.raw.layout import copies_of
+
+    return copies_of(spec, options).copies
+
+
+def _by_run(copy: Copy, box: Box) -> Requests:
+    """Return one call for each run of the file."""
+    if isinstance(box, Stretches):
+        sizes = Counter[int]()
+        for length, count in Counter((box.lengths * copy.itemsize).tolist()).items():
+            sizes += in_calls(length, count)
+        return Requests(sizes)
+    count = copy.run_count(box)
+    return Requests(in_calls(box.size * copy.itemsize // count, count) if count else {})
+
+
+def _through_mpi(made: Requests, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+    """Return calls of POSIX as MPI-IO makes them: a contiguous piece by one call."""
+    if way.collective and not way.alone:
+        return made.loosely("unknown", _MPI)
+    several = sum(made.sizes.values()) > 1
+    if several or any(size > _MPI_MOST for size in made.sizes):
+        return made.loosely("unknown" if several else "at least", _MPI)
+    return made
+
+
+def _bytes_of_chunk(spec: ArraySpec) -> int | None:
+    return math.prod(spec.chunks) * spec.itemsize if isinstance(spec.chunks, tuple) else None
+
+
+def _first_chunk(spec: ArraySpec) -> Box:
+    assert isinstance(spec.chunks, tuple)
+    return Box((0,) * len(spec.chunks), spec.chunks)
+
+
+def _cache_bytes(way: TransferWay) -> float:
+    """Return the bytes of the chunk cache; no number where the library chooses it."""
+    from pffbench.backends.inspection import MATCHED_CHUNK_CACHE
+
+    asked = way.options.chunk_cache
+    if asked is not None:
+        return int(asked)
+    return MATCHED_CHUNK_CACHE.nbytes if way.settings == "matched" else math.inf
+
+
+def _touched_along(box: Box, unit: Shape) -> list[int]:
+    """Return the number of units along each axis that hold a part of a box."""
+    return [
+        -(-stop // n) - start // n if length else 0
+        for start, stop, length, n in zip(box.start, box.stop, box.shape, unit, strict=True)
+    ]
+
+
+def _whole_units(spec: ArraySpec, box: Box, unit: Any, *, to_the_end: bool = False) -> bool:
+    """Whether a box consists of whole chunks; those that the array's end cuts count if asked."""
+    if not isinstance(unit, tuple) or isinstance(box, Stretches) or box.stride:
+        return False
+    axes = zip(box.start, box.stop, unit, spec.shape, strict=True)
+    return all(a % c == 0 and (b % c == 0 or (to_the_end and b == n)) for a, b, c, n in axes)
+
+
+POSIX, MEMMAP, MPI_IO, NPY = RawCalls(), RawCalls(mapped=True), MpiIoCalls(), NpyCalls()
+HDF5, BLOSC2 = Hdf5Calls(), Blosc2Calls()
+ZARR = ZarrCalls(reads_to_the_end=True, described=(2, 1))
+TENSORSTORE = ZarrCalls()

@@ -1,0 +1,597 @@
+"""The footprint of a case: files, system calls, shared stripes, exchanged bytes, at any scale.
+
+Each quantity is declared once, in `QUANTITIES`, and is exact, a bound that holds, or unknown. It
+follows from the calls of the ranks (`experiment.case_calls`) and the law of the format
+(`backends.file_calls`); tests compare it with what the kernel counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from math import prod
+
+import msgspec
+import numpy as np
+
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.file_calls import (
+    Amount,
+    FileCalls,
+    Inodes,
+    Requests,
+    Totals,
+    TransferWay,
+    at_least,
+    at_most,
+    summed,
+    unknown,
+)
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case
+from pffbench.experiment.case_calls import AlikeCalls, KindCalls, calls_of
+from pffbench.parallel.decomposition import Box, part_lengths
+from pffbench.parallel.rank_classes import Integers
+from pffbench.parallel.topology import Topology
+from pffbench.plugins import load
+from pffbench.workloads.registry import workload
+
+#: Most boundaries between ranks' bytes that are looked at one by one.
+_MOST_BOUNDARIES = 5_000_000
+_NO_LAW = "nothing is known of this backend"
+
+
+class Stripe(msgspec.Struct, frozen=True):
+    """Stripes of a parallel file system.
+
+    Parameters
+    ----------
+    nbytes : int
+        Bytes of a stripe.
+    servers : int
+        Servers that a file is striped over.
+    """
+
+    nbytes: int
+    servers: int
+
+
+class Footprint(msgspec.Struct, frozen=True, dict=True):
+    """One repetition of a case: its calls and the law of its format.
+
+    Parameters
+    ----------
+    case : Case
+        The case.
+    topology : Topology
+        The ranks and their nodes.
+    stripe : Stripe, optional
+        Of the file system.
+    """
+
+    case: Case
+    topology: Topology
+    stripe: Stripe | None = None
+
+    @cached_property
+    def kinds(self) -> list[KindCalls]:
+        """The calls, for each kind of arrays."""
+        return calls_of(self.case, self.topology)
+
+    @cached_property
+    def law(self) -> FileCalls | None:
+        """The law of the format, if there is one."""
+        location = backend_class(self.case.parameters.backend).file_calls
+        return load(location) if location else None
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks."""
+        return self.topology.size
+
+    @property
+    def writers(self) -> int:
+        """Number of ranks that open stores."""
+        through = self.kinds[0].exchanged
+        return self.ranks if through is None else len(through.writers)
+
+    def way(self, *, reads: bool = False) -> TransferWay:
+        """Return how the case moves data in one direction."""
+        p = self.case.parameters
+        transfer = p.transfer_of_reads if reads else p.transfer
+        alone = p.alone or (self.kinds[0].exchanged is not None and self.writers == 1)
+        owned = p.file_layout != "shared"
+        return TransferWay(self.case.options, p.settings, alone, transfer == "collective", owned)
+
+    @property
+    def stores(self) -> int:
+        """Number of stores."""
+        return self.case.parameters.groups(self.ranks).files
+
+    @cached_property
+    def inodes(self) -> Inodes | None:
+        """Files and directories; None where they are not known."""
+        law, options = self.law, self.case.options
+        assert law is not None
+        of_store = law.of_store(options)
+        files, directories = (n * self.stores for n in of_store)
+        for kind in self.kinds:
+            for one in kind.arrays:
+                found = law.of_array(one.spec, options)
+                if found is None:
+                    return None
+                files += found.files * one.times
+                directories += found.directories * one.times
+        return Inodes(files, directories)
+
+    @cached_property
+    def totals(self) -> Totals:
+        """What laws of opening and naming files start from."""
+        arrays = sum(one.times for kind in self.kinds for one in kind.arrays)
+        writing = sum(_counted(one) for kind in self.kinds for one in kind.writes)
+        steps = [kind.times for kind in self.kinds]
+        if self.kinds[0].exchanged is None:
+            opened = sum(
+                sum(c.times for c in kind.reads) // n
+                for kind, n in zip(self.kinds, steps, strict=True)
+            )
+        else:
+            opened = self.writers * arrays
+        inodes = self.inodes or Inodes(self.stores, 0)
+        requests = self.read.number.value or 0
+        return Totals(
+            self.writers, self.writers, self.stores, arrays, inodes, writing, requests, opened
+        )
+
+    def requests(self, *, reads: bool) -> Requests:
+        """Return the system calls that move array data in the phase ``read``, or ``write``."""
+        law, way = self.law, self.way(reads=reads)
+        assert law is not None
+        move, limit = (law.read if reads else law.write), law.limit(self.case.options)
+        return summed(
+            (move(one.access.spec, box, way), one.times)
+            for kind in self.kinds
+            for one in (kind.reads if reads else kind.writes)
+            for box in _cut(one, limit)
+        )
+
+    @cached_property
+    def written(self) -> Requests:
+        """The system calls of the phase ``write``."""
+        return self.requests(reads=False)
+
+    @cached_property
+    def read(self) -> Requests:
+        """The system calls of the phase ``read``."""
+        return self.requests(reads=True)
+
+
+def _counted(one: AlikeCalls) -> int:
+    """Return the number of calls that move anything."""
+    return one.times if one.access.box.size else 0
+
+
+def _cut(one: AlikeCalls, limit: int | None) -> Iterable[Box]:
+    """Yield the boxes of an access, cut at the limit of a call; none of an empty one."""
+    access = one.access
+    if not access.box.size:
+        return ()
+    if limit is None or access.nbytes <= limit:
+        return (access.box,)
+    return access.box.split(limit // access.spec.itemsize)
+
+
+Law = Callable[[Footprint], Amount]
+
+
+class FootprintQuantity(msgspec.Struct, frozen=True):
+    """A quantity of a footprint.
+
+    Parameters
+    ----------
+    name : str
+        Its name in JSON.
+    unit : {"", "B"}
+        Bytes, or a number.
+    explanation : str
+        One sentence.
+    law : callable
+        Its value of a case whose backend has a law.
+    without_law : bool
+        Whether it can be told of any backend.
+    of_stripes : bool
+        Whether it is told where the stripes of the file system are given.
+    """
+
+    name: str
+    unit: str
+    explanation: str
+    law: Law
+    without_law: bool = False
+    of_stripes: bool = False
+
+    def of(self, case: Footprint) -> Amount:
+        """Return its value for a case."""
+        if case.law is None and not self.without_law:
+            return unknown(_NO_LAW)
+        return self.law(case)
+
+
+def _files(case: Footprint) -> Amount:
+    return (
+        unknown("the library chooses chunks") if case.inodes is None else Amount(case.inodes.files)
+    )
+
+
+def _directories(case: Footprint) -> Amount:
+    return (
+        unknown("the library chooses chunks")
+        if case.inodes is None
+        else Amount(case.inodes.directories)
+    )
+
+
+def _law(case: Footprint) -> FileCalls:
+    assert case.law is not None
+    return case.law
+
+
+def _data(case: Footprint) -> Amount:
+    return Amount(sum(kind.nbytes(kind.writes) for kind in case.kinds))
+
+
+def _bytes_written(case: Footprint) -> Amount:
+    law, options = _law(case), case.case.options
+    before = law.header(None, options)
+    data = case.written.nbytes
+    if before is None or data.kind == "unknown":
+        return data if data.value is None else at_least(data.value, "metadata come in addition")
+    headers = before * case.stores + sum(
+        (law.header(one.spec, options) or 0) * one.times
+        for kind in case.kinds
+        for one in kind.arrays
+    )
+    return data.plus(Amount(headers))
+
+
+def _rewritten(case: Footprint) -> Amount:
+    law, way, total = _law(case), case.way(), Amount(0)
+    for kind in case.kinds:
+        for one in kind.writes:
+            if one.access.box.size:
+                found = law.rewritten(one.access.spec, one.access.box, way)
+                total = total.plus(found)
+    return total
+
+
+def _shared_chunks(case: Footprint) -> Amount:
+    p = case.case.parameters
+    if p.file_layout != "shared" or getattr(p, "rearrange", "none") == "chunk_owner":
+        return Amount(0)
+    if p.irregular:
+        return unknown("the stretches of a map are not counted by chunks")
+    total = Amount(0)
+    for kind in case.kinds:
+        total = total.plus(_shared_chunks_of(case, kind))
+    return total
+
+
+def _shared_chunks_of(case: Footprint, kind: KindCalls) -> Amount:
+    """Count the chunks of arrays of one kind that lie in parts of several ranks."""
+    p, pattern = kind.parameters, workload(kind.parameters.workload)
+    spec, times = kind.arrays[0].spec, sum(one.times for one in kind.arrays)
+    unit = backend_class(p.backend).storage(spec, case.case.options).unit
+    if unit is None:
+        contiguous = spec.chunks == "contiguous"
+        return Amount(0) if contiguous else unknown("the library chooses chunks")
+    if backend_class(p.backend).capabilities.raw or spec.chunks == "contiguous":
+        return Amount(0)  # no chunks
+    if getattr(case.case.options, "chunk_grid", "regular") == "rectilinear":
+        return Amount(0)  # a chunk is the part of a rank
+    if p.layout == "file_per_group":
+        chunks = sum(prod(_grid(one.spec, unit)) * one.times for one in kind.arrays)
+        return at_most(chunks, "groups of ranks are not looked at one by one")
+    cuts = pattern.cuts(p, case.ranks)
+    grid = _grid(spec, unit)
+    shared = prod(grid) - prod(
+        n - len({cut // length for cut in axis if cut % length})
+        for n, length, axis in zip(grid, unit, cuts, strict=True)
+    )
+    found = shared * times
+    if getattr(p, "rearrange", "none") == "none":
+        return Amount(found)
+    if not found:
+        return Amount(0)
+    return at_most(prod(grid) * times, "writers hold parts of several ranks")
+
+
+def _grid(spec: ArraySpec, unit: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(-(-n // c) for n, c in zip(spec.shape, unit, strict=True))
+
+
+def _stripes(case: Footprint) -> Amount:
+    assert case.stripe is not None
+    size, nbytes = case.stripe.nbytes, _bytes_written(case)
+    if nbytes.value is None:
+        return unknown(nbytes.why)
+    if (
+        nbytes.kind == "exact"
+        and case.stores == 1
+        and backend_class(case.case.parameters.backend).file_per == "store"
+    ):
+        return Amount(-(-nbytes.value // size))
+    return at_least(-(-nbytes.value // size), "each file begins a stripe of its own")
+
+
+def _servers(case: Footprint) -> Amount:
+    assert case.stripe is not None
+    stripes, servers = _stripes(case), case.stripe.servers
+    if case.stores > 1 or stripes.value is None or stripes.value < servers:
+        if stripes.kind == "exact" and case.stores == 1:
+            return stripes
+        return at_most(servers * case.stores, "the file system places stripes")
+    return Amount(servers)
+
+
+def _shared_stripes(case: Footprint) -> Amount:
+    """Count the stripes that hold bytes of several ranks."""
+    p, kind = case.case.parameters, backend_class(case.case.parameters.backend)
+    files_of_ranks = p.file_layout == "own" and kind.file_per != "store"
+    if p.alone or files_of_ranks or case.writers == 1:
+        return Amount(0)
+    if case.way().collective:
+        return unknown("MPI-IO decides which ranks write")
+    if kind.file_per == "chunk":
+        return Amount(0) if _shared_chunks(case).value == 0 else unknown("chunks are shared")
+    if not kind.capabilities.raw and not _contiguous(case):
+        return _stripes_of_chunks(case)
+    one = case.kinds[0]
+    if len(case.kinds) > 1 or one.exchanged or p.irregular or p.layout == "file_per_group":
+        runs, why = case.written.number, "not one kind of arrays, cut regularly in one file"
+        return at_most(runs.value, why) if runs.kind == "exact" and runs.value else unknown(why)
+    return _stripes_of_pieces(case, one)
+
+
+def _contiguous(case: Footprint) -> bool:
+    """Whether all arrays are in one piece."""
+    return all(one.spec.chunks == "contiguous" for kind in case.kinds for one in kind.arrays)
+
+
+def _stripes_of_chunks(case: Footprint) -> Amount:
+    """Bound the shared stripes of chunks, whose places are the library's choice."""
+    assert case.stripe is not None
+    size, law, options = case.stripe.nbytes, _law(case), case.case.options
+    shared, borders, most = _shared_chunks(case), 0, 0
+    for one in (one for kind in case.kinds for one in kind.arrays):
+        unit = one.spec.chunks
+        if not isinstance(unit, tuple) or one.spec.codec != "none":
+            return unknown("sizes or places of chunks are the library's choice")
+        if not law.begins_at(one.spec, options, size):
+            borders += prod(_grid(one.spec, unit)) * one.times
+        most = max(most, prod(unit) * one.spec.itemsize)
+    if shared.value is None:
+        return unknown(shared.why)
+    # A shared stripe holds the border of two chunks, or a part of a chunk that ranks share.
+    bound = borders + shared.value * (-(-most // size) + 1)
+    return at_most(bound, "places of chunks are the library's choice") if bound else Amount(0)
+
+
+def _stripes_of_pieces(case: Footprint, kind: KindCalls) -> Amount:
+    """Count the shared stripes of arrays in one piece each, or bound them."""
+    assert case.stripe is not None
+    size, law, options = case.stripe.nbytes, _law(case), case.case.options
+    spec, arrays = kind.arrays[0].spec, kind.arrays[0].times
+    inner, rows = _boundaries(case, kind)
+    if not len(inner) or not rows:
+        return Amount(0)
+    begin, together = (
+        law.header(None, options),
+        backend_class(case.case.parameters.backend).file_per == "store",
+    )
+    if begin is not None:
+        begin += law.header(spec, options) or 0
+    if law.begins_at(spec, options, size):
+        begin, together = 0, False  # each array by itself
+    owned = case.case.parameters.file_layout == "own"
+    if owned and not together:
+        return Amount(0)
+    if owned:
+        arrays = 1  # the row has all of them
+    count = len(inner) * rows * arrays - 1
+    if begin is None or getattr(options, "order", "C") != "C":
+        most = arrays * (-(-spec.nbytes // size) + 1)
+        return at_most(min(count, most), "where arrays begin is the library's choice")
+    if count > _MOST_BOUNDARIES or (owned and len(kind.arrays) > 1):
+        return at_most(count, "too many, or unequal, pieces to look at each")
+    times = rows * arrays if together else rows
+    places = (begin + int(inner[-1]) * np.arange(times)[:, None] + inner).reshape(-1)[:-1]
+    shared = int(np.unique(places[places % size > 0] // size).size)
+    return Amount(shared if together else shared * arrays)
+
+
+def _boundaries(case: Footprint, kind: KindCalls) -> tuple[Integers, int]:
+    """Return where bytes of one rank end and those of another begin.
+
+    Returns
+    -------
+    array of int64
+        The boundaries in a row of the file, in bytes, the row's end included.
+    int
+        Number of rows of an array.
+    """
+    spec = kind.arrays[0].spec
+    if case.case.parameters.file_layout == "own":
+        sizes = [np.full(one.times, one.spec.nbytes, np.int64) for one in kind.arrays]
+        return np.cumsum(np.concatenate(sizes)), 1
+    cuts = workload(kind.parameters.workload).cuts(kind.parameters, case.ranks)
+    axis = max((i for i, axis in enumerate(cuts) if axis), default=0)
+    if not cuts or not cuts[axis]:
+        return np.array([], np.int64), 0
+    inner = prod(spec.shape[axis + 1 :]) * spec.itemsize
+    ends = np.cumsum(part_lengths((spec.shape[axis],), (cuts[axis],))[0], dtype=np.int64)
+    return ends * inner, prod(spec.shape[:axis])
+
+
+def _exchanged(case: Footprint) -> Amount:
+    return Amount(
+        sum(
+            kind.exchanged.elements * kind.arrays[0].spec.itemsize
+            for kind in case.kinds
+            if kind.exchanged
+        )
+    )
+
+
+def _memory(case: Footprint) -> Amount:
+    p = case.case.parameters
+    if getattr(p, "buffer", "block") == "reuse":
+        return unknown("one buffer is used again for all transfers")
+    return at_least(workload(p.workload).held(p, case.ranks), "libraries and batches take more")
+
+
+def _memory_of_writer(case: Footprint) -> Amount:
+    held = [
+        kind.exchanged.largest * kind.arrays[0].spec.itemsize
+        for kind in case.kinds
+        if kind.exchanged
+    ]
+    return at_least(max(held), "libraries and batches take more") if held else Amount(0)
+
+
+def _syncs(case: Footprint) -> Amount:
+    p, law = case.case.parameters, _law(case)
+    flushes = p.durability != "close"
+    of_library = law.flush_syncs(case.totals, case.way(), flushes=flushes)
+    return of_library.plus(_our_syncs(case)) if p.durability == "sync" else of_library
+
+
+def _our_syncs(case: Footprint) -> Amount:
+    """Count the files and directories that the phase ``sync`` syncs, each once on each node."""
+    p, inodes, nodes = case.case.parameters, case.inodes, np.array(case.topology.nodes)
+    if inodes is None:
+        return unknown("the library chooses chunks")
+    through = case.kinds[0].exchanged
+    if through is not None:
+        nodes = nodes[list(through.writers)]
+    on, groups = len(np.unique(nodes)), p.groups(case.ranks)
+    if backend_class(p.backend).file_per == "store":
+        if through is not None:
+            return Amount(2 * on)
+        index = np.array([groups.index(rank) for rank in range(case.ranks)])
+        return Amount(len(np.unique(nodes * groups.files + index)) + on)
+    everything = inodes.files + inodes.directories + 1
+    if case.totals.arrays < case.stores and backend_class(p.backend).file_per == "array":
+        return at_most(everything - 1 + on, "directories without files are not synced")
+    if on == 1:
+        return Amount(everything)
+    if p.alone:
+        return Amount(everything - 1 + on)
+    return at_least(everything, "nodes sync directories that they share")
+
+
+#: All quantities, in the order of tables.
+QUANTITIES: tuple[FootprintQuantity, ...] = (
+    FootprintQuantity(
+        "data_bytes", "B", "array data that all ranks write", _data, without_law=True
+    ),
+    FootprintQuantity("files", "", "files of the written stores", _files),
+    FootprintQuantity("directories", "", "directories of the written stores", _directories),
+    FootprintQuantity(
+        "creates", "", "calls that create a file, until the stores are closed",
+        lambda case: _law(case).creates(case.totals, case.way()),
+    ),
+    FootprintQuantity(
+        "renames", "", "calls that make a directory, or rename, link or remove a file, until then",
+        lambda case: _law(case).renames(case.totals, case.way()),
+    ),
+    FootprintQuantity(
+        "opens_to_write", "", "calls of open(2), until then",
+        lambda case: _law(case).opens_to_write(case.totals, case.way()),
+    ),
+    FootprintQuantity(
+        "opens_to_read", "", "calls of open(2) to read the stores",
+        lambda case: _law(case).opens_to_read(case.totals, case.way(reads=True)),
+    ),
+    FootprintQuantity(
+        "write_requests", "", "system calls that write array data, in the phase `write`",
+        lambda case: case.written.number,
+    ),
+    FootprintQuantity(
+        "written_bytes", "B", "bytes that are written, until the stores are closed", _bytes_written
+    ),
+    FootprintQuantity(
+        "rewritten_bytes", "B", "bytes that are read to change parts of chunks", _rewritten
+    ),
+    FootprintQuantity(
+        "read_requests", "", "system calls that read array data, in the phase `read`",
+        lambda case: case.read.number,
+    ),
+    FootprintQuantity(
+        "read_bytes", "B", "bytes that these read; a memory map reads without calls",
+        lambda case: case.read.nbytes,
+    ),
+    FootprintQuantity(
+        "shared_chunks", "", "chunks or shards that several ranks write", _shared_chunks
+    ),
+    FootprintQuantity("stripes", "", "stripes of all files", _stripes, of_stripes=True),
+    FootprintQuantity("servers", "", "servers that hold stripes", _servers, of_stripes=True),
+    FootprintQuantity(
+        "shared_stripes", "", "stripes with array data of several ranks", _shared_stripes,
+        of_stripes=True,
+    ),
+    FootprintQuantity(
+        "exchanged_bytes", "B", "bytes that ranks send to writers which are other ranks",
+        _exchanged, without_law=True,
+    ),
+    FootprintQuantity(
+        "memory_of_rank", "B", "array data that the rank with most holds at a time", _memory,
+        without_law=True,
+    ),
+    FootprintQuantity(
+        "memory_of_writer", "B", "the same of the writer with most, of one array or step",
+        _memory_of_writer, without_law=True,
+    ),
+    FootprintQuantity(
+        "syncs", "", "calls of fsync(2), until the stores are closed and synced", _syncs
+    ),
+)  # fmt: skip
+
+
+def amounts_of(case: Footprint) -> dict[str, Amount]:
+    """Return the quantities of a case by name; those of stripes where these are given."""
+    return {
+        quantity.name: quantity.of(case)
+        for quantity in QUANTITIES
+        if case.stripe is not None or not quantity.of_stripes
+    }
+
+
+def differences(one: Mapping[str, Amount], other: Mapping[str, Amount]) -> dict[str, str]:
+    """Return the factors between quantities of two cases that differ, the largest first.
+
+    Quantities that bounds do not tell apart come last.
+    """
+    found: dict[str, tuple[float, str]] = {}
+    for name, first in one.items():
+        second = other[name]
+        if (first.value, first.certainty) == (second.value, second.certainty) != (None, "unknown"):
+            continue
+        found[name] = _factor(first, second)
+    return {name: told for name, (_, told) in sorted(found.items(), key=lambda item: -item[1][0])}
+
+
+def _factor(first: Amount, second: Amount) -> tuple[float, str]:
+    """Return how far two amounts are apart, for their order, and the factor as text."""
+    sense = {
+        ("exact", "exact"): "", ("exact", "at least"): "≥ ", ("at most", "exact"): "≥ ",
+        ("exact", "at most"): "≤ ", ("at least", "exact"): "≤ ", ("at most", "at least"): "≥ ",
+        ("at least", "at most"): "≤ ",
+    }.get((first.certainty, second.certainty))  # fmt: skip
+    if sense is None or first.value is None or second.value is None:
+        return 0.0, "?"
+    if not first.value or not second.value:
+        sure = "at most" not in (first.certainty, second.certainty)
+        return (math.inf, "from 0" if second.value else "to 0") if sure else (0.0, "?")
+    factor = second.value / first.value
+    return max(factor, 1 / factor), f"{sense}×{factor:.4g}"

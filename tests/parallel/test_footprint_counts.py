@@ -1,0 +1,178 @@
+"""`pffbench footprint` predicts what the kernel counts: exact quantities are equal, bounds hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+import pytest
+
+from launch import pffbench_cli, run_experiment, sampled, write_experiment
+
+pytestmark = pytest.mark.parallel
+
+COUNTS = {"counters": "calls", "repetitions": 1, "warmup": 0, "roofline": False}
+HYPERSLAB = {"workload": "hyperslab", "durability": "sync"}
+ALL = ["hdf5", "netcdf4", "zarr", "tensorstore", "npy", "mpiio", "posix", "memmap", "blosc2"]
+BOTH = ["independent", "collective"]
+EVERY = ["shared", "own", "file_per_process"]
+#: Formats × layouts × transfers, in chunks and in one piece.
+FORMATS = [
+    {"backend": ALL, "layout": EVERY, "transfer": BOTH, "chunks": [[4, 64, 64]],
+     "shape_per_rank": [8, 64, 64]},
+    {"backend": ["hdf5", "netcdf4", "npy", "mpiio"], "layout": EVERY, "transfer": BOTH,
+     "chunks": "contiguous", "shape_per_rank": [8, 64, 64], "durability": "flush"},
+    # Chunks that no chunk cache holds.
+    {"backend": ["hdf5", "netcdf4", "zarr"], "layout": EVERY, "chunks": [[2, 512, 512]],
+     "shape_per_rank": [4, 512, 512], "durability": "close"},
+]  # fmt: skip
+#: Parts of unequal shape, steps, several arrays, other decompositions, other kinds of chunk files.
+SHAPES = [
+    {"backend": ["hdf5", "zarr", "npy", "posix", "memmap", "mpiio"], "layout": EVERY,
+     "shape": [14, 10, 6], "decomposition": ["slab", "block"], "chunks": "auto", "arrays": 2},
+    {"backend": ["hdf5", "netcdf4", "zarr", "tensorstore", "npy", "posix"], "layout": EVERY,
+     "shape": [13, 10], "distribution": "balanced", "chunks": "auto", "steps": 3},
+    {"backend": ["hdf5", "posix", "npy"], "shape": [12, 30, 8], "decomposition": "pencil",
+     "chunks": "contiguous", "steps": 2, "read_decomposition": "slab"},
+    {"backend": "posix", "shape": [9, 16], "posix": {"call": 4096, "header": 100, "order": "both"},
+     "arrays": 3},
+    {"backend": ["zarr", "tensorstore"], "layout": EVERY, "shape_per_rank": [8, 16, 16],
+     "chunks": [[2, 16, 16]], "zarr": {"shards": [[4, 16, 16]]},
+     "tensorstore": {"shards": [[4, 16, 16]]}},
+    {"backend": ["zarr", "tensorstore"], "layout": EVERY, "shape_per_rank": [8, 16, 16],
+     "chunks": [[3, 16, 16]], "zarr": {"format": 2}, "tensorstore": {"format": 2}},
+    {"backend": ["hdf5", "netcdf4", "zarr"], "layout": ["shared", "file_per_process"],
+     "transfer": BOTH, "shape_per_rank": [4, 16, 16], "chunks": [[2, 16, 16]], "codec": "gzip"},
+    {"backend": ["hdf5", "netcdf4", "zarr"], "layout": ["shared", "file_per_process"],
+     "settings": "defaults", "shape_per_rank": [4, 16, 16]},
+    {"backend": ["hdf5", "posix", "zarr"], "arrays": [
+        {"name": "u", "shape_per_rank": [4, 8, 8], "count": 2},
+        {"name": "ps", "shape_per_rank": [6, 5], "dtype": "float64"}]},
+    {"workload": "codecs", "backend": ["hdf5", "zarr", "posix"], "layout": EVERY,
+     "shape": [22, 9], "chunks": [[4, 9]]},
+    {"workload": "datasets", "backend": ["hdf5", "zarr", "npy", "posix"], "layout": EVERY,
+     "shape": [8, 30], "datasets": 5, "order": ["create_first", "interleaved"]},
+]  # fmt: skip
+#: Fewer files than ranks, and fewer writers.
+THROUGH = [
+    {"backend": ["hdf5", "npy", "posix", "zarr"], "layout": "file_per_group", "within": within,
+     "group": {"count": 2}, "shape_per_rank": [4, 16, 16]}
+    for within in ("shared", "own")
+] + [
+    {"backend": ["hdf5", "mpiio", "posix"], "shape": [24, 40], "decomposition": "block",
+     "chunks": "contiguous", "rearrange": ["gather", "box"],
+     "writers": [{"count": 1}, {"count": 2}, "all"]},
+    {"backend": ["hdf5", "zarr"], "shape": [24, 40], "decomposition": "block",
+     "chunks": [[6, 10]], "rearrange": "chunk_owner", "writers": {"count": 2}, "steps": 2},
+]  # fmt: skip
+
+
+def predicted(directory, ranks, cases):
+    """Return the quantities of each case, from a process without MPI."""
+    path = write_experiment(directory, cases=cases, **COUNTS)
+    done = pffbench_cli("footprint", path, "--ranks", ranks, "--json")
+    assert done.status == 0, done.said
+    return {one["case"]: one for one in json.loads(done.stdout)["cases"]}
+
+
+WRITING = ("create", "define", "write", "flush", "close")
+READING = ("open", "open_array", "read", "close_read")
+MOVES = {"write": r"p?write(64|v|v2)?", "read": r"p?read(64|v|v2)?"}
+NAMES = r"(mkdir|rename|link|unlink|rmdir|symlink)(at|at2)?"
+
+
+def counted(done):
+    """Return what the kernel and the disk say of each case, by the names of the quantities."""
+    calls = {case: Counter() for case in done.record["cases"]}
+    for row in done.counts:
+        calls[row["case"]][row["phase"], row["counter"]] += round(float(row["total"]))
+    found = {}
+    for case, counts in calls.items():
+        rows = {row["phase"]: row for row in done.rows if row["case"] == case}
+        disk = done.record["cases"][case]["disk"]
+
+        def total(phases, what, pattern, counts=counts):
+            return sum(number for (phase, name), number in counts.items()
+                       if phase in phases and re.fullmatch(what + pattern, name))  # fmt: skip
+
+        found[case] = {
+            "data_bytes": int(rows["write"]["bytes"]),
+            "files": disk["files"],
+            "directories": disk["directories"],
+            "creates": total(WRITING, "call_", ".*_O_CREAT"),
+            "renames": total(WRITING, "call_", NAMES),
+            "opens_to_write": total(WRITING, "call_", r"open(at)?"),
+            "opens_to_read": total(READING, "call_", r"open(at)?"),
+            "write_requests": total(["write"], "call_", MOVES["write"]),
+            "written_bytes": total(WRITING, "bytes_", MOVES["write"]),
+            "rewritten_bytes": total(["write"], "bytes_", MOVES["read"]),
+            "read_requests": total(["read"], "call_", MOVES["read"]),
+            "read_bytes": total(["read"], "bytes_", MOVES["read"]),
+            "memory_of_rank": max(int(row["peak_memory"]) for row in rows.values()
+                                  if row["peak_memory"]),
+            "syncs": total([*WRITING, "sync"], "call_", r"f(data)?sync"),
+        }  # fmt: skip
+    return found
+
+
+def wrong(amount, count):
+    certainty, value = amount["certainty"], amount["value"]
+    if certainty == "exact":
+        return value != count
+    return (certainty == "at least" and value > count) or (certainty == "at most" and value < count)
+
+
+def check(tmp_path, ranks, cases, fewest):
+    cases = [HYPERSLAB | case for case in cases]
+    told = predicted(tmp_path, ranks, cases)
+    done = run_experiment(tmp_path, ranks, cases=cases, **COUNTS)
+    assert done.status == 0, done.said
+    found = counted(done)
+    assert len(found) >= fewest
+    assert found.keys() == told.keys()
+    differ = [
+        f"{case} ({done.record['cases'][case]['parameters']}): {name} {amount['certainty']} "
+        f"{amount['value']}, counted {found[case][name]}"
+        for case, one in told.items()
+        for name, amount in one["quantities"].items()
+        if name in found[case] and wrong(amount, found[case][name])
+    ]
+    assert not differ, "\n".join(differ)
+    for case, one in told.items():
+        for name, sizes in one["sizes"].items():
+            if sizes is not None:
+                moved = name.replace("_requests", "")
+                assert sum(s["requests"] for s in sizes) == found[case][name]
+                nbytes = sum(s["bytes"] * s["requests"] for s in sizes)
+                if moved == "read":
+                    assert nbytes == found[case]["read_bytes"]
+    return told
+
+
+@pytest.mark.parametrize("ranks", sampled([1, 3, 4], 3))
+def test_formats_layouts_and_transfers(tmp_path, ranks):
+    check(tmp_path, ranks, FORMATS, 50)
+
+
+@pytest.mark.parametrize("ranks", sampled([1, 3, 4], 3))
+def test_shapes_of_parts_and_kinds_of_chunks(tmp_path, ranks):
+    check(tmp_path, ranks, SHAPES, 60)
+
+
+@pytest.mark.parametrize("ranks", sampled([3, 4], 4))
+def test_groups_of_ranks_and_writers(tmp_path, ranks):
+    check(tmp_path, ranks, THROUGH, 20)
+
+
+def test_more_ranks_than_rows(tmp_path):
+    cases = [{"backend": ["npy", "posix", "zarr"], "layout": ["shared", "file_per_process"],
+              "chunks": "auto", "shape": [5, 8]}]  # fmt: skip
+    check(tmp_path, 4, cases, 6)
+
+
+@pytest.mark.full
+def test_sixteen_ranks(tmp_path):
+    cases = [{"backend": ["hdf5", "zarr", "posix", "npy", "mpiio"], "chunks": "auto",
+              "layout": ["shared", "file_per_process"], "shape": [35, 8]}]  # fmt: skip
+    check(tmp_path, 16, cases, 10)

@@ -1,0 +1,237 @@
+"""`pffbench footprint` without a run: closed forms are those of ranks asked one by one."""
+
+import json
+import re
+from itertools import product
+
+import pytest
+
+from launch import REPOSITORY, pffbench_cli
+from pffbench.backends.inspection import places
+from pffbench.backends.raw.layout import copies_of
+from pffbench.backends.registry import backend_class, backend_names
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.footprint import QUANTITIES, Footprint, Stripe, amounts_of
+from pffbench.experiment.load import from_data
+from pffbench.parallel.decomposition import GlobalArray, process_grid
+from pffbench.parallel.rank_classes import AllParts
+from pffbench.parallel.topology import Topology
+from pffbench.workloads.hyperslab import Hyperslab
+from pffbench.workloads.registry import workload
+
+#: Cases whose parts are unequal, empty, and lie anyhow in chunks.
+CASES = [
+    {"backend": ["posix", "hdf5", "zarr", "npy", "mpiio"], "layout": layout, "shape": [14, 9],
+     "decomposition": decomposition, "distribution": distribution, "chunks": "auto", "steps": steps,
+     "arrays": 2}
+    for layout in ("shared", "own", "file_per_process")
+    for decomposition, distribution in product(("slab", "block"), ("block", "balanced"))
+    for steps in (None, 3)
+] + [
+    {"backend": ["hdf5"], "shape": [21, 10], "chunks": [[4, 3]], "decomposition": "block"},
+    {"backend": ["hdf5"], "shape": [21, 10], "chunks": [[2, 4, 3]], "decomposition": "pencil",
+     "steps": 5},
+    {"backend": ["posix", "hdf5"], "shape": [40, 6], "read_decomposition": "block",
+     "read_ranks": 1, "read_start": [3, 0], "read_shape": [20, 4]},
+    {"backend": ["posix", "hdf5"], "layout": "file_per_group", "group": {"count": 3},
+     "shape": [40, 6], "distribution": "balanced"},
+    {"backend": ["posix"], "shape": [40, 6], "posix": {"order": "both", "call": 4096}},
+]  # fmt: skip
+
+
+def footprints(cases, ranks, nodes=1, stripe=None):
+    common = {"workload": "hyperslab"}
+    data = {"name": "t", "roofline": False, "impossible": "skip",
+            "cases": [common | case for case in cases]}  # fmt: skip
+    topology = Topology.even(ranks, nodes)
+    plan = make_plan(from_data(data, "t"), ranks, topology=topology, as_installed=False)
+    return [Footprint(case, topology, stripe) for case in plan.cases]
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 8])
+def test_classes_of_ranks_give_what_each_rank_gives(monkeypatch, ranks):
+    stripe = Stripe(64, 4)
+    found = [amounts_of(one) for one in footprints(CASES, ranks, stripe=stripe)]
+    assert len(found) > 60
+    monkeypatch.setattr(Hyperslab, "rank_classes", lambda *_: None)
+    asked = [amounts_of(one) for one in footprints(CASES, ranks, stripe=stripe)]
+    known = [
+        [{name: (a.value, a.certainty) for name, a in one.items()} for one in amounts]
+        for amounts in (found, asked)
+    ]
+    assert known[0] == known[1]  # of several reasons the first one is named
+
+
+@pytest.mark.parametrize("distribution", ["block", "balanced"])
+@pytest.mark.parametrize(("shape", "unit"), [((14, 9, 5), None), ((7, 30), (2, 4)), ((3,), None)])
+def test_parts_of_all_ranks_are_those_of_each(shape, unit, distribution):
+    for ranks in (1, 4, 6, 17):
+        array = GlobalArray(shape, process_grid(ranks, len(shape), "block"), distribution, unit)
+        parts = AllParts.of(array, ranks)
+        for rank in range(ranks):
+            box = array.part(rank)
+            assert parts.sizes[rank] == box.size
+            if box.size:
+                assert tuple(parts.start[rank]) == box.start
+                assert tuple(parts.stop[rank]) == box.stop
+
+
+def ranks_of_stripes(case, ranks, size):
+    """Return the ranks that write to each stripe of a raw file."""
+    p, found = case.parameters, {}
+    for rank in range(ranks):
+        for access in workload(p.workload).writes(p, ranks, rank):
+            if access.box.size:
+                (copy,) = copies_of(access.spec, case.options).copies
+                runs = copy.runs(access.box)
+                for begin in runs.offsets.tolist():
+                    for stripe in range(begin // size, (begin + runs.length - 1) // size + 1):
+                        found.setdefault(stripe, set()).add(rank)
+    return found
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 8])
+@pytest.mark.parametrize("size", [32, 100, 4096])
+def test_shared_stripes_are_those_of_the_bytes_of_each_rank(ranks, size):
+    cases = [
+        one | {"backend": "posix", "posix": {"header": header}}
+        for one in CASES[:24]
+        if one["layout"] != "file_per_process"
+        for header in (0, 36)
+    ]
+    exact = 0
+    for one in footprints(cases, ranks, stripe=Stripe(size, 4)):
+        amounts, stripes = amounts_of(one), ranks_of_stripes(one.case, ranks, size)
+        shared = sum(len(of) > 1 for of in stripes.values())
+        if amounts["shared_stripes"].kind == "exact":
+            exact += 1
+            assert amounts["shared_stripes"].value == shared, one.case.parameters
+        else:
+            assert amounts["shared_stripes"].value >= shared
+        assert amounts["stripes"].value == max(stripes) + 1
+    assert exact >= 16
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 8])
+def test_shared_chunks_are_those_that_several_ranks_touch(ranks):
+    cases = [{"backend": "hdf5", "shape": [21, 10], "chunks": [chunks], "decomposition": of,
+              "steps": steps}
+             for chunks in ([4, 3], [7, 10], [1, 1]) for of in ("slab", "block")
+             for steps in (None, 3)]  # fmt: skip
+    for one in footprints(cases, ranks):
+        p, touched = one.case.parameters, {}
+        for rank in range(ranks):
+            for access in workload("hyperslab").writes(p, ranks, rank):
+                unit = access.spec.chunks
+                for place in places(access.box, unit) if access.box.size else ():
+                    touched.setdefault(place, set()).add(rank)
+        shared = sum(len(of) > 1 for of in touched.values())
+        amount = amounts_of(one)["shared_chunks"]
+        assert (amount.value, amount.kind) == (shared, "exact")
+
+
+@pytest.mark.parametrize("ranks", [2, 6])
+def test_exchanged_bytes_are_those_of_other_ranks(ranks):
+    cases = [{"backend": "hdf5", "shape": [24, 40], "decomposition": "block", "steps": 2,
+              "chunks": [[5, 7]], "rearrange": ["gather", "box", "chunk_owner"],
+              "writers": [{"count": 1}, {"count": 2}, {"per_node": 1}, "all"]}]  # fmt: skip
+    for one in footprints(cases, ranks, nodes=2):
+        p = one.case.parameters
+        parts = [workload("hyperslab")._part(p, ranks, rank) for rank in range(ranks)]
+        _, placed = workload("hyperslab").through_writers(p, one.topology, (5, 7))
+        sent = sum(
+            box.common(part).size
+            for writer, boxes in placed.items() for box in boxes
+            for rank, part in enumerate(parts) if rank != writer
+        )  # fmt: skip
+        assert amounts_of(one)["exchanged_bytes"].value == 4 * 2 * sent
+
+
+def test_a_hundred_thousand_ranks_are_counted_in_closed_form():
+    case = {"backend": ["posix", "zarr"], "layout": "shared", "shape_per_rank": [24, 512, 512],
+            "chunks": [[4, 512, 512]], "durability": "sync"}  # fmt: skip
+    raw, zarr = (amounts_of(one) for one in footprints([case], 100_000, 782, Stripe(2**24, 64)))
+    assert {key: raw[key].value for key in ("write_requests", "stripes", "shared_stripes")} == {
+        "write_requests": 100_000, "stripes": 150_000, "shared_stripes": 50_000,
+    }  # fmt: skip
+    assert raw["syncs"].value == 2 * 782
+    assert (zarr["files"].value, zarr["files"].kind) == (600_002, "exact")
+
+
+def footprint(*arguments):
+    return pffbench_cli("footprint", *arguments)
+
+
+def test_what_differs_between_two_cases_is_sorted_by_its_factor():
+    done = footprint(
+        "--ranks", 64, "--stripe", "16MiB×4", "--case", 10, "--case", "zarr.hyperslab.own"
+    )
+    assert done.status == 0, done.said
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines[:2]] == ["10", "8"]
+    rows = {
+        re.split(r"\s{2,}", line.strip())[0]: line.split()[-1] for line in lines[4:] if line.strip()
+    }
+    assert rows["directories"] == "0"
+    data = json.loads(footprint("--ranks", 64, "--case", 10, "--json").stdout)
+    (case,) = data["cases"]
+    assert case["number"] == 10
+    assert case["quantities"]["write_requests"]["kind"] == "exact"
+    assert case["sizes"]["write_requests"] == [{"bytes": 24 * 2**20, "requests": 64}]
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["--ranks", "0"], "is not a number of ranks (1 or more)"),
+    ([], "--ranks"),
+    (["--ranks", "8", "--ranks-per-node", "0"], "is not a number of ranks (1 or more)"),
+    (["--ranks", "8", "--stripe", "16MiB"], "is no size and number of servers, such as 16MiB:64"),
+    (["--ranks", "8", "--stripe", "0:4"], "is no size and number of servers"),
+    (["--ranks", "8", "--stripe", "1MiB:0"], "is no size and number of servers"),
+    (["--ranks", "8", "--case", "nothing"], "no case of 24 has it in its name"),
+    (["--ranks", "8", "--case", "hdf5"], "6 cases (1, 5, 9, 13, 17, 21"),
+    (["--ranks", "8", *["--case", "1"] * 3], "at most two cases are compared"),
+    (["configs/startup.yaml", "--ranks", "8"], "workload startup has no footprint here"),
+])  # fmt: skip
+def test_wrong_input_gets_one_sentence(arguments, words):
+    done = footprint(*arguments)
+    assert done.status == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+MATRIX = [
+    {"backend": names, "layout": ["shared", "own", "file_per_process"], "chunks": chunks,
+     "transfer": ["independent", "collective"], "shape_per_rank": [8, 64, 64],
+     "durability": ["close", "sync"]}
+    for chunks, names in (
+        ([[4, 64, 64]], ["hdf5", "netcdf4", "zarr", "tensorstore", "blosc2"]),
+        ("contiguous", ["posix", "memmap", "npy", "mpiio", "hdf5", "netcdf4"]),
+    )
+]  # fmt: skip
+FORMATS = [
+    "posix", "memmap", "npy", "mpiio", "hdf5", "netcdf4", "zarr", "tensorstore", "blosc2",
+]  # fmt: skip
+
+
+def footprint_table():
+    """Return the table of the documents: which quantity is what in which format."""
+    kinds = {(q.name, name): set() for q in QUANTITIES for name in FORMATS}
+    for one in footprints(MATRIX, 4, stripe=Stripe(2**20, 4)):
+        for name, amount in amounts_of(one).items():
+            kinds[name, one.case.parameters.backend].add(amount.kind)
+    lines = [["quantity", *FORMATS], ["---"] * (len(FORMATS) + 1)]
+    for quantity in QUANTITIES:
+        found = [kinds[quantity.name, name] for name in FORMATS]
+        cells = ["/".join(k for k in ("exact", "bound", "unknown") if k in of) for of in found]
+        lines.append([f"{quantity.explanation} (`{quantity.name}`)", *cells])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def test_the_table_of_the_documents_is_that_of_the_declaration():
+    text = (REPOSITORY / "docs" / "reference" / "footprint.md").read_text()
+    assert footprint_table() in text, footprint_table()
+
+
+def test_every_format_but_these_has_a_law():
+    without = {name for name in backend_names() if not backend_class(name).file_calls}
+    assert without == {"null", "zarr2"}
