@@ -10,7 +10,9 @@ import pytest
 
 from launch import pffbench_cli, run_experiment, sampled, write_experiment
 
-pytestmark = pytest.mark.parallel
+#: Seconds of a run at most: strace stops each call, also those by which waiting ranks look around.
+LONG = 1100
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(LONG + 100)]
 
 COUNTS = {"counters": "calls", "repetitions": 1, "warmup": 0, "roofline": False}
 HYPERSLAB = {"workload": "hyperslab", "durability": "sync"}
@@ -126,7 +128,7 @@ def wrong(amount, count):
 def check(tmp_path, ranks, cases, fewest):
     cases = [HYPERSLAB | case for case in cases]
     told = predicted(tmp_path, ranks, cases)
-    done = run_experiment(tmp_path, ranks, cases=cases, **COUNTS)
+    done = run_experiment(tmp_path, ranks, timeout=LONG, cases=cases, **COUNTS)
     assert done.status == 0, done.said
     found = counted(done)
     assert len(found) >= fewest
