@@ -228,8 +228,8 @@ def test_ways_that_differ_in_their_writers_are_named_by_them(tmp_path):
             for n in (1, 2)]  # fmt: skip
     results = a_run(tmp_path, [entry_of(told) for told in ways], repetitions=6)
     text = "\n".join(recommend([results]).lines())
-    named = set(re.findall(r"hdf5, \d [^:)]*\)", text))
-    assert {"hdf5, 1 writer (box)", "hdf5, 2 writers (box)"} <= named
+    named = set(re.findall(r"HDF5, \d [^:)]*\)", text))
+    assert {"HDF5, 1 writer (box)", "HDF5, 2 writers (box)"} <= named
 
 
 def test_every_rank_wrote_its_own_file_or_array(stored):
