@@ -34,8 +34,8 @@ def test_processes_beside_a_run_are_named_at_its_verdict(tmp_path):
             process.kill()
             process.wait()
     assert done.status == 0, done.said
-    found = re.search(r"^NO ANSWER  BUSY: others used (\d+)% of the processors in (\d) of \2 blocks",
-                      done.stdout, re.MULTILINE)  # fmt: skip
+    busy = r"^NO ANSWER  BUSY: others used (\d+)% of the processors in (\d) of \2 blocks"
+    found = re.search(busy, done.stdout, re.MULTILINE)
     assert found, done.said
     assert int(found[1]) > 30
     assert found[2] == "2"
