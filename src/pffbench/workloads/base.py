@@ -145,7 +145,10 @@ class Workload(ABC):
 
     @abstractmethod
     def cuts(self, parameters: Any, ranks: int) -> Cuts:
-        """Return where the arrays that all ranks write together are cut, for each axis."""
+        """Return where parts of ranks meet in arrays that all write together, for each axis.
+
+        Chunks that reach over such a place have several writers.
+        """
 
     @abstractmethod
     def volume(self, parameters: Any, ranks: int) -> CaseTotals:
@@ -329,7 +332,17 @@ def make_spec(
     logical_shape: Shape | None = None,
     parts: tuple[int | Shape, ...] | None = None,
 ) -> ArraySpec:
-    """Make an array's specification from the parameters that all workloads share."""
+    """Make an array's specification from the parameters that all workloads share.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        The case.
+    block : tuple of int
+        Largest part that a rank moves by a call, of which `own_chunks` makes the chunks.
+    name, shape, number, offset, owner, origin, logical_shape, parts
+        As in `ArraySpec`; without an origin and a logical shape the array is the logical one.
+    """
     codec = parameters.codec
     if codec == "auto":
         codec = "none" if parameters.settings == "matched" else "library"  # type: ignore[assignment]
