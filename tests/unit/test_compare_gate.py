@@ -17,6 +17,7 @@ from rich.console import Console
 
 from drawn_times import drawn
 from pffbench.errors import INCONCLUSIVE, MACHINE_CHANGED, NOT_VALID, VALID, WRONG_INPUT, UserError
+from pffbench.phases import READ_PHASES
 from pffbench_analysis.compare import Gate, compare, compare_runs
 from pffbench_analysis.compare.gate import judge
 from pffbench_analysis.compare.sentences import verdict_lines
@@ -214,6 +215,21 @@ def test_each_total_has_a_control_of_its_own(make):
     assert "write_total takes" in head
     assert "read_total takes" not in head
     assert "raw bytes of" in tail
+
+
+def test_a_total_without_a_control_goes_by_all_of_them(make):
+    """Raw transfers here do not read: the machine whose writing changed says nothing of reading."""
+    base, new = make(seed=1), make(seed=2, factor=1.7)
+    for run in (base, new):
+        path = run / "samples.csv"
+        rows = path.read_text().splitlines(keepends=True)
+        reads = set(READ_PHASES)
+        kept = [r for r in rows if not (r.startswith("posix") and reads & set(r.split(",")))]
+        assert len(kept) < len(rows)
+        path.write_text("".join(kept))
+    code, line = status(base, new, limit=0.2)
+    assert code == MACHINE_CHANGED, line
+    assert "nothing is said of write_total and read_total: " in line
 
 
 def test_raw_transfers_alone_are_what_is_judged(make):

@@ -72,8 +72,12 @@ def _judge(found: Comparison, gate: Gate) -> tuple[int, str]:
     if not gated:
         return WRONG_INPUT, f"NOT COMPARABLE: {run}: {nothing(found)}"
     changed = [pair for pair in found.controls if pair.changed(limit)]
-    # Each total has a control of its own: a machine that reads faster says nothing of writing.
+    # Each total has a control of its own: a machine that reads faster says nothing of writing. One
+    # without a control, such as updates, which raw transfers do not have, goes by all of them.
+    controlled = {pair.phase for pair in found.controls}
     void = {pair.phase for pair in changed}
+    if changed:
+        void |= {pair.phase for pair in gated} - controlled
     unjudged = " and ".join(total for total in TOTALS if total in void)
     machine = f"{RAW} of {run} differ by more than {part}"
     named = abridged([in_words(pair) for pair in changed], NAMED)
