@@ -23,7 +23,7 @@ QUICK := $(patsubst %,tests/unit/test_%.py, \
     experiment filesystem fom frames hints import inputs inspection known_truths launcher legend limits load order \
     page_cache progress provenance_slurm rank_reports rank_statistics ranks_file reading_commands results_document \
     results_json reused_transfers runs runs_command scaling_compression schedule scratch selections shards slices \
-    statistics topology transfer_buffer transfers units who_shares_a_file writers zarr2 zarr_settings)
+    statistics topology transfer_buffer transfers units what_enters who_shares_a_file writers zarr2 zarr_settings)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

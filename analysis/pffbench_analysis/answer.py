@@ -102,9 +102,13 @@ class AnswerRow:
     def text(self) -> str:
         """Its ratio and interval; of the first its time."""
         if self.is_first:
-            return f"{self.standing}, {seconds_text(self.seconds)}"
+            word = "fastest, " if self.standing == "fastest" else ""
+            return f"{word}{seconds_text(self.seconds)}"
         ratio = self.ratio
-        return f"{number(ratio.value)} {interval(ratio)}" if math.isfinite(ratio.value) else "–"
+        if not math.isfinite(ratio.value):
+            return "–"
+        bounded = interval(ratio) if ratio.is_bounded else "(no interval)"
+        return f"{number(ratio.value)} {bounded}"
 
     @property
     def brief(self) -> str:

@@ -141,8 +141,8 @@ def drawn(run):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"repetitions": 3}, "fewer than 7 repetitions show nothing, and there are 3 at most"),
-        ({"repetitions": 1}, "fewer than 7 repetitions show nothing, and there are 1 at most"),
+        ({"repetitions": 3}, "at least 7 repetitions are needed, and no case has more than 3"),
+        ({"repetitions": 1}, "at least 7 repetitions are needed, and no case has more than 1"),
         ({"seconds": 1e-7}, "the times are too short to measure"),
         ({"factors": {"hdf5": (1, 1), "zarr": (1.02, 1.02)}, "spread": 0.5}, "nothing is decided"),
         ({"busy": True, "seconds": 0.5}, "BUSY: others used 85% of the processors in 20 of 20"),

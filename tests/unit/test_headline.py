@@ -356,7 +356,7 @@ def test_fewer_than_seven_repetitions_ask_for_seven_and_no_more(tmp_path):
     """How many would decide cannot be told from so few."""
     summary = a_timed(tmp_path, FORMATS, blocks=4)
     (line,) = undecided(summary)
-    assert line.endswith("; fewer than 7 repetitions show nothing, and there are 4 at most.")
+    assert line.endswith("; at least 7 repetitions are needed, and no case has more than 4.")
 
 
 def test_what_no_number_of_repetitions_decides_is_said_to_be_so(tmp_path):

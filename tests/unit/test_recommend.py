@@ -150,7 +150,7 @@ def test_few_repetitions_and_short_phases_claim_nothing(tmp_path):
         text = "\n".join(recommend([run]).lines())
         assert "Writing: not decided." in text
         answer = answer_of(summarise(run))
-        assert f"- **NO ANSWER** fewer than {FEWEST} repetitions show nothing" in text
+        assert f"- **NO ANSWER** at least {FEWEST} repetitions are needed" in text
         assert answer.word == "NO ANSWER"
         assert f"- **NO ANSWER** {answer.sentence}." in text
         assert_nothing_is_taken(run, "- **NO ANSWER** ")

@@ -119,7 +119,7 @@ def test_a_busy_machine_or_too_few_repetitions_decide_nothing(here):
     slowed(here, 1, "hdf5", busy_others="0.9")
     assert {v.why[0].partition(":")[0] for v in verdicts(here)} == {"BUSY"}
     slowed(here, 1, "hdf5", most=4, busy_others="0")
-    assert all("fewer than 7 repetitions show nothing" in v.why[0] for v in verdicts(here))
+    assert all("at least 7 repetitions are needed" in v.why[0] for v in verdicts(here))
 
 
 def test_a_comparison_that_is_open_or_missing_is_named(here):

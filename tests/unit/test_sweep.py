@@ -180,6 +180,20 @@ def test_what_is_best_on_average_is_named_where_single_settings_are_not_decided(
     assert "Best on average over all else: codec zstd." in found.sentence
 
 
+def test_where_nothing_is_best_what_is_slower_is_named(tmp_path):
+    def only_gzip(backend, chunks, codec):
+        return 3.0 if codec == "gzip" else 1.0
+
+    found = answer(a_sweep(tmp_path / "run", only_gzip))
+    said = "is shown to be best; slower wherever compared: codec gzip."
+    assert said in found.sentence
+
+    def some_gzip(backend, chunks, codec):
+        return 3.0 if (codec, backend) == ("gzip", "zarr") else 1.0
+
+    assert "slower wherever" not in answer(a_sweep(tmp_path / "other", some_gzip)).sentence
+
+
 def test_undecided_settings_have_question_marks_and_no_endless_interval(tmp_path):
     run = a_sweep(tmp_path / "run", planted, n=7)
     found = answer(run)

@@ -408,7 +408,7 @@ def needed_repetitions(summary: Summary) -> int:
 def what_would_decide(summary: Summary) -> str:
     """Return what would decide what is open, of formats and of settings."""
     if (most := max(case.repetitions for case in summary.cases)) < FEWEST:
-        return f"fewer than {FEWEST} repetitions show nothing, and there are {most} at most"
+        return f"at least {FEWEST} repetitions are needed, and no case has more than {most}"
     needed = needed_repetitions(summary)
     if needed > MANY:
         return f"more than {MANY} repetitions would be needed, or larger arrays"

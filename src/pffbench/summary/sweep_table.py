@@ -138,7 +138,25 @@ def _sentence(
         texts.append(f"Best for {who}: {_values(own)}.")
     if any(average.values()):
         texts.append(f"Best on average over all else: {_values(average)}.")
-    return " ".join(texts) or f"No value of {listed(_keys(every), 'or')} is shown to be best."
+    if texts:
+        return " ".join(texts)
+    text = f"No value of {listed(_keys(every), 'or')} is shown to be best"
+    slower = [f"{key} {listed(values)}" for key, values in _slower(every).items() if values]
+    return f"{text}; slower wherever compared: {listed(slower)}." if slower else f"{text}."
+
+
+def _slower(every: Sequence[FormatSettings]) -> dict[str, list[str]]:
+    """Return the values that are shown to be slower with each format, total and other value."""
+    results = [result for one in every for result in one.results]
+    found: dict[str, list[str]] = {}
+    for key in _keys(every):
+        values = dict.fromkeys(r.values[key] for r in results if key in r.values)
+        found[key] = [
+            value
+            for value in values
+            if all(r.standing == "slower" for r in results if r.values.get(key) == value)
+        ]
+    return found
 
 
 def _no_matter(every: Sequence[FormatSettings], summary: Summary) -> str:
