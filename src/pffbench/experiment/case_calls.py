@@ -122,11 +122,7 @@ def _of_kind(case: Case, pattern: Workload, p: Parameters, topology: Topology) -
     if pattern.exchanges(p):
         return _through_writers(case, pattern, alone, times, topology)
     ranks = topology.size
-    if p.file_layout != "shared":  # each rank moves its own arrays, wherever they lie
-        alone = replace(
-            alone, layout="file_per_process", group=None, within=None, file_groups=None,
-            transfer="independent",
-        )  # fmt: skip
+    alone = _each_its_own(alone)
     classes = _classes(pattern, alone, ranks, _unit(case, alone, ranks))
     return KindCalls(
         alone,
@@ -134,6 +130,32 @@ def _of_kind(case: Case, pattern: Workload, p: Parameters, topology: Topology) -
         list(_calls(pattern.writes, alone, classes, ranks, times)),
         list(_calls(pattern.reads, alone, classes, ranks, times)),
     )
+
+
+def arrays_of(case: Case, p: Parameters, ranks: int) -> list[AlikeArrays]:
+    """Return the arrays of one kind in all stores of a case.
+
+    Raises
+    ------
+    UserError
+        Ranks have arrays of their own, and there are too many to ask each.
+    """
+    pattern = workload(p.workload)
+    alone, times = pattern.one_array(p)
+    alone, classes = _each_its_own(alone), list[RankClass]()
+    if alone.file_layout != "shared":
+        classes = list(_classes(pattern, alone, ranks, _unit(case, alone, ranks)))
+    return _arrays(pattern, alone, classes, ranks, times)
+
+
+def _each_its_own(p: Parameters) -> Any:
+    """Return the parameters in which a rank sees its own arrays alone, wherever they lie."""
+    if p.file_layout == "shared":
+        return p
+    return replace(
+        p, layout="file_per_process", group=None, within=None, file_groups=None,
+        transfer="independent",
+    )  # fmt: skip
 
 
 def _unit(case: Case, p: Parameters, ranks: int) -> Shape | None:

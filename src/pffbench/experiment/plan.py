@@ -14,6 +14,7 @@ from pffbench.backends.base import Cuts
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Parameters, itemsize
 from pffbench.errors import UserError
+from pffbench.experiment.case_calls import arrays_of
 from pffbench.experiment.schema import Experiment
 from pffbench.units import Size
 from pffbench.workloads.base import CaseTotals
@@ -174,23 +175,23 @@ def _stored(case: Case, p: Parameters, ranks: int) -> tuple[int, int]:
         in_turns = getattr(p, "order", "") == "interleaved"
         times *= stored.copies * (1.0 if in_turns else stored.padding)
         if backend.file_per == "chunk":
-            of_groups = _units_of_groups(case, p, ranks)
-            files += of_groups or volume.arrays * _count_units(spec, stored.unit)
+            units = _units(case, p, ranks)
+            files += volume.arrays * _count_units(spec, stored.unit) if units is None else units
     on_disk = volume.nbytes if volume.extent is None else volume.extent
     return files, int(on_disk * times)
 
 
-def _units_of_groups(case: Case, p: Parameters, ranks: int) -> int:
-    """Count the chunks or shards in the files of groups, of unequal arrays; 0 of other layouts."""
-    if p.layout != "file_per_group":
-        return 0
-    groups = p.groups(ranks)
-    arrays, storage = workload(p.workload).arrays, backend_class(p.backend).storage
-    firsts = (groups.group(index).start for index in range(groups.files))
+def _units(case: Case, p: Parameters, ranks: int) -> int | None:
+    """Count the chunks or shards of all arrays of one kind; None where each rank must be asked."""
+    if workload(p.workload).without_footprint(p):
+        return None
+    storage = backend_class(p.backend).storage
+    try:
+        arrays = arrays_of(case, p, ranks)
+    except UserError:
+        return None
     return sum(
-        _count_units(spec, storage(spec, case.options).unit)
-        for rank in firsts
-        for spec in arrays(p, ranks, rank)
+        one.times * _count_units(one.spec, storage(one.spec, case.options).unit) for one in arrays
     )
 
 
