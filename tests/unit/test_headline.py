@@ -15,6 +15,7 @@ from scipy.stats import binom
 
 from drawn_runs import AUTO, FLOOR, a_case, a_run, timed_run
 from drawn_times import by_block, drawn
+from pffbench.summary.answer import answer_of
 from pffbench.summary.cautions import cautions
 from pffbench.summary.conclusions import (
     command_to_decide,
@@ -450,6 +451,9 @@ def test_undecided_extra_cold_reads_ask_for_no_more_repetitions(tmp_path):
     summary = a_timed(tmp_path, [*warm, *cold], cv=0.1, **EXTRA)
     assert "not decided" in sentences(summary)[-1]
     assert not list(undecided(summary))
+    answer = answer_of(summary)
+    assert any("?" in row[-1] for row in answer.rows)
+    assert "comparisons of reads from disk; measure these alone" in answer.facts[0]
 
 
 def test_extra_cold_reads_go_on_until_they_are_decided():

@@ -181,7 +181,11 @@ def answer_of(summary: Summary) -> AnswerTable | None:
     )
     every = [answer for column in columns for answer in column.answers]
     cases = [name for a in every for name in (a.case, *(o.case for o in a.others))]
-    facts = (_amount(summary, cases), *_raw_lines(columns, names[0], summary, label[names[0]]))
+    facts = (
+        *_open_cold_reads(summary),
+        _amount(summary, cases),
+        *_raw_lines(columns, names[0], summary, label[names[0]]),
+    )
     return msgspec.structs.replace(
         answer,
         sentence=" ".join(filter(None, [_sentence(columns, names, label), answer.sentence])),
@@ -364,6 +368,16 @@ def _notes(summary: Summary, every: Sequence[Answer], names: Sequence[str]) -> I
         yield "Each library has its own defaults: they do not do the same work."
     if len(names) > _MOST_ROWS:
         yield f"{len(names) - _MOST_ROWS} more are slower more often; summary.md has them."
+
+
+def _open_cold_reads(summary: Summary) -> Iterator[str]:
+    """Say what is open of cold reads beside the headline; the command is of the headline alone."""
+    cold = [other for a in summary.cold_answers if not a.too_short for other in a.others]
+    if open_ := sum(other.standing == "undecided" for other in cold):
+        yield (
+            f"Open (?) too: {open_} of {len(cold)} comparisons of reads from disk; measure these "
+            "alone with --set cache=dropped."
+        )
 
 
 def _amount(summary: Summary, cases: Sequence[str]) -> str:
