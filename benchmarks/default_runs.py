@@ -17,8 +17,8 @@ from pathlib import Path
 
 from jobs import python, run_ranks
 
-from pffbench.summary.claims import claims_of
 from pffbench.summary.summary import Summary, summarise
+from pffbench_bundles.claims import claims_of
 
 #: A comparison, and two of its contenders.
 Pair = tuple[str, str, frozenset[str]]

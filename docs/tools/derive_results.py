@@ -28,10 +28,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pffbench.record.masking import RAW, masked_copy
-from pffbench.summary.appendix import platform
 from pffbench.summary.export import print_answer, print_summary
 from pffbench.summary.summary import Summary, summarise
+from pffbench_bundles.appendix import platform
+from pffbench_bundles.masking import RAW, masked_copy
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pffbench.record.masking import masked_copy
-from pffbench.summary.appendix import platform
 from pffbench.summary.cautions import cautions
 from pffbench.summary.columns import Column, columns_of, ordered, title
 from pffbench.summary.conclusions import verdict_lines
@@ -16,6 +14,8 @@ from pffbench.summary.labels import parameters_apart
 from pffbench.summary.shards import shard_costs, shard_lines
 from pffbench.summary.summary import CaseSummary, Summary, summarise
 from pffbench.text import escape_markdown, markdown_table, without_digests
+from pffbench_bundles.appendix import platform
+from pffbench_bundles.masking import masked_copy
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "evidence" / "zarr.md"

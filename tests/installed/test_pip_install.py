@@ -125,7 +125,8 @@ def sentences(text):
 def test_the_wheel_holds_the_program_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
-    packages = {"pffbench", "pffbench_analysis", "pffbench_environments", "pffbench_studies"}
+    packages = {"pffbench", "pffbench_analysis", "pffbench_bundles", "pffbench_environments"}
+    packages.add("pffbench_studies")
     assert packages == {top for top in tops if "dist-info" not in top}
     place = REPOSITORY / "configs"
     shipped = {f"pffbench/configs/{path.relative_to(place)}" for path in place.rglob("*.yaml")}

@@ -17,7 +17,6 @@ import msgspec
 import yaml
 
 from pffbench.backends.registry import is_backend
-from pffbench.bundle_file import EXPERIMENT, open_bundle
 from pffbench.case import Case, Parameters
 from pffbench.errors import UserError
 from pffbench.experiment.convert import allowed_instead, join, short, shown, to_struct
@@ -34,6 +33,8 @@ BUILT_IN = ("default", "defaults", "quick", "nightly")
 #: Other packages read files of another form through entry points of this group: functions that take
 #: the data of a file and its name, and return those of the experiment, or None.
 FORMS_GROUP = "pffbench.experiments"
+#: Entry points that return the text of the experiment in a file whose ending is their name.
+FILES_GROUP = "pffbench.experiment_files"
 #: Maximum bytes: an experiment is a page of text; a larger file is the wrong one.
 LARGEST = 2**20
 #: Maximum number of values, with each alias counted as all values that it stands for.
@@ -183,8 +184,8 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
     Parameters
     ----------
     path : str, optional
-        The YAML file, a bundle of one run, or the name of one of the package; the first built-in
-        one when not given.
+        The YAML file, another one that holds an experiment, or the name of one of the package; the
+        first built-in one when not given.
     overrides : sequence of str
         ``key=value`` pairs; a key of the experiment or of its cases, values in YAML.
 
@@ -195,11 +196,6 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
     """
     name, text = _text(path)
     data = _in_our_form(_parsed(text, name), name)
-    if is_bundle(name) and data.get("environments"):
-        raise UserError(
-            f"{name}: environments: commands of a bundle are not started; unpack it, read its "
-            f"{EXPERIMENT} and run that"
-        )
     for override in overrides:
         _override(data, override)
     return from_data(data, name)
@@ -364,27 +360,12 @@ def is_built_in(path: str | None) -> bool:
     return path is None or (path in BUILT_IN and not Path(path).exists())
 
 
-def is_bundle(path: str | None) -> bool:
-    """Return whether the name of an experiment is that of a bundle, which holds one."""
-    return path is not None and path.endswith(".zip")
-
-
-def _of_bundle(path: str) -> str:
-    with open_bundle(path) as bundle:
-        run, *others = bundle.runs
-        if others:
-            raise UserError(f"{path}: holds {len(others) + 1} runs, and one was expected")
-        return b"".join(bundle.chunks(f"{run}/{EXPERIMENT}")).decode()
-
-
 def _text(path: str | None) -> tuple[str, str]:
     path = path or BUILT_IN[0]
     if shipped := shipped_file(path):
         return f"built-in {path}", shipped.read_text("utf-8")
     try:
-        if is_bundle(path):
-            return path, _of_bundle(path)
-        return path, read_regular(path, LARGEST).decode("utf-8-sig")
+        return path, _text_of_file(path)
     except UnicodeDecodeError:
         raise UserError(f"{path}: not a text file") from None
     except FileNotFoundError as error:
@@ -395,6 +376,15 @@ def _text(path: str | None) -> tuple[str, str]:
         raise UserError(f"{path}: cannot be read: {error.strerror}{hint}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _text_of_file(path: str) -> str:
+    ending = Path(path).suffix.removeprefix(".")
+    # To look for other endings would search the installed packages.
+    others = {} if ending in ("", "yaml", "yml") else plugins(FILES_GROUP)
+    if ending in others:
+        return str(load(others[ending])(path))
+    return read_regular(path, LARGEST).decode("utf-8-sig")
 
 
 def _parsed(text: str, name: str) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class PyPffbench(PythonPackage):
     @property
     def import_modules(self):
         modules = ["pffbench", "pffbench.cli", "pffbench.record.run_json"]
-        modules += ["pffbench_environments", "pffbench_studies"]
+        modules += ["pffbench_bundles", "pffbench_environments", "pffbench_studies"]
         return modules + (["pffbench_analysis"] if self.spec.satisfies("+analysis") else [])
 
     @run_before("install")

@@ -10,6 +10,9 @@ from pffbench.errors import NOT_VALID, VALID
 #: Broken rules are listed with so many places each.
 _NAMED = 5
 
+#: The line of `pffbench --help`.
+HELP = "check a bundle or a results directory by the rules of a valid result"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
@@ -20,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Print which rules a result breaks, and its answer. Return the exit status."""
-    from pffbench.summary.bundled import directories_of
+    from pffbench_bundles.bundled import directories_of
 
     with directories_of(arguments.file) as directories:
         good = [_check(name, directory) for name, directory in directories.items()]
@@ -31,9 +34,9 @@ def _check(name: str, directory: Path) -> bool:
     """Print what the rules say of one run; return whether all of them hold."""
     from pffbench.run.output import make_console
     from pffbench.summary.export import print_answer
-    from pffbench.summary.rules import examine
     from pffbench.summary.summary import summarise
     from pffbench.text import abridged, one_line
+    from pffbench_bundles.rules import examine
 
     findings = list(examine(directory))
     broken = [found for found in findings if found.broken]

@@ -17,7 +17,6 @@ import msgspec
 import numpy as np
 
 from pffbench import __version__
-from pffbench.bundle_file import BUNDLE_RULES, EXPERIMENT, FILES, MANIFEST, Manifest, Rule
 from pffbench.errors import UserError
 from pffbench.experiment.load import parse
 from pffbench.phases import arrivals
@@ -33,6 +32,7 @@ from pffbench.storage.page_cache import DROPPED_BELOW, WARM_ABOVE
 from pffbench.summary.results import FILE, as_data
 from pffbench.summary.summary import summary_of
 from pffbench.text import one_line
+from pffbench_bundles.bundle_file import BUNDLE_RULES, EXPERIMENT, FILES, MANIFEST, Manifest, Rule
 
 #: Parameters of a case that its rows have too.
 _OF_CASE = ("backend", "workload", "layout", "transfer", "settings")

@@ -13,8 +13,8 @@ from launch import REPOSITORY
 from pffbench.cli import main
 from pffbench.phases import READ_PHASES
 from pffbench.record.run import MeasuredRun
-from pffbench.summary.claims import judged, statements
 from pffbench.summary.summary import summarise
+from pffbench_bundles.claims import judged, statements
 
 SHIPPED = REPOSITORY / "docs" / "results" / "default"
 WORDS = {"confirmed", "refuted", "cannot be decided here"}

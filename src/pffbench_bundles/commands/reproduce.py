@@ -9,6 +9,9 @@ from pffbench.commands import run
 from pffbench.errors import INCONCLUSIVE, NOT_VALID, VALID, UserError
 from pffbench.run.options import RunOptions, add_changes
 
+#: The line of `pffbench --help`.
+HELP = "repeat the run of a bundle here, and judge each of its sentences"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
@@ -50,9 +53,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _describe(file: str) -> int:
-    from pffbench.summary.appendix import appendix
-    from pffbench.summary.bundled import only_run
     from pffbench.summary.summary import summary_of
+    from pffbench_bundles.appendix import appendix
+    from pffbench_bundles.bundled import only_run
 
     with only_run(file) as there:
         for line in appendix(summary_of(there), file):
@@ -67,9 +70,9 @@ def _judge(file: str, made: str | None) -> int:
     """
     from pffbench.record.run import MeasuredRun
     from pffbench.record.run_json import readable
-    from pffbench.summary.bundled import only_run
-    from pffbench.summary.claims import judged
     from pffbench.text import one_line, without_digests
+    from pffbench_bundles.bundled import only_run
+    from pffbench_bundles.claims import judged
 
     with only_run(file) as there:
         if made is None:

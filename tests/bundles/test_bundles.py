@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from launch import REPOSITORY, pffbench_cli
 from pffbench import __version__
 from pffbench.cli import main
-from pffbench.summary.rules import BUNDLE_RULES, RULES, RUN_RULES, examine
+from pffbench_bundles.rules import BUNDLE_RULES, RULES, RUN_RULES, examine
 
 SHIPPED = REPOSITORY / "docs" / "results" / "default"
 #: A part of that run, so that it is read in a moment.
@@ -319,7 +319,7 @@ def test_without_its_check_a_violation_of_a_rule_is_not_found(run, capsys, monke
         2, f"pffbench: {run}: breaks rule 12 (pffbench check {run} says where)\n"
     )  # fmt: skip
     rules = [replace(r, check=lambda _: [""]) if r.number == 12 else r for r in RUN_RULES]
-    monkeypatch.setattr("pffbench.summary.rules.RUN_RULES", rules)
+    monkeypatch.setattr("pffbench_bundles.rules.RUN_RULES", rules)
     assert not [found for found in examine(run) if found.broken]
 
 

@@ -10,6 +10,9 @@ from tempfile import TemporaryDirectory
 from pffbench import __version__
 from pffbench.errors import UserError
 
+#: The line of `pffbench --help`.
+HELP = "pack results directories into one file that others can check and repeat"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
@@ -36,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Write a bundle. Return the exit status."""
-    from pffbench.bundle_file import Manifest, open_bundle, write_bundle
+    from pffbench_bundles.bundle_file import Manifest, open_bundle, write_bundle
 
     output = Path(arguments.output)
     if output.suffix != ".zip" or output.exists():
@@ -61,12 +64,12 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _prepared(run: Path, copy: Path, *, mask: bool) -> tuple[str, Path]:
     """Copy the files of a run, add those that follow from them, and return the name of the run."""
-    from pffbench.bundle_file import EXPERIMENT
-    from pffbench.record.masking import masked_copy, plain_copy
     from pffbench.record.ranks_reader import NAME as RANKS
     from pffbench.record.run_json import RunRecord
     from pffbench.summary.results import write_results
     from pffbench.summary.summary import summarise
+    from pffbench_bundles.bundle_file import EXPERIMENT
+    from pffbench_bundles.masking import masked_copy, plain_copy
 
     try:
         if (status := RunRecord.load(run).status) in ("running", "written"):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pffbench.summary.claims import statements
 from pffbench.summary.conclusions import validity
 from pffbench.summary.summary import Summary
 from pffbench.text import escape_markdown
 from pffbench.units import Size
+from pffbench_bundles.claims import statements
 
 
 def appendix(summary: Summary, bundle: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The runs of a bundle as directories, while they are read."""
+"""The runs of a bundle as directories, while they are read, and the experiment of one."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pffbench.bundle_file import open_bundle
 from pffbench.errors import UserError
+from pffbench.experiment.load import parse
 from pffbench.record.run import MeasuredRun
-from pffbench.summary.rules import examine
+from pffbench_bundles.bundle_file import EXPERIMENT, open_bundle
+from pffbench_bundles.rules import examine
 
 
 @contextmanager
@@ -51,3 +52,25 @@ def only_run(path: str) -> Iterator[MeasuredRun]:
                 f"{path}: breaks rule {', '.join(broken)} (pffbench check {path} says where)"
             )
         yield MeasuredRun.load(directory)
+
+
+def experiment_of(path: str) -> str:
+    """Return the text of the experiment that a bundle of one run has.
+
+    Raises
+    ------
+    UserError
+        It cannot be read, is no bundle, or one of several runs; or its experiment has commands.
+    """
+    with open_bundle(path) as bundle:
+        run, *others = bundle.runs
+        if others:
+            raise UserError(f"{path}: holds {len(others) + 1} runs, and one was expected")
+        text = b"".join(bundle.chunks(f"{run}/{EXPERIMENT}")).decode()
+    data = parse(text, path)
+    if isinstance(data, dict) and data.get("environments"):
+        raise UserError(
+            f"{path}: environments: commands of a bundle are not started; unpack it, read its "
+            f"{EXPERIMENT} and run that"
+        )
+    return text
