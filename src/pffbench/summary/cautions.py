@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pffbench.phases import READ_PHASES
 from pffbench.storage.durability import QUIET
+from pffbench.summary.again import larger
 from pffbench.summary.conclusions import (
     TOO_SHORT,
     VERBS,
@@ -55,7 +56,7 @@ def _too_short(summary: Summary) -> Iterator[str]:
     if short and len(short) < len(summary.answers):
         yield (
             f"warning: {len(short)} comparison{'s are' if len(short) > 1 else ' is'} "
-            f"{TOO_SHORT}; use larger arrays (shape, shape_per_rank)"
+            f"{TOO_SHORT}; {larger(summary.record, [a.case for a in short], 1)[0]}"
         )
 
 
