@@ -379,7 +379,9 @@ def _sentence(columns: Sequence[AnswerColumn], names: Sequence[str], label: dict
     if len(never) == len(names) > _MOST_NAMED:
         return f"None of the {len(names)} is shown to be slower."
     if len(never) == len(names):
-        return f"None of {listed([label[n] for n in names])} is shown to be slower."
+        told = [label[name] for name in names]
+        who = " nor ".join(told) if len(told) == 2 else listed(told)
+        return f"{'Neither' if len(told) == 2 else 'None of'} {who} is shown to be slower."
     if never and set(best.values()) == {never[0]} and len(best) == len(columns):
         return f"{label[never[0]]} is fastest in everything that was compared."
     if never:
