@@ -354,7 +354,7 @@ def _legend(
     cells = " ".join(cell for row in rows for cell in row[1:])
     most = max(len(column.answers) for column in columns)
     marks = {
-        " to ": f"a to b: over {most} comparisons",
+        " to ": f"a to b: {most} comparisons",
         "[": "[95% interval]",
         "same": f"same: ±{margin:.0%}",
     }

@@ -169,9 +169,10 @@ def busy(load: LoadSummary) -> Iterator[str]:
         (load.stolen, load.steal, "the host of this machine", "on another host, or later"),
     ):
         if blocks > _OFTEN * load.blocks:
-            of = f"{blocks} of {load.blocks} blocks" if load.blocks > 1 else "the only block"
-            of += " of repetitions"
-            yield f"BUSY: {who} used {part:.0%} of the processors in {of}; run again {remedy}"
+            of = "while it ran"
+            if load.blocks > 1:
+                of = f"in {blocks} of {load.blocks} blocks of repetitions"
+            yield f"BUSY: {who} used {part:.0%} of the processors {of}; run again {remedy}"
 
 
 def _unsettled(summary: Summary) -> Iterator[str]:
