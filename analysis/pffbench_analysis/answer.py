@@ -320,7 +320,7 @@ def answer_heading(summary: Summary) -> str:
     """Return the heading of the figure."""
     if _has_settings(summary):
         return "Median time of each setting"
-    return "How many times as long as the fastest"
+    return f"How many times as long as the {'smallest median' if why_none(summary) else 'fastest'}"
 
 
 def answer_marks(panels: Sequence[AnswerPanel], margin: float) -> list[str]:

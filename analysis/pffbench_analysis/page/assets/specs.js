@@ -9,14 +9,21 @@ const ABOVE = { labelAlign: "left", labelBaseline: "bottom", labelOffset: -14, l
 
 // Marks that share a row are drawn closer, without their texts, where there is little room.
 const NARROW = 340;
+const CLOSE_ROW = 23;
+const CLOSE_NAMES = { labelFontSize: 11, labelLineHeight: 11 };
 // A panel of a trellis is made smaller below this width; then the height of a row.
 const TINY = 150;
 const SMALL_ROW = 19;
 
 function withoutTexts(spec) {
-  const layer = spec.layer.filter(({ name }) => name !== "written");
+  const kept = spec.layer.filter(({ name }) => name !== "written");
+  if (kept.length === spec.layer.length) return spec;
+  const layer = kept.map((one) => {
+    const y = one.encoding.y;
+    return y?.axis ? { ...one, encoding: { ...one.encoding, y: { ...y, axis: { ...y.axis, ...CLOSE_NAMES } } } } : one;
+  });
   const rows = layer.find(({ name }) => name === "marks").encoding.y.scale.domain.length;
-  return { ...spec, layer, height: layer.length < spec.layer.length ? 26 * rows : spec.height };
+  return { ...spec, layer, height: CLOSE_ROW * rows };
 }
 
 // A panel of a trellis on a narrow screen: smaller marks and rows, and an axis with few numbers and without a title.
