@@ -13,7 +13,7 @@ const CLOSE_ROW = 23;
 const CLOSE_NAMES = { labelFontSize: 11, labelLineHeight: 11 };
 // A panel of a trellis is made smaller below this width; then the height of a row.
 const TINY = 150;
-const SMALL_ROW = 19;
+const SMALL_ROW = 17;
 
 function withoutTexts(spec) {
   const kept = spec.layer.filter(({ name }) => name !== "written");
