@@ -1,6 +1,8 @@
 """The figure of the answer of a run: the ratio of each contender to the fastest one.
 
-Where settings were swept, its panels are those of one key: small multiples of the settings.
+Where settings were swept, its panels are those of one key: small multiples of the settings. These
+are drawn by their times, which can be compared whatever the format: what a setting is compared with
+by tests is the fastest one of its own format.
 """
 
 from __future__ import annotations
@@ -28,17 +30,18 @@ from pffbench.summary.rank_test import Ratio
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.summary.sweep import FormatSettings, SettingResult, Sweep
 from pffbench.units import percent, seconds_text
-from pffbench_analysis.charts import label
+from pffbench_analysis.charts import label, reach
 from pffbench_analysis.picture import LegendEntry, Picture, PicturePanel, Words
 from pffbench_analysis.specs import (
     LINE_END,
     ROW,
     Spec,
+    equality,
     log_scale,
+    marks,
     number_axis,
     panel,
     point,
-    ratios,
 )
 from pffbench_analysis.style import colour
 
@@ -48,10 +51,14 @@ _SHAPES = {
     "fastest": "diamond", "ahead": "diamond", "slower": "circle", "equal": "square",
     "undecided": "circle",
 }  # fmt: skip
-#: How marks look, and what they stand for.
+#: How marks look, and what they stand for; of settings, within a format.
 _MARKS = {
     "fastest": "◆ fastest", "ahead": "◇ smallest median, open (?)", "slower": "● slower",
     "equal": "■ same", "undecided": "○ open (?)",
+}  # fmt: skip
+_MARKS_OF_SETTINGS = {
+    "fastest": "◆ fastest of its format", "ahead": "◇ smallest median of its format, open (?)",
+    "slower": "● slower than that", "equal": "■ same as that", "undecided": "○ open (?)",
 }  # fmt: skip
 _STANDINGS = {
     "fastest": "fastest", "ahead": "smallest median, not decided", "slower": "slower",
@@ -82,6 +89,8 @@ class AnswerRow:
         Its time over that of the one with the smallest median, for which the ratio is 1.
     needed : int
         If undecided: repetitions that would probably decide it.
+    reach : tuple of float, optional
+        Of a setting the interval of its median in seconds, or the range of few repetitions.
     """
 
     comparison: str
@@ -92,6 +101,7 @@ class AnswerRow:
     standing: Standing
     ratio: Ratio
     needed: int = 0
+    reach: tuple[float, float] | None = None
 
     @property
     def is_first(self) -> bool:
@@ -99,22 +109,33 @@ class AnswerRow:
         return self.standing in ("fastest", "ahead")
 
     @property
+    def drawn(self) -> tuple[float, float, float]:
+        """What is drawn, and its bounds: the ratio; of a setting seconds."""
+        if self.reach:
+            return (self.seconds, *self.reach)
+        return (self.ratio.value, self.ratio.low, self.ratio.high)
+
+    @property
     def text(self) -> str:
-        """Its ratio and interval; of the first its time."""
-        if self.is_first:
+        """Its ratio and interval; of the first, and of a setting, its time."""
+        if self.is_first or self.reach:
             word = "fastest, " if self.standing == "fastest" else ""
             return f"{word}{seconds_text(self.seconds)}"
-        ratio = self.ratio
-        if not math.isfinite(ratio.value):
+        return self.ratio_text
+
+    @property
+    def ratio_text(self) -> str:
+        """Its ratio and interval."""
+        if not math.isfinite(self.ratio.value):
             return "–"
-        bounded = interval(ratio) if ratio.is_bounded else "(no interval)"
-        return f"{number(ratio.value)} {bounded}"
+        bounded = interval(self.ratio) if self.ratio.is_bounded else "(no interval)"
+        return f"{number(self.ratio.value)} {bounded}"
 
     @property
     def brief(self) -> str:
-        """Its name and ratio; of the first its time."""
-        value = seconds_text(self.seconds) if self.is_first else number(self.ratio.value)
-        return f"{self.name} {value}"
+        """Its name and ratio; of the first, and of a setting, its time."""
+        is_time = self.is_first or self.reach
+        return f"{self.name} {seconds_text(self.seconds) if is_time else number(self.ratio.value)}"
 
     def facts(self, heading: str) -> dict[str, str]:
         """Return what is known of it, in words."""
@@ -123,7 +144,7 @@ class AnswerRow:
             facts["comparison"] = self.comparison
         facts |= {"standing": _STANDINGS[self.standing], "median": seconds_text(self.seconds)}
         if not self.is_first:
-            facts |= {"times as long": self.text, "repetitions": f"{self.ratio.n}"}
+            facts |= {"times as long": self.ratio_text, "repetitions": f"{self.ratio.n}"}
         if self.needed:
             facts["would decide it"] = f"about {self.needed} repetitions"
         return facts
@@ -157,7 +178,7 @@ class AnswerPanel:
         rows = list(self.rows)
         if not shared:
             order = list(dict.fromkeys(row.comparison for row in rows))
-            rows.sort(key=lambda row: (order.index(row.comparison), _finite(row.ratio)))
+            rows.sort(key=lambda row: (order.index(row.comparison), _finite(row)))
         texts = {
             row: row.comparison if shared else f"{row.comparison} {row.name}".strip()
             for row in rows
@@ -181,8 +202,8 @@ def _by_name(row: AnswerRow) -> str:
 _LINE = 20
 
 
-def _finite(ratio: Ratio) -> float:
-    return ratio.value if math.isfinite(ratio.value) else math.inf
+def _finite(row: AnswerRow) -> float:
+    return row.drawn[0] if math.isfinite(row.drawn[0]) else math.inf
 
 
 def answer_panels(summary: Summary) -> list[AnswerPanel]:
@@ -276,7 +297,7 @@ def _sweep_panels(sweep: Sweep, summary: Summary) -> Iterator[AnswerPanel]:
         )
     each: dict[str, list[float]] = defaultdict(list)
     for row in (row for rows in panels.values() for row in rows):
-        each[row.comparison].append(_finite(row.ratio))
+        each[row.comparison].append(row.seconds)
     for heading, rows in panels.items():
         rows.sort(key=lambda row: statistics.fmean(each[row.comparison]))
         yield AnswerPanel(sweep.total, heading, tuple(rows))
@@ -286,43 +307,53 @@ def _setting(
     setting: str, one: FormatSettings, result: SettingResult, sweep: Sweep, summary: Summary
 ) -> AnswerRow:
     case = summary.by_name[result.case]
-    seconds = case.phases[sweep.total].seconds.median
+    seconds = case.phases[sweep.total].seconds
     standing: Standing = result.standing
     if standing == "fastest":
         standing = _first(decided=len(one.rivals) == 1)
-    of_case = (label(case), case.sample.backend, seconds)
-    return AnswerRow(
-        setting, format_title(one.name), *of_case, standing, result.ratio, result.needed
-    )
+    of_case = (label(case), case.sample.backend, seconds.median)
+    compared = (standing, result.ratio, result.needed)
+    return AnswerRow(setting, format_title(one.name), *of_case, *compared, reach(seconds))
 
 
 def answer_heading(summary: Summary) -> str:
     """Return the heading of the figure."""
-    more = " settings of each format" if _has_settings(summary) else ""
-    return f"How many times as long as the fastest{more}"
+    if _has_settings(summary):
+        return "Median time of each setting"
+    return f"How many times as long as the {'smallest median' if why_none(summary) else 'fastest'}"
 
 
 def answer_marks(panels: Sequence[AnswerPanel], margin: float) -> list[str]:
     """Say what the marks of the figure stand for, of those that occur."""
-    known = {row.standing for panel in panels for row in panel.rows}
+    rows = [row for panel in panels for row in panel.rows]
+    known = {row.standing for row in rows}
+    told, of_band, of = _MARKS, [f"grey band: same, within {percent(margin)}"], ""
+    if _are_times(panels):
+        told, of_band, of = _MARKS_OF_SETTINGS, [], " of the median"
     pale = " (pale: open)" if known & {"ahead", "undecided"} else ""
-    return [
-        *(text for standing, text in _MARKS.items() if standing in known),
-        f"grey band: same, within {percent(margin)}",
-        f"line: 95 % interval{pale}",
-    ]
+    words = [text for standing, text in told.items() if standing in known]
+    return [*words, *of_band, f"line: 95 % interval{of}{pale}"]
+
+
+def _are_times(panels: Sequence[AnswerPanel]) -> bool:
+    """Whether settings are drawn, by their times."""
+    return any(row.reach for panel in panels for row in panel.rows)
 
 
 def answer_notes(panels: Sequence[AnswerPanel], summary: Summary) -> list[str]:
     """Return the reading notes of the figure."""
-    each = (
-        "of each format its settings" if _has_settings(summary) else "of formats their fastest case"
+    how = (
+        "Marks: median time over the smallest median, at 1, of formats their fastest case. Lines: "
+        "for all looks at the results together, and if open for all comparisons too; an arrow: it "
+        "goes on."
     )
-    notes = [
-        f"{'; '.join(answer_marks(panels, summary.margin))}.",
-        f"Marks: median time over the smallest median, at 1, {each}. Lines: for all looks at the "
-        "results together, and if open for all comparisons too; an arrow: it goes on.",
-    ]
+    if _are_times(panels):
+        how = (
+            "Times of all formats can be compared. Whether a setting is slower, same or open is "
+            "tested against the fastest settings of its own format. Lines: of fewer than five "
+            "repetitions their range."
+        )
+    notes = [f"{'; '.join(answer_marks(panels, summary.margin))}.", how]
     if short := sum(answer.too_short for answer in summary.answers):
         verb = "is" if short == 1 else "are"
         notes.append(
@@ -362,13 +393,21 @@ def answer_legend(panels: Sequence[AnswerPanel]) -> list[tuple[str, str]]:
 
 def answer_specs(panels: Sequence[AnswerPanel], margin: float) -> list[PicturePanel]:
     """Return the panels of the answer, for files and for the page."""
-    drawn = [row.ratio for panel in panels for row in panel.rows]
-    ends = [v for ratio in drawn for v in (ratio.low, ratio.value, ratio.high)]
-    scale = log_scale([*ends, 1 / (1 + margin), 1 + margin], 0.06)
-    brief, shared = len(panels) > _FEW, share_rows(panels)
-    extent = _extent(panels)
-    form: dict[str, Any] = {"brief": brief, "shared": shared, "extent": extent}
-    return [PicturePanel(one.heading, _panel(one, margin, scale, **form)) for one in panels]
+    drawn = [value for panel in panels for row in panel.rows for value in row.drawn]
+    if _are_times(panels):
+        unit, each = ("seconds", 1.0) if max(drawn) >= 1 else ("ms", 1e3)
+        x = number_axis(f"{unit}, logarithmic", log_scale([each * value for value in drawn], 0.06))
+        behind = []
+    else:
+        each = 1.0
+        scale = log_scale([*drawn, 1 / (1 + margin), 1 + margin], 0.06)
+        x = number_axis("times as long, logarithmic", scale)
+        behind = equality(margin, x)
+    form: dict[str, Any] = {
+        "each": each, "brief": len(panels) > _FEW, "shared": share_rows(panels),
+        "extent": _extent(panels),
+    }  # fmt: skip
+    return [PicturePanel(one.heading, _panel(one, x, behind, **form)) for one in panels]
 
 
 def _extent(panels: Sequence[AnswerPanel]) -> float:
@@ -396,40 +435,48 @@ _SLOT, _SLOT_OF_MARKS, _LINE_HEIGHT = 20, 9, 13
 
 
 def _panel(
-    found: AnswerPanel, margin: float, scale: Spec, *, brief: bool, shared: bool, extent: float
+    found: AnswerPanel,
+    x: Spec,
+    behind: Sequence[Spec],
+    *,
+    each: float,
+    brief: bool,
+    shared: bool,
+    extent: float,
 ) -> Spec:
+    """Return a panel, in which `each` is what one of what is drawn is on the axis."""
     places = found.places(shared=shared)
-    each = len(found.names) if shared else 1
-    slots = {name: (i + 0.5) / each for i, name in enumerate(found.names)}
+    names = len(found.names) if shared else 1
+    slots = {name: (i + 0.5) / names for i, name in enumerate(found.names)}
     values = [
-        _values(row, found.heading, scale["domain"])
+        _values(row, each, found.heading, x["scale"]["domain"])
         | {"row": place}
-        | ({"text": row.brief, "order": slots[row.name]} if each > 1 else {})
+        | ({"text": row.brief, "order": slots[row.name]} if names > 1 else {})
         for row, place in places.items()
     ]
-    x = number_axis("times as long, logarithmic", scale)
     rows = list(dict.fromkeys(places.values()))
-    layers = ratios(rows, values, margin, x, shared=each > 1, extent=extent)
+    layers = [*behind, *marks(rows, values, x, shared=names > 1, extent=extent)]
     if brief:
         layers = [layer for layer in layers if layer["name"] != "written"]
     lines = max(row.count(LINE_END) + 1 for row in rows)
-    row_height = max(ROW, lines * _LINE_HEIGHT, each * (_SLOT_OF_MARKS if brief else _SLOT))
+    row_height = max(ROW, lines * _LINE_HEIGHT, names * (_SLOT_OF_MARKS if brief else _SLOT))
     told = ", ".join(f"{row.comparison} {row.name} {row.text}".strip() for row in found.rows)
     return panel(layers, row_height * len(rows), f"{found.heading}: {told}")
 
 
-def _values(row: AnswerRow, heading: str, bounds: Sequence[float]) -> dict[str, Any]:
-    ratio = row.ratio
+def _values(row: AnswerRow, each: float, heading: str, bounds: Sequence[float]) -> dict[str, Any]:
+    value, low, high = (each * end for end in row.drawn)
     filled = row.standing not in ("ahead", "undecided")
+    alone = row.is_first and row.reach is None  # the ratio of the first has no interval
     return {
         "standing": row.standing,
-        "ratio": ratio.value if math.isfinite(ratio.value) else None,
-        "low": None if row.is_first else max(ratio.low, bounds[0]),
-        "high": None if row.is_first else min(ratio.high, bounds[1]),
-        "sure": not row.is_first,
+        "value": value if math.isfinite(value) else None,
+        "low": None if alone else max(low, bounds[0]),
+        "high": None if alone else min(high, bounds[1]),
+        "sure": not alone,
         "faint": not filled,
-        "low_open": ratio.low <= bounds[0],
-        "high_open": ratio.high >= bounds[1],
+        "low_open": low <= bounds[0],
+        "high_open": high >= bounds[1],
         "text": row.text,
         "told": row.facts(heading),
         **point(colour(row.backend), filled=filled, shape=_SHAPES[row.standing]),

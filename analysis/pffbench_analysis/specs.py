@@ -234,47 +234,51 @@ def headings(values: Values, y: Spec) -> list[Spec]:
     ]
 
 
-def ratios(
-    rows: Sequence[str],
-    values: Values,
-    margin: float,
-    x: Spec,
-    *,
-    shared: bool = False,
-    extent: float = 0,
+def marks(
+    rows: Sequence[str], values: Values, x: Spec, *, shared: bool = False, extent: float = 0
 ) -> list[Spec]:
-    """Return layers of ratios with intervals, and the band of those that count as equal.
+    """Return layers of marks with intervals and texts, each in its row.
 
     Parameters
     ----------
-    rows : sequence of str
+    rows : list of str
         All rows.
     values : list of dict
-        ``row``, ``ratio``, which may be None, ``text``, looks, and what `intervals` needs.
-    margin : float
-        Half-width of the band, as a part.
+        ``row``, ``value``, which may be None, ``text``, looks, and what `intervals` needs.
     x : dict
-        The axis of ratios.
+        The axis of values.
     shared : bool
         Whether ``order`` (0 to 1, from the top) is the place of a value within its row.
     extent : float
         Least width of the names of rows in pixels, by which panels are aligned.
     """
     y = row_axis(rows, minExtent=extent)
-    span = [{"from": 1 / (1 + margin), "to": 1 + margin}]
-    ends = {"x": at(x, "from"), "x2": {"field": "to"}}
     size, cap = (50, {"size": 6}) if shared else (130, {})
     of_rows = [
         *(one | {"mark": one["mark"] | (cap if one["mark"]["type"] == "tick" else {})}
           for one in intervals(values, x, y)),
-        points("ratios", values, at(x, "ratio"), y, size, "isValid(datum.ratio)"),
+        points("marks", values, at(x, "value"), y, size, "isValid(datum.value)"),
         written(values, y),
     ]  # fmt: skip
     place = {"yOffset": IN_ROW} if shared else {}
+    return [one | {"encoding": one["encoding"] | place} for one in of_rows]
+
+
+def equality(margin: float, x: Spec) -> list[Spec]:
+    """Return the layers behind ratios: the band of those that count as equal, and a line at 1.
+
+    Parameters
+    ----------
+    margin : float
+        Half-width of the band, as a part.
+    x : dict
+        The axis of ratios.
+    """
+    span = [{"from": 1 / (1 + margin), "to": 1 + margin}]
+    ends = {"x": at(x, "from"), "x2": {"field": "to"}}
     return [
         layer("band", {"type": "rect", "color": INK, "opacity": 0.1}, span, ends),
         rules("one", [{"at": 1}], {"x": at(x, "at")}, strokeWidth=1),
-        *(one | {"encoding": one["encoding"] | place} for one in of_rows),
     ]
 
 

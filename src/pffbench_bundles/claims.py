@@ -158,7 +158,7 @@ def _obstacles(there: MeasuredRun, here: MeasuredRun, found: Summary) -> Iterato
         if of(there) != of(here):
             yield f"{what}: {of(there)} there, {of(here)} here"
     if why := obstacle(found):
-        yield why
+        yield why.reason
 
 
 def _file_system(record: RunRecord) -> str:

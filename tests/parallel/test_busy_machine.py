@@ -9,8 +9,10 @@ import sys
 
 import pytest
 import yaml
+from test_answer_commands import run_printed
 
 from launch import pffbench_cli
+from pffbench.summary.summary import summarise
 
 pytestmark = pytest.mark.parallel
 EXPERIMENT = {
@@ -21,7 +23,7 @@ EXPERIMENT = {
 }  # fmt: skip
 
 
-def test_processes_beside_a_run_are_named_at_its_verdict(tmp_path):
+def test_processes_beside_a_run_are_named_and_the_printed_command_runs_it_again(tmp_path):
     (tmp_path / "busy.yaml").write_text(yaml.safe_dump(EXPERIMENT))
     spinning = [sys.executable, "-c", "while True: pass"]
     count = 2 * len(os.sched_getaffinity(0))
@@ -39,3 +41,5 @@ def test_processes_beside_a_run_are_named_at_its_verdict(tmp_path):
     assert found, done.said
     assert int(found[1]) > 30
     assert found[2] == "2"
+    _, again = run_printed(done.stdout, tmp_path)
+    assert {case.repetitions for case in summarise(again).cases} == {2}

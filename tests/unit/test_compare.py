@@ -462,8 +462,8 @@ def test_the_figure_shows_each_ratio_with_its_interval(make):
     figure = forest(found, 0.05)
     panels = {panel.heading: panel for panel in figure.panels}
     assert set(panels) == {"write total", "read total"}
-    rows = panels["write total"].values("ratios")
-    drawn = sorted(row["ratio"] for row in rows)
+    rows = panels["write total"].values("marks")
+    drawn = sorted(row["value"] for row in rows)
     pairs = [p for p in (*found.overall, *found.pairs) if p.phase == "write_total"]
     assert drawn == pytest.approx(sorted(pair.ratio for pair in pairs))
     ends = {(pair.low, pair.high) for pair in pairs}

@@ -641,7 +641,7 @@ def test_what_is_too_short_is_not_compared(tmp_path):
     summary = a_timed(tmp_path, FORMATS, floor=FLOOR | {"own": 0.01, "synced": 0.01})
     assert all(
         line.endswith(
-            "too short to measure (under 100 × the harness's overhead); use larger arrays."
+            "too short to measure (under 100 × the overhead of measuring); use larger arrays."
         )
         for line in sentences(summary)
     )

@@ -66,7 +66,8 @@ def test_the_best_settings_are_named_for_every_format(tmp_path):
     assert found.word == "ANSWER"
     assert "Best for every format: codec zstd and chunks 32×32." in found.sentence
     (table, _) = found.settings
-    assert table.title == "HDF5, times as long as its fastest: write to disk / read, page cache"
+    headings = "write to disk / read, page cache"
+    assert table.title == f"HDF5, times as long as its fastest (98.7 ms / 98.2 ms): {headings}"
     assert table.columns == ("codec none", "codec gzip", "codec zstd")
     cells = {row[0]: dict(zip(table.columns, row[1:], strict=True)) for row in table.rows}
     assert cells["chunks 32×32"]["codec zstd"] == "1.00 / 1.00"
@@ -144,8 +145,8 @@ def test_where_formats_differ_a_table_has_the_best_settings_of_each(tmp_path):
     table = found.settings[0]
     assert table.columns == ("write to disk", "read, page cache")
     rows = {row[0]: row[1] for row in table.rows}
-    assert rows["HDF5"] == "none/zstd, 16×64"
-    assert rows["Zarr"] == "none/zstd, 64×64"
+    assert rows["HDF5"] == "none or zstd, 16×64"
+    assert rows["Zarr"] == "none or zstd, 64×64"
 
 
 def test_with_one_format_the_settings_are_the_answer(tmp_path):
@@ -177,7 +178,7 @@ def test_what_is_best_on_average_is_named_where_single_settings_are_not_decided(
 
     found = answer(a_sweep(tmp_path / "run", weak, codecs=("gzip", "zstd"), spread=0.25))
     assert "Best for" not in found.sentence
-    assert "Best on average over all else: codec zstd." in found.sentence
+    assert "Best on average: codec zstd." in found.sentence
 
 
 def test_where_nothing_is_best_what_is_slower_is_named(tmp_path):
@@ -251,7 +252,8 @@ def test_every_place_has_the_sentence_and_the_tables(tmp_path):
         assert "What matters to write to disk: codec most" in place
     shown = print_run(run)
     assert sentence in " ".join(shown.split())
-    assert "What matters most: to write to disk codec (gzip 5.98 times zstd [5.84–6.16])" in shown
+    what = "What matters most to write to disk: codec (gzip takes 5.98 times as long as zstd [5.84–"
+    assert what in " ".join(shown.split())
     for one in found.settings:
         assert one.title not in shown
         assert one.title in " ".join(print_run(run, tables=True).split())
@@ -293,10 +295,10 @@ def test_the_answer_of_a_sweep_has_ten_lines_at_80_columns(tmp_path, factor, mor
     found = answer(run)
     if found.word == "ANSWER":
         told = "\n".join(own)
-        assert "What matters most: to write to disk " in "\n".join(lines)
+        assert "What matters most to write to disk: " in "\n".join(lines)
         assert ("Open (?): " in told) == bool(found.open)
         if formats > 1:
-            assert "at its best settings" in told
+            assert "best settings" in told
             assert "HDF5" in "\n".join(lines)
             assert sum(line.startswith(titles) for line in own) >= min(formats, 3)
 

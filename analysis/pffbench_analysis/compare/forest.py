@@ -13,7 +13,16 @@ from pffbench_analysis.compare.comparison import Comparison, Pair
 from pffbench_analysis.compare.sentences import machine
 from pffbench_analysis.picture import Picture, PicturePanel, Words
 from pffbench_analysis.runs import ABSENT
-from pffbench_analysis.specs import ROW, Spec, log_scale, number_axis, panel, point, ratios
+from pffbench_analysis.specs import (
+    ROW,
+    Spec,
+    equality,
+    log_scale,
+    marks,
+    number_axis,
+    panel,
+    point,
+)
 from pffbench_analysis.style import colour
 
 #: Largest number of cases in a readable figure.
@@ -89,7 +98,7 @@ def _panel(labels: Sequence[str], pairs: Sequence[Pair], margin: float, x: Spec)
     values = [
         {
             "row": rows[label],
-            "ratio": pair.ratio,
+            "value": pair.ratio,
             "low": min(pair.low, pair.ratio),
             "high": max(pair.high, pair.ratio),
             "sure": True,
@@ -103,5 +112,5 @@ def _panel(labels: Sequence[str], pairs: Sequence[Pair], margin: float, x: Spec)
         for label, pair in drawn.items()
     ]
     values += [{"row": rows[label], "text": ABSENT} for label in labels if label not in drawn]
-    layers = ratios(list(rows.values()), values, margin, x)
+    layers = [*equality(margin, x), *marks(list(rows.values()), values, x)]
     return panel(layers, ROW * len(rows))

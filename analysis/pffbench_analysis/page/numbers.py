@@ -81,7 +81,7 @@ def _answer(summary: Summary) -> Plain | None:
         return None
     rows = [(panel, row) for panel in panels for row in panel.rows]
     return {
-        "what": "Median time over the smallest one of each comparison, less is better.",
+        "what": "By median times, less is better.",
         "heading": answer_heading(summary),
         "legend": answer_legend(panels),
         "least": answer_least_width(panels),

@@ -129,7 +129,8 @@ def advice_of(
     # All questions about a run at once, so that its claims are one family.
     questions = [(work.candidates, purpose) for work in there for purpose in wanted]
     answers = judge(questions, Design.of_experiment(summary.record.experiment))
-    hindered = obstacle(summary)
+    hindrance = obstacle(summary)
+    hindered = hindrance.reason if hindrance else None
     found = tuple(
         WorkAdvice(work, tuple(answers[i * len(wanted) : (i + 1) * len(wanted)]), hindered)
         for i, work in enumerate(there)

@@ -35,6 +35,8 @@ class Weights:
     read: float = 1.0
 
     def __str__(self) -> str:
+        if self.write == self.read == 1:
+            return "writing once and reading once"
         return f"{self.write:g} × writing + {self.read:g} × reading"
 
 

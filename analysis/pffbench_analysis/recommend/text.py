@@ -85,9 +85,10 @@ def lines_of(advice: Advice, own: OwnData | None = None, *, every: bool = False)
     for one in shown:
         if len(shown) > 1:
             yield from ("", f"## {work_title(advice, one)}")
-        yield from ("", "### Because", "")
-        for answer in one.answers:
-            yield from _answer(answer, one.work)
+        if not one.obstacle:  # which makes these times worth nothing
+            yield from ("", "### Because", "")
+            for answer in one.answers:
+                yield from _answer(answer, one.work)
         yield from _listed("What makes this doubtful", doubts(advice.summary, one.work))
         yield from _listed("Not tested", untested(advice.summary, one.work))
         yield from _code(one, record.ranks)

@@ -1,5 +1,7 @@
 """The command that measures a run again, as it was started, with some keys changed.
 
+`larger` has the key that makes its times longer.
+
 A `run.json` may come from anybody, so of its command line only options that change the experiment
 are kept, each quoted; no option that starts another program is among them.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pffbench.record.run_json import RunRecord
 from pffbench.text import has_controls
@@ -20,6 +22,10 @@ _BY_OPTION = ("defaults", "quick", "nightly")
 #: Keys of an experiment that name commands.
 _COMMANDS = ("environments", "launcher")
 _SETTING = re.compile(r"[\w.]+=")
+#: Keys of workloads that say how much is moved; where a case has several, the first one.
+_AMOUNTS = (
+    "granules_per_rank", "granules", "datasets_per_rank", "datasets", "shape_per_rank", "shape",
+)  # fmt: skip
 
 
 def command_again(record: RunRecord, changes: Mapping[str, str] | None = None) -> str:
@@ -52,6 +58,33 @@ def command_again(record: RunRecord, changes: Mapping[str, str] | None = None) -
     for key, value in changed.items():
         words += ["--set", f"{key}={value}"]
     return shlex.join(words)
+
+
+def larger(record: RunRecord, names: Iterable[str], factor: int) -> tuple[str, dict[str, str]]:
+    """Return how the experiment makes times longer: in words, and the change of its key.
+
+    Parameters
+    ----------
+    record : RunRecord
+        The run.
+    names : iterable of str
+        The cases whose times are too short.
+    factor : int
+        How many times as long they are to be. Arrays grow along their first axis.
+    """
+    there = [record.cases[name]["parameters"] for name in names]
+    key = next((key for key in _AMOUNTS if any(p.get(key) for p in there)), None)
+    if key is None:
+        return "use larger arrays", {}
+    words = f"use a larger {key}" if key.startswith("shape") else f"use more {key}"
+    every = [e["parameters"].get(key) for e in record.cases.values() if not e.get("raw")]
+    if any(value != every[0] for value in every):  # which one setting cannot keep apart
+        return words, {}
+    match every[0]:
+        case [first, *others]:
+            return words, {key: f"{[factor * first, *others]}"}
+        case count:
+            return words, {key: f"{factor * count}"}
 
 
 def _launcher(record: RunRecord) -> list[str]:

@@ -7,19 +7,21 @@ words.
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pffbench.summary.again import broken, command_again
+from pffbench.summary.again import broken, command_again, larger
 from pffbench.summary.cautions import TRACED, busy
 from pffbench.summary.conclusions import (
+    TOO_SHORT,
     absent,
     cases_of,
     column_heading,
@@ -38,7 +40,7 @@ from pffbench.summary.labels import Measured, format_title
 from pffbench.summary.measured import measured_times
 from pffbench.summary.quantities import part_of_raw
 from pffbench.summary.rank_test import FEWEST
-from pffbench.summary.summary import Summary
+from pffbench.summary.summary import Summary, resolution_of
 from pffbench.summary.sweep_table import (
     SettingsTable,
     SweepAnswer,
@@ -103,6 +105,21 @@ class AnswerTable(msgspec.Struct, frozen=True):
     brief: tuple[str, ...] = ()
     best: tuple[tuple[str, str], ...] = ()
 
+    def with_best(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        """Return columns and rows, the last column the best settings where the sentence lacks them.
+
+        Where they differ, they are those of each total, in the order of the columns.
+        """
+        if not (len(self.best) > 1 or any("?" in best for _, best in self.best)):
+            return self.columns, self.rows
+        several = self.columns and any(" / " in best for _, best in self.best)
+        each = " / ".join(re.split(r"\W", heading)[0] for heading in self.columns)
+        rows = self.rows or tuple((name,) for name, _ in self.best)
+        heading = f"best settings: {each}" if several else "best settings"
+        return (*self.columns, heading), tuple(
+            (*row, best) for row, (_, best) in zip(rows, self.best, strict=False)
+        )
+
 
 class AnswerColumn(msgspec.Struct, frozen=True):
     """The comparisons of a column of the table.
@@ -146,8 +163,8 @@ def answer_of(summary: Summary) -> AnswerTable | None:
     told, columns = evidence(summary), answer_columns(summary)
     names = _ordered(columns)
     sweep = sweep_answer(summary, names)
-    if reason := reason_for_none(summary, sweep):
-        return AnswerTable("NO ANSWER", reason, told, command=_remedy(summary))
+    if none := reason_for_none(summary, sweep):
+        return AnswerTable("NO ANSWER", none.reason, told, command=none.command)
     if not (summary.answers or sweep):
         times = measured_times(summary)
         if times is None:
@@ -213,10 +230,10 @@ def why_none(summary: Summary) -> str | None:
     return answer.sentence if answer and answer.word == "NO ANSWER" else None
 
 
-def reason_for_none(summary: Summary, sweep: SweepAnswer | None) -> str | None:
-    """Return why a valid run has no answer and what to do, in one line; None if it has one."""
+def reason_for_none(summary: Summary, sweep: SweepAnswer | None) -> Obstacle | None:
+    """Return why a valid run has no answer and what to do; None if it has one."""
     if summary.absent and not summary.answers and not sweep:
-        return f"nothing is compared: {'; '.join(absent(summary))}"
+        return Obstacle(f"nothing is compared: {'; '.join(absent(summary))}", "")
     if why := obstacle(summary):
         return why
     others = [o for answer in summary.answers if not answer.too_short for o in answer.others]
@@ -225,43 +242,68 @@ def reason_for_none(summary: Summary, sweep: SweepAnswer | None) -> str | None:
         and all(other.standing == "undecided" for other in others)
         and not (sweep and sweep.decided)
     ):
-        return f"nothing is decided; {what_would_decide(summary)}"
+        command = command_to_decide(summary, needed_repetitions(summary))
+        if not command:
+            command = _command_for_longer(summary, summary.record.cases, _MORE)[1]
+        return Obstacle(f"nothing is decided; {what_would_decide(summary)}", command)
     return None
 
 
-def obstacle(summary: Summary) -> str | None:
+class Obstacle(NamedTuple):
+    """Why nothing can be concluded from the times of a run.
+
+    Parameters
+    ----------
+    reason : str
+        The reason and what to do, in one line.
+    command : str
+        The command to run instead; empty if none is known.
+    """
+
+    reason: str
+    command: str
+
+
+def obstacle(summary: Summary) -> Obstacle | None:
     """Return why nothing can be concluded from the times of a run; None if it can."""
-    if summary.record.traced:
-        return TRACED
+    record, most = summary.record, max((case.repetitions for case in summary.cases), default=0)
+    few = {"repetitions": f"{FEWEST}"} if most < FEWEST else {}
+    if record.traced:
+        return Obstacle(TRACED, command_again(record, {"counters": "false"} | few))
     if disturbed := next(busy(summary.load), None):
-        return disturbed
+        return Obstacle(disturbed, command_again(record))
     if not summary.answers and not summary.sweeps:
         return None
     if summary.answers and all(answer.too_short for answer in summary.answers):
-        return TOO_SHORT
-    if max(case.repetitions for case in summary.cases) < FEWEST:
-        return what_would_decide(summary)
+        return _too_short(summary)
+    if few:
+        return Obstacle(what_would_decide(summary), command_to_decide(summary, FEWEST))
     return None
 
 
-#: Why a run has no answer whose arrays are too small.
-TOO_SHORT = (
-    "the times are too short to measure (under 100 times the harness overhead); use larger "
-    "arrays (shape, shape_per_rank)"
-)
+def _too_short(summary: Summary) -> Obstacle:
+    """Say that all times are too short, and by what they become long enough."""
+    found = cases_of(summary, summary.answers)
+    shortest = min(
+        case.phases[answer.total].seconds.median
+        for answer in summary.answers
+        for case in found
+        if case.sample.case in (answer.case, *(other.case for other in answer.others))
+    )
+    needed = _SPARE * resolution_of(summary.record) / shortest
+    factor = 2 ** math.ceil(math.log2(max(2, needed)))
+    words, command = _command_for_longer(summary, [c.sample.case for c in found], factor)
+    return Obstacle(f"the times are {TOO_SHORT}; {words}", command)
 
 
-def _remedy(summary: Summary) -> str:
-    """Return the command to run in place of a run without an answer; empty if none is known."""
-    why = obstacle(summary)
-    if why == TRACED:
-        return command_again(summary.record, {"counters": "false"})
-    if why and next(busy(summary.load), None):
-        return command_again(summary.record)
-    few = max((case.repetitions for case in summary.cases), default=0) < FEWEST
-    return "" if why == TOO_SHORT else command_to_decide(
-        summary, FEWEST if few else needed_repetitions(summary)
-    )  # fmt: skip
+#: How much longer than needed times are made, and how many times as long where nothing is decided.
+_SPARE, _MORE = 1.5, 4
+
+
+def _command_for_longer(summary: Summary, names: Iterable[str], factor: int) -> tuple[str, str]:
+    """Return how times become longer, in words, and the command; empty where one key cannot."""
+    words, changes = larger(summary.record, names, factor)
+    return words, command_again(summary.record, changes) if changes else ""
 
 
 def answer_columns(summary: Summary) -> list[AnswerColumn]:
@@ -317,7 +359,7 @@ def _legend(
         "same": f"same: ±{margin:.0%}",
     }
     told = ", ".join(text for mark, text in marks.items() if mark in cells)
-    at_best = ", each at its best settings" if settings else ""
+    at_best = ", at best settings" if settings else ""
     return f"Times as long as the fastest{at_best}" + (f" ({told})" if told else "")
 
 
@@ -337,7 +379,9 @@ def _sentence(columns: Sequence[AnswerColumn], names: Sequence[str], label: dict
     if len(never) == len(names) > _MOST_NAMED:
         return f"None of the {len(names)} is shown to be slower."
     if len(never) == len(names):
-        return f"None of {listed([label[n] for n in names])} is shown to be slower."
+        told = [label[name] for name in names]
+        who = " nor ".join(told) if len(told) == 2 else listed(told)
+        return f"{'Neither' if len(told) == 2 else 'None of'} {who} is shown to be slower."
     if never and set(best.values()) == {never[0]} and len(best) == len(columns):
         return f"{label[never[0]]} is fastest in everything that was compared."
     if never:
@@ -465,11 +509,7 @@ _SHORTER = (r" \[[^]]*\]", r"(?<=\d) of \d+(?= slower)")
 
 def _fitting(answer: AnswerTable, console: Console, room: int) -> Iterator[Table]:
     """Yield the table with as many of its rows as there is room for."""
-    columns, rows = answer.columns, answer.rows
-    if len(answer.best) > 1 or any("?" in best for _, best in answer.best):
-        columns = (*columns, "at its best settings")
-        rows = rows or tuple((name,) for name, _ in answer.best)
-        rows = tuple((*row, best) for row, (_, best) in zip(rows, answer.best, strict=False))
+    columns, rows = answer.with_best()
     wide = console.options.update(width=1000)
     for pattern in _SHORTER:
         if console.measure(_table(columns, rows), options=wide).maximum > console.width:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pffbench.phases import READ_PHASES
 from pffbench.storage.durability import QUIET
+from pffbench.summary.again import larger
 from pffbench.summary.conclusions import (
     TOO_SHORT,
     VERBS,
@@ -55,7 +56,7 @@ def _too_short(summary: Summary) -> Iterator[str]:
     if short and len(short) < len(summary.answers):
         yield (
             f"warning: {len(short)} comparison{'s are' if len(short) > 1 else ' is'} "
-            f"{TOO_SHORT}; use larger arrays (shape, shape_per_rank)"
+            f"{TOO_SHORT}; {larger(summary.record, [a.case for a in short], 1)[0]}"
         )
 
 
@@ -168,9 +169,10 @@ def busy(load: LoadSummary) -> Iterator[str]:
         (load.stolen, load.steal, "the host of this machine", "on another host, or later"),
     ):
         if blocks > _OFTEN * load.blocks:
-            of = f"{blocks} of {load.blocks} blocks" if load.blocks > 1 else "the only block"
-            of += " of repetitions"
-            yield f"BUSY: {who} used {part:.0%} of the processors in {of}; run again {remedy}"
+            of = "while it ran"
+            if load.blocks > 1:
+                of = f"in {blocks} of {load.blocks} blocks of repetitions"
+            yield f"BUSY: {who} used {part:.0%} of the processors {of}; run again {remedy}"
 
 
 def _unsettled(summary: Summary) -> Iterator[str]:

@@ -87,7 +87,8 @@ def columns_of(cases: Sequence[CaseSummary], of: Literal["text", "page"] = "text
 
 def _columns_of_cases(cases: Sequence[CaseSummary]) -> Iterator[Column]:
     """Yield the columns that name the cases, and the number of repetitions."""
-    yield Column("backend", "case", lambda case: Cell(case.sample.backend))
+    legend = "backend, settings, transfer: keys of the experiment, as --set takes them"
+    yield Column("backend", "case", lambda case: Cell(case.sample.backend), legend)
     yield Column("settings", "case", lambda case: Cell("raw" if case.raw else case.sample.settings))
     yield Column("transfer", "case", lambda case: Cell(case.sample.transfer))
     if any(case.variant for case in cases):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pffbench.summary.sweep import SettingResult
 
 #: Said of a comparison whose times are below resolution.
-TOO_SHORT = f"too short to measure (under {RESOLUTION} × the harness's overhead)"
+TOO_SHORT = f"too short to measure (under {RESOLUTION} × the overhead of measuring)"
 
 VERBS = {"write_total": "Writing", "update_total": "Updating", "read_total": "Reading"}
 #: End of writing, by the durability that the experiment requests: in a sentence, and as a heading.

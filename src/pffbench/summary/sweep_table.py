@@ -19,6 +19,7 @@ from pffbench.summary.sweep import (
     Sweep,
 )
 from pffbench.text import abridged
+from pffbench.units import seconds_text
 
 #: Above this number of values of a key they are counted, not named.
 _MOST_VALUES = 3
@@ -137,7 +138,7 @@ def _sentence(
         who = "every format" if unanimous else format_title(told[0])
         texts.append(f"Best for {who}: {_values(own)}.")
     if any(average.values()):
-        texts.append(f"Best on average over all else: {_values(average)}.")
+        texts.append(f"Best on average: {_values(average)}.")
     if texts:
         return " ".join(texts)
     text = f"No value of {listed(_keys(every), 'or')} is shown to be best"
@@ -174,7 +175,7 @@ def _values(best: _Best) -> str:
     texts = {heading: _words(values) for heading, values in best.items() if values}
     if len(set(texts.values())) == 1 and len(texts) == len(best):
         return next(iter(texts.values()))
-    return "; ".join(f"to {verb_of(heading)} {text}" for heading, text in texts.items())
+    return "; ".join(f"{text} to {verb_of(heading)}" for heading, text in texts.items())
 
 
 def _words(values: Mapping[str, str]) -> str:
@@ -202,14 +203,21 @@ def _tables(
         layout = summary.groups[group][0].sample.layout
         where = f", layout {layout} {apart[group]}".rstrip() if len(groups) > 1 else ""
         for name in formats:
-            found = {
-                sweep.heading: one
+            found = [
+                (sweep, one)
                 for sweep in summary.sweeps
                 for one in sweep.formats
                 if (one.name, one.group) == (name, group) and one.keys
-            }
+            ]
             if found:
-                yield _table(f"{format_title(name)}{where}", found, summary)
+                fastest = " / ".join(_fastest_time(sweep, one, summary) for sweep, one in found)
+                title = f"{format_title(name)}{where}, times as long as its fastest ({fastest})"
+                yield _table(title, {sweep.heading: one for sweep, one in found}, summary)
+
+
+def _fastest_time(sweep: Sweep, one: FormatSettings, summary: Summary) -> str:
+    """Return the time of the fastest settings, by which formats can be compared."""
+    return seconds_text(summary.by_name[one.fastest.case].phases[sweep.total].seconds.median)
 
 
 def _fastest(sweep: Sweep, name: str) -> str:
@@ -224,7 +232,7 @@ def _fastest(sweep: Sweep, name: str) -> str:
     for key in _keys(found):
         best = [r for one in found for r in ([one.fastest] if open_ else one.rivals)]
         values = dict.fromkeys(one.values.get(key, "–") for one in best)
-        text = "/".join(values) if len(values) <= _MOST_VALUES else f"any of {len(values)}"
+        text = " or ".join(values) if len(values) <= _MOST_VALUES else f"any of {len(values)}"
         words.append(text + "?" * (open_ and key not in agreed))
     return ", ".join(words) or "–"
 
@@ -234,7 +242,7 @@ def _fastest_of(sweeps: Sequence[Sweep], name: str) -> str:
     return " / ".join(dict.fromkeys(_fastest(sweep, name) for sweep in sweeps))
 
 
-def _table(name: str, found: Mapping[str, FormatSettings], summary: Summary) -> SettingsTable:
+def _table(title: str, found: Mapping[str, FormatSettings], summary: Summary) -> SettingsTable:
     """Return the table of a format: the values of one key beside those of all others."""
     one = next(iter(found.values()))
     cases = summary.by_name
@@ -250,7 +258,7 @@ def _table(name: str, found: Mapping[str, FormatSettings], summary: Summary) -> 
             for i, result in enumerate(one.results)
         ]
         columns = (*found, *([_SIZES] if sizes else []))
-        return SettingsTable(f"{name}, times as long as its fastest", columns, tuple(rows))
+        return SettingsTable(title, columns, tuple(rows))
     across = CODEC if CODEC in one.keys else one.keys[-1]
     down = [key for key in one.keys if key != across]
     columns = tuple(dict.fromkeys(result.values[across] for result in one.results))
@@ -264,14 +272,15 @@ def _table(name: str, found: Mapping[str, FormatSettings], summary: Summary) -> 
     if across == CODEC:
         cells[_SIZES] = {value: _ratio_text(some) for value, some in of_column.items()}
     return SettingsTable(
-        f"{name}, times as long as its fastest: {' / '.join(found)}",
+        f"{title}: {' / '.join(found)}",
         tuple(f"{across} {value}" for value in columns),
         tuple((row, *(own.get(value, "–") for value in columns)) for row, own in cells.items()),
     )
 
 
 #: Heading of the compression ratios.
-_SIZES = "data over files"
+_SIZES = "size of data / files"
+_SIZES_TOLD = "Size of the data over that of the files"
 #: Codecs whose ratio a line names.
 _MOST_CODECS = 5
 
@@ -291,10 +300,10 @@ def _compression(summary: Summary, sweeps: Sequence[Sweep]) -> str:
             found[result.values[CODEC]].append(cases[result.case])
     texts = {codec: _ratio_text(some) for codec, some in found.items()}
     if len(set(texts.values())) <= 1:
-        return "".join(f"Data over files: {text} with every codec." for text in {*texts.values()})
+        return "".join(f"{_SIZES_TOLD}: {text} with every codec." for text in {*texts.values()})
     ordered = sorted(texts, key=lambda codec: (-_first_number(texts[codec]), codec))
     told = abridged([f"{codec} {texts[codec]}" for codec in ordered], _MOST_CODECS, ", ")
-    return f"Data over files: {told}."
+    return f"{_SIZES_TOLD}: {told}."
 
 
 def _first_number(text: str) -> float:
@@ -345,18 +354,16 @@ def _ends(effect: KeyEffect) -> list[str]:
 
 def _most(sweeps: Sequence[Sweep]) -> str:
     """Say which key is shown to matter most in each total."""
-    texts = [f"to {verb_of(sweep.heading)} {_most_in(sweep)}" for sweep in sweeps]
-    return f"What matters most: {'; '.join(texts)}."
+    texts = [f"to {verb_of(sweep.heading)}: {_most_in(sweep)}" for sweep in sweeps]
+    return f"What matters most {'; '.join(texts)}."
 
 
 def _most_in(sweep: Sweep) -> str:
     shown = [effect for effect in sweep.effects if effect.decided]
     first = next((e for e in shown if e.key == sweep.matters_most or len(sweep.effects) == 1), None)
     if first:
-        slower, faster = _ends(first)
-        times = f"{number(first.ratio.value)} times {faster} {interval(first.ratio)}"
-        return f"{first.key} ({slower} {times})"
+        return _effect(first, most=False)
     if shown:
         rivals = [e.key for e in sweep.effects if not e.equal]
-        return f"{listed(rivals, 'or')}, not decided which"
+        return f"{listed(rivals, 'or')} (not decided which)"
     return "nothing" if all(e.equal for e in sweep.effects) else "not decided"

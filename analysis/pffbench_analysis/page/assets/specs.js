@@ -9,21 +9,28 @@ const ABOVE = { labelAlign: "left", labelBaseline: "bottom", labelOffset: -14, l
 
 // Marks that share a row are drawn closer, without their texts, where there is little room.
 const NARROW = 340;
+const CLOSE_ROW = 23;
+const CLOSE_NAMES = { labelFontSize: 11, labelLineHeight: 11 };
 // A panel of a trellis is made smaller below this width; then the height of a row.
 const TINY = 150;
-const SMALL_ROW = 19;
+const SMALL_ROW = 17;
 
 function withoutTexts(spec) {
-  const layer = spec.layer.filter(({ name }) => name !== "written");
-  const rows = layer.find(({ name }) => name === "ratios").encoding.y.scale.domain.length;
-  return { ...spec, layer, height: layer.length < spec.layer.length ? 26 * rows : spec.height };
+  const kept = spec.layer.filter(({ name }) => name !== "written");
+  if (kept.length === spec.layer.length) return spec;
+  const layer = kept.map((one) => {
+    const y = one.encoding.y;
+    return y?.axis ? { ...one, encoding: { ...one.encoding, y: { ...y, axis: { ...y.axis, ...CLOSE_NAMES } } } } : one;
+  });
+  const rows = layer.find(({ name }) => name === "marks").encoding.y.scale.domain.length;
+  return { ...spec, layer, height: CLOSE_ROW * rows };
 }
 
 // A panel of a trellis on a narrow screen: smaller marks and rows, and an axis with few numbers and without a title.
 function smaller(spec) {
-  const rows = spec.layer.find(({ name }) => name === "ratios").encoding.y.scale.domain.length;
+  const rows = spec.layer.find(({ name }) => name === "marks").encoding.y.scale.domain.length;
   for (const { name, mark, encoding } of spec.layer) {
-    if (name === "ratios") mark.size = 26;
+    if (name === "marks") mark.size = 26;
     if (encoding.x?.axis) Object.assign(encoding.x, { title: null, axis: { ...encoding.x.axis, tickCount: 3, labelFontSize: 10 } });
     if (encoding.y?.axis) Object.assign(encoding.y.axis, { labelFontSize: 10, minExtent: 0 });
   }
@@ -135,7 +142,7 @@ function drawMade(id, figure) {
   const last = figure.panels.length - 1;
   const made = (spec, i) => (width) => {
     const columns = Math.max(1, Math.floor(document.querySelector(`#${id} .chart`).clientWidth / width));
-    const shared = spec.layer.some(({ name, encoding }) => name === "ratios" && encoding.yOffset);
+    const shared = spec.layer.some(({ name, encoding }) => name === "marks" && encoding.yOffset);
     const shown = filled(shared && width < NARROW ? withoutTexts(spec) : spec, width);
     const fitted = width < TINY ? smaller(shown) : shown;
     return i + columns <= last ? withoutAxis(fitted) : fitted;
