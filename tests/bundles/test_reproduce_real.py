@@ -97,7 +97,9 @@ VARIED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("starts", [(), ("--starts", 2)], ids=str)
+@pytest.mark.parametrize(
+    "starts", [(), pytest.param(("--starts", 2), marks=pytest.mark.full)], ids=str
+)
 def test_results_of_every_kind_hold_the_rules(tmp_path, starts):
     (tmp_path / "x.yaml").write_text(yaml.safe_dump(VARIED))
     command = ["-m", "pffbench", "run", "x.yaml", "--out", "out", "--scratch", ".", *starts]

@@ -262,7 +262,7 @@ def test_an_input_file_that_is_replaced_between_blocks_makes_the_run_invalid(tmp
             "file": str(file)}  # fmt: skip
     started = start_experiment(
         tmp_path, None, environments=[HERE, {**HERE, "name": "other"}], launcher=ALONE,
-        cases=[case], repetitions=4,
+        cases=[case], repetitions=2, step_repetitions=1,
     )  # fmt: skip
     samples = started.out / "samples.csv"
     wait_until(lambda: samples.exists() and "@" in samples.read_text())
@@ -312,7 +312,7 @@ def test_a_planted_slow_environment_is_found_with_the_right_sign(tmp_path):
     (site / "sitecustomize.py").write_text(SLOW)
     paths = f"{site}:{SOURCE}"
     slow = command("slow", f"env PYTHONPATH={paths} {sys.executable}")
-    run = run_in(tmp_path, [slow, HERE], repetitions=8, step_repetitions=1)
+    run = run_in(tmp_path, [slow, HERE], repetitions=8, step_repetitions=2)
     assert run.status == 0, run.said
     assert "writing (until close): here is fastest; slow takes" in run.stdout
 

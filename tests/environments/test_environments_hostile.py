@@ -212,7 +212,7 @@ def test_a_file_in_place_of_the_directory_of_steps_is_refused(received):
     assert_not_resumed(received, "it is a file, not a directory", "--trust")
 
 
-@pytest.mark.parametrize("alive", [True, False])
+@pytest.mark.parametrize("alive", sampled([True, False], True))
 def test_scratch_of_another_run_that_a_step_names_stays(alive, killed, received, tmp_path):
     """Of a run that runs, and of one outside of the scratch directory of this run."""
     parent = killed.out.parent / "scratch" if alive else tmp_path
@@ -261,7 +261,7 @@ def test_a_run_goes_on_with_the_file_that_names_its_commands(killed, tmp_path):
     assert "starts: launcher: env; one: python " in resumed.stdout
 
 
-@pytest.mark.parametrize("missing", ["two", "provenance"])
+@pytest.mark.parametrize("missing", sampled(["two", "provenance"], "provenance"))
 def test_a_record_without_an_environment_is_refused_in_a_sentence(missing, received):
     record = json.loads((received / "run.json").read_text())
     if missing == "two":

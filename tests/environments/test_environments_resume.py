@@ -21,6 +21,7 @@ PYTHON = {"python": sys.executable}
 ENVIRONMENTS = [{"name": "one", **PYTHON}, {"name": "two", **PYTHON}]
 CASE = {"workload": "datasets", "backend": ["hdf5", "npy"], "datasets": 10, "shape": [[16]],
         "layout": "file_per_process"}  # fmt: skip
+INPUT = "mine.npy"
 #: Ends the coordinator when the rows of the first environment in its second block are recorded.
 DIES = """
 import os, signal, sys
@@ -38,13 +39,17 @@ if "run" in sys.orig_argv and "--in-turns" not in sys.orig_argv:
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
     """A run that was killed while the second of its three blocks was recorded."""
-    return killed_run(tmp_path_factory.mktemp("killed"), CASE)
+    directory = tmp_path_factory.mktemp("killed")
+    np.save(directory / INPUT, np.arange(16.0))
+    of_file = {"workload": "hyperslab", "backend": "hdf5", "shape": [[16]], "source": "file",
+               "file": str(directory / INPUT)}  # fmt: skip
+    return killed_run(directory, CASE, of_file)
 
 
-def killed_run(directory, case):
+def killed_run(directory, *cases):
     (directory / "sitecustomize.py").write_text(DIES)
     run = run_experiment(
-        directory, None, environments=ENVIRONMENTS, launcher="env", cases=[case], repetitions=3,
+        directory, None, environments=ENVIRONMENTS, launcher="env", cases=list(cases), repetitions=3,
         warmup=1, counters=True, step_repetitions=2,
         env={"PYTHONPATH": f"{directory}:{REPOSITORY / 'src'}"},
     )  # fmt: skip
@@ -70,7 +75,7 @@ def test_the_block_at_hand_is_run_again_as_a_whole_and_the_others_stay(killed, t
     out = copy_of(killed, tmp_path)
     resumed = pffbench_cli("run", "--resume", out, "--trust", out=out)
     assert resumed.status == 0, resumed.said
-    assert "Every byte read was verified; 4 cases, 3 repetitions each" in resumed.stdout
+    assert "Every byte read was verified; 6 cases, 3 repetitions each" in resumed.stdout
     rows = rows_by_repetition(resumed)
     assert set(rows.values()) == {1}
     assert {key[:2] for key in rows} == {
@@ -121,16 +126,15 @@ def test_what_is_not_the_same_run_is_refused(killed, tmp_path):
     assert_not_resumed(out, "not the same run: two: h5py version was 0.1, now it is", "--trust")
 
 
-def test_a_run_whose_input_file_was_replaced_is_refused(tmp_path):
-    file = tmp_path / "mine.npy"
-    np.save(file, np.arange(16.0))
-    case = {"workload": "hyperslab", "backend": "hdf5", "shape": [[16]], "source": "file",
-            "file": str(file)}  # fmt: skip
-    killed = killed_run(tmp_path, case)
+def test_a_run_whose_input_file_was_replaced_is_refused(killed, tmp_path):
+    file = killed.out.parent / INPUT
+    before = file.read_bytes()
     np.save(file, np.arange(1.0, 17.0))
-    assert_not_resumed(
-        killed.out, f"the file {file} has other contents than when the run began", "--trust"
-    )
+    told = f"the file {file} has other contents than when the run began"
+    try:
+        assert_not_resumed(copy_of(killed, tmp_path), told, "--trust")
+    finally:
+        file.write_bytes(before)
 
 
 def test_ranks_of_the_killed_run_that_still_run_are_not_disturbed(killed, tmp_path):

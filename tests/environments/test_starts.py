@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from launch import mpiexec, pffbench_cli, run_experiment
+from launch import mpiexec, pffbench_cli, run_experiment, sampled
 from pffbench.record.run import MeasuredRun
 from pffbench.summary.starts import starts_of
 from pffbench.summary.summary import summarise
@@ -85,8 +85,10 @@ def test_a_folder_of_experiments_is_refused(tmp_path):
     assert f"--starts: {tmp_path} is a folder of experiments: name one of them" in done.stderr
 
 
-@pytest.mark.parametrize("launched", [True, False])
-@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize(
+    ("launched", "named"),
+    sampled([(True, True), (False, False), (False, True)], (True, True), (False, False)),
+)
 def test_a_stopped_run_goes_on_with_the_printed_command(tmp_path, launched, named):
     """Its file names no environment; without a launcher it starts nothing but this Python."""
     more = {"launcher": " ".join(mpiexec(1))} if launched else {}
@@ -96,12 +98,13 @@ def test_a_stopped_run_goes_on_with_the_printed_command(tmp_path, launched, name
     assert done.status == 3, done.said
     command = f"pffbench run --resume {done.out} {tmp_path / 'experiment.yaml'}"
     assert f"go on with: {command}\n" in done.stdout
-    given = command.split()[1 : None if named else -1]
-    rest = pffbench_cli(*given, "--max-time", "none", "--scratch", tmp_path / "scratch")
-    if launched and not named:
-        assert rest.status == 2
-        assert "its run.json would start: launcher: " in rest.stderr
-        return
+    *unnamed, file = command.split()[1:]
+    limits = ("--max-time", "none", "--scratch", tmp_path / "scratch")
+    if launched:
+        refused = pffbench_cli(*unnamed, *limits)
+        assert refused.status == 2
+        assert "its run.json would start: launcher: " in refused.stderr
+    rest = pffbench_cli(*unnamed, *([file] if named else []), *limits)
     assert rest.status == 0, rest.said
     again = MeasuredRun.load(done.out)
     assert again.record.status == "finished"

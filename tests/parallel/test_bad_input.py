@@ -287,18 +287,28 @@ def test_bad_input_is_told_once_on_several_ranks(tmp_path):
 ZARR = SHARED | {"backend": "zarr", "shape_per_rank": [6, 4]}
 
 
-def test_chunks_and_shards_that_ranks_would_share_are_refused_with_legal_ones(tmp_path):
+def test_chunks_and_shards_that_ranks_would_share_are_refused_with_legal_ones(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+
+    def planned(entry):
+        """Return the sentence with which a plan of two ranks is refused."""
+        write_experiment(tmp_path, impossible="refuse", cases=[entry])
+        with pytest.raises(UserError) as caught:
+            make_plan(load_experiment("experiment.yaml"), 2)
+        return str(caught.value)
+
     legal = []
     for chunks, settings in (([5, 4], "matched"), ("auto", "defaults")):
         entry = ZARR | {"chunks": chunks, "settings": settings}
-        write_experiment(tmp_path, impossible="refuse", cases=[entry])
-        told = assert_refused(tmp_path, "experiment.yaml", ranks=2)
+        told = planned(entry)
         assert "would be shared by ranks" in told
         found = re.search(r"(\[[\d, ]+\])$", told)[1]
         legal.append(entry | {"chunks": yaml.safe_load(found)})
     entry = ZARR | {"chunks": [1, 4], "zarr": {"shards": [4, 4]}}
-    write_experiment(tmp_path, impossible="refuse", cases=[entry])
-    told = assert_refused(tmp_path, "experiment.yaml", ranks=2)
+    told = planned(entry)
+    assert told in assert_refused(tmp_path, "experiment.yaml", ranks=2)
     assert "the nearest legal shard shape is [3, 4]" in told
     legal.append(entry | {"zarr": {"shards": [3, 4]}})
     write_experiment(tmp_path, impossible="refuse", cases=legal)

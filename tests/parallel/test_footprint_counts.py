@@ -152,12 +152,12 @@ def check(tmp_path, ranks, cases, fewest):
     return told
 
 
-@pytest.mark.parametrize("ranks", sampled([1, 3, 4], 3))
+@pytest.mark.parametrize("ranks", sampled([1, 2, 3, 4], 2))
 def test_formats_layouts_and_transfers(tmp_path, ranks):
     check(tmp_path, ranks, FORMATS, 50)
 
 
-@pytest.mark.parametrize("ranks", sampled([1, 3, 4], 3))
+@pytest.mark.parametrize("ranks", sampled([1, 2, 3, 4], 2))
 def test_shapes_of_parts_and_kinds_of_chunks(tmp_path, ranks):
     check(tmp_path, ranks, SHAPES, 60)
 
@@ -180,7 +180,7 @@ def test_sixteen_ranks(tmp_path):
     check(tmp_path, 16, cases, 10)
 
 
-@pytest.mark.parametrize("ranks", [3, 4])
+@pytest.mark.parametrize("ranks", sampled([3, 4], 3))
 def test_a_plan_has_the_files_of_unequal_arrays(tmp_path, ranks):
     """13 rows in chunks of 2: no two ranks need have as many chunks in arrays of their own."""
     cases = [{"workload": "hyperslab", "backend": ["zarr", "hdf5"], "layout": EVERY, "arrays": 2,

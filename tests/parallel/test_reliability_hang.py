@@ -58,6 +58,7 @@ def test_finished_repetitions_are_kept_and_the_run_goes_on(hung):
     completes(hung, RANKS)
 
 
+@pytest.mark.full  # as a rank that hangs, above
 def test_a_stopped_rank_hangs_the_job_and_says_nothing(tmp_path):
     fault = {"verb": "close", "kind": "stop", "rank": 0, "after": 1}
     done = run_faulty(tmp_path, 2, *TIMEOUT, fault=fault, cases=CASES)

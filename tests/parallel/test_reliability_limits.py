@@ -73,15 +73,15 @@ def test_a_case_that_opens_all_files_ends_alone(tmp_path, backend):
 # Virtual memory
 
 
-@pytest.mark.parametrize(
-    ("mebibytes", "told"),
-    [
-        (95, r"a process may have 95 MiB of virtual memory, and MPI .* \(ulimit -v\)"),
-        (200, r"a process may have 200 MiB of virtual memory, and MPI .* \(ulimit -v\)"),
-        (900, r"hdf5\.hyperslab\S+ needs about \S+ MiB more of virtual memory .* \(ulimit -v\)"),
-    ],
-)
-def test_too_little_virtual_memory_is_told_before_anything_is_made(tmp_path, mebibytes, told):
+TOO_LITTLE = {
+    95: r"a process may have 95 MiB of virtual memory, and MPI .* \(ulimit -v\)",
+    200: r"a process may have 200 MiB of virtual memory, and MPI .* \(ulimit -v\)",
+    900: r"hdf5\.hyperslab\S+ needs about \S+ MiB more of virtual memory .* \(ulimit -v\)",
+}
+
+
+@pytest.mark.parametrize("mebibytes", sampled(TOO_LITTLE, 95, 900))
+def test_too_little_virtual_memory_is_told_before_anything_is_made(tmp_path, mebibytes):
     path = write_experiment(tmp_path, cases=[SLAB | {"backend": ["hdf5", "zarr"]}])
     (tmp_path / "scratch").mkdir()
     limited = ["prlimit", f"--as={mebibytes * 2**20}", sys.executable, "-m", "pffbench", "run",
@@ -89,7 +89,8 @@ def test_too_little_virtual_memory_is_told_before_anything_is_made(tmp_path, meb
     done = subprocess.run([*mpiexec(2), *map(str, limited)], env=environment(), timeout=LIMIT,
                           check=False, capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 2, done.stderr
-    assert re.search(f"^pffbench: {told}", done.stderr, re.MULTILINE), done.stderr
+    told = f"^pffbench: {TOO_LITTLE[mebibytes]}"
+    assert re.search(told, done.stderr, re.MULTILINE), done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "results").exists()
     assert not list((tmp_path / "scratch").iterdir())

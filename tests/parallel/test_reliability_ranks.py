@@ -124,6 +124,7 @@ def test_a_rank_that_dies_in_a_collective_write_ends_the_job(tmp_path, kind, sai
 GROUPED = {"layout": "file_per_group", "group": {"count": 2}}
 
 
+@pytest.mark.full  # in a file of all ranks above
 def test_a_rank_that_dies_in_one_of_two_groups_ends_the_job_and_the_run_goes_on(tmp_path):
     fault = {"verb": "write", "kind": "die", "rank": 3, "after": 2}
     cases = [SLAB | GROUPED | {"backend": "null"},
@@ -148,6 +149,7 @@ def test_a_rank_that_raises_in_one_of_two_groups_ends_the_case_on_all(tmp_path):
     assert not list((tmp_path / "scratch").iterdir())
 
 
+@pytest.mark.full  # test_reliability_hang.py sees that the ranks of one file end
 def test_a_group_whose_rank_waits_for_ever_ends_the_job_in_time(tmp_path):
     """Rank 3 fails before a collective write; rank 2 is in it, the other group at the barrier."""
     fault = {"verb": "write", "kind": "fail", "rank": 3, "after": 1}
@@ -189,7 +191,7 @@ SLOW = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.4}}}]
 
 @pytest.mark.parametrize(
     "number",
-    [pytest.param(signal.SIGTERM, marks=pytest.mark.full), signal.SIGUSR1, signal.SIGKILL],
+    sampled([signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL], signal.SIGKILL),
 )
 def test_a_signal_to_the_launcher(tmp_path, number):
     """SIGUSR1 ends the run after the repetition in hand, and nothing survives a killed launcher.

@@ -2,13 +2,15 @@
 
 import json
 import os
+import shutil
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
 from faults import SLAB, finished, no_process_is_left
-from launch import pffbench_cli, run_experiment, start, start_experiment
+from launch import Finished, pffbench_cli, run_experiment, start, start_experiment
 
 pytestmark = pytest.mark.parallel
 
@@ -29,6 +31,15 @@ def stop_run(directory, *arguments, **content):
 def once_stopped(tmp_path_factory):
     done = stop_run(tmp_path_factory.mktemp("stopped"))
     return done, (done.out / "run.json").read_bytes()
+
+
+@pytest.fixture
+def stopped(once_stopped, tmp_path):
+    """A copy of that run for a test to change and to go on with."""
+    done, record = once_stopped
+    out = Path(shutil.copytree(done.out, tmp_path / "results"))
+    (out / "run.json").write_bytes(record)
+    return Finished(done.status, done.stdout, done.stderr, out)
 
 
 def resume(done, *arguments):
@@ -78,20 +89,18 @@ def test_another_run_is_refused_and_nothing_changes(once_stopped, changes, told)
     assert not list((done.out.parent / "scratch").iterdir())
 
 
-def test_other_hosts_make_a_run_not_valid(tmp_path):
-    done = stop_run(tmp_path)
-    change(done, topology__hosts=["elsewhere"])
-    again = resume(done)
+def test_other_hosts_make_a_run_not_valid(stopped):
+    change(stopped, topology__hosts=["elsewhere"])
+    again = resume(stopped)
     assert again.status == 1, again.said
     (reason,) = again.record["reasons"]
     assert reason.startswith("the run went on on other hosts: it began on elsewhere and went on on")
     assert again.record["valid"] is False
 
 
-def test_other_hosts_are_a_remark_when_asked_for_and_so_is_another_commit(tmp_path):
-    done = stop_run(tmp_path)
-    change(done, topology__hosts=["elsewhere"], provenance__software__pffbench__commit="abc")
-    again = resume(done, "--other-hosts")
+def test_other_hosts_are_a_remark_when_asked_for_and_so_is_another_commit(stopped):
+    change(stopped, topology__hosts=["elsewhere"], provenance__software__pffbench__commit="abc")
+    again = resume(stopped, "--other-hosts")
     assert again.status == 0, again.said
     assert [r for r in again.record["remarks"] if "on other hosts" in r]
     assert [r for r in again.record["remarks"] if "began with pffbench at commit abc and" in r]

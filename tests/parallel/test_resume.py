@@ -140,6 +140,7 @@ def test_a_finished_run_cannot_be_resumed(resumed):
     assert "the run is finished" in again.stderr
 
 
+@pytest.mark.full  # test_stages.py ends a run so too
 def test_sigterm_ends_a_run_like_sigusr1(tmp_path):
     done = stopped_by(signal.SIGTERM, tmp_path, ranks=2)
     assert done.status == 3, done.said

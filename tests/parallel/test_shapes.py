@@ -15,11 +15,20 @@ SHORTER = {"721, 1440": "103, 48", "4320, 720": "216, 36", "720, 720": "36, 36",
 
 #: Those of more cases or arrays than take 5 s.
 LONG = ("flash-io", "vpic")
+#: `make test` runs these, of maps, lists of arrays and unequal parts; it plans the others.
+SAMPLE = ("fesom", "hacc-io", "amrex")
+
+
+def marks(path):
+    """Return when a shape is run: always, by `make test-all`, or on request alone."""
+    if path.stem in LONG:
+        return [pytest.mark.slow]
+    return [] if path.stem in SAMPLE else [pytest.mark.full]
 
 
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(p, marks=[pytest.mark.slow] * (p.stem in LONG), id=p.stem) for p in SHAPES],
+    [pytest.param(p, marks=marks(p), id=p.stem) for p in SHAPES],
 )
 def test_each_shape_is_valid_at_a_small_scale(tmp_path, path):
     text = path.read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from launch import pffbench_cli, run_experiment, start_experiment
 
 pytestmark = pytest.mark.parallel
 
-REPETITIONS = 3
+REPETITIONS = 2
 CASES = [
     {"backend": ["hdf5", "netcdf4", "zarr", "mpiio"], "layout": "shared"},
     {"backend": ["hdf5", "zarr", "posix"], "layout": "file_per_process"},
@@ -186,26 +186,26 @@ def test_an_interrupted_writer_keeps_what_it_wrote_and_goes_on(interrupted):
 
 
 def test_data_that_are_gone_are_missed_before_anything_is_touched(tmp_path):
-    run = write(tmp_path, ranks=1, cases=[{"backend": "posix", "layout": "file_per_process"}])
+    run = write(tmp_path, ranks=None, cases=[{"backend": "posix", "layout": "file_per_process"}])
     elsewhere(run)
     (place,) = (tmp_path / "scratch").iterdir()
     first = sorted(path for path in place.iterdir() if path.is_dir())[0]
     shutil.rmtree(first)
     before = files_below(tmp_path)
-    refused = read(run, ranks=1)
+    refused = read(run, ranks=None)
     assert refused.status == 2, refused.said
     assert f"{first} is gone" in refused.stderr
     assert files_below(tmp_path) == before
 
 
 def test_data_that_were_changed_in_between_make_the_run_invalid(tmp_path):
-    run = write(tmp_path, ranks=1, cases=[{"backend": "posix", "layout": "file_per_process"}])
+    run = write(tmp_path, ranks=None, cases=[{"backend": "posix", "layout": "file_per_process"}])
     elsewhere(run)
     file = next(p for p in files_below(tmp_path / "scratch") if p.stat().st_size >= 4096)
     data = bytearray(file.read_bytes())
     data[100] ^= 1
     file.write_bytes(data)
-    done = read(run, ranks=1)
+    done = read(run, ranks=None)
     assert done.status == 1, done.said
     assert done.record["valid"] is False
 
@@ -221,7 +221,7 @@ def test_data_that_were_changed_in_between_make_the_run_invalid(tmp_path):
 def test_stage_and_cache_state_must_fit(tmp_path, how, cache, expected):
     case = {"workload": "hyperslab", "shape_per_rank": [4, 4], "backend": "posix"}
     done = run_experiment(
-        tmp_path, 1, *how, cases=[case | {"layout": "file_per_process", "cache": cache}]
+        tmp_path, None, *how, cases=[case | {"layout": "file_per_process", "cache": cache}]
     )
     assert done.status == 2, done.said
     assert expected in done.stderr
@@ -231,10 +231,10 @@ def test_stage_and_cache_state_must_fit(tmp_path, how, cache, expected):
 
 def test_a_run_in_one_stage_is_not_read_by_another_job(tmp_path):
     case = {"workload": "hyperslab", "shape_per_rank": [4, 4], "backend": "null"}
-    run = run_experiment(tmp_path, 1, cases=[case], repetitions=1)
+    run = run_experiment(tmp_path, None, cases=[case], repetitions=1)
     path = run.out / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "interrupted"}))
-    refused = read(run, ranks=1)
+    refused = read(run, ranks=None)
     assert refused.status == 2
     assert "what a run with --stage write has left" in refused.stderr
 

@@ -18,7 +18,7 @@ from pffbench_analysis.frames import load_counts
 
 pytestmark = pytest.mark.parallel
 
-RANKS = sampled([3, 1, 2, 4], 3)
+RANKS = sampled([3, 1, 2, 4], 2)
 SHAPE = (21, 33, 26)
 CHUNKS = [5, 7, 6]
 ORDERS = ["C", "F", "both", "three"]

@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from launch import REPOSITORY, environment, pffbench_cli
+from launch import REPOSITORY, environment, pffbench_cli, sampled
 from pffbench.experiment.from_file import draft_experiment
 from pffbench.record.run_json import RunRecord
 
@@ -58,7 +58,7 @@ def test_the_printed_way_from_a_clone_to_an_answer_can_be_gone(tmp_path):
             assert any(told in found for found in lines), f"{command}: {line}\n{text}"
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", sampled([1, 2], 2))
 def test_an_experiment_of_a_file_runs_with_its_chunks_and_filters(tmp_path, ranks):
     write_netcdf(tmp_path / "run-42.nc", steps=6)
     draft = draft_experiment(tmp_path / "run-42.nc")

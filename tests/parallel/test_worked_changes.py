@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from launch import REPOSITORY, environment, pffbench_cli, run_experiment
+from launch import REPOSITORY, environment, pffbench_cli, run_experiment, sampled
 from pffbench.backends.registry import backend_class
 
 pytestmark = pytest.mark.parallel
@@ -210,7 +210,9 @@ def test_an_option_is_in_the_record(run):
     assert "after the upgrade" in (run.out / "summary.md").read_text()
 
 
-@pytest.mark.parametrize("environments", [[], [{"name": "here", "python": sys.executable}]])
+@pytest.mark.parametrize(
+    "environments", sampled([[], [{"name": "here", "python": sys.executable}]], [])
+)
 def test_an_option_is_in_the_record_of_a_resumed_run_too(copy, tmp_path, environments):
     """In runs of one environment and of several; the first start is stopped by its own rule."""
     case = {"workload": "datasets", "datasets": 2, "shape": [[8]], "backend": "null",

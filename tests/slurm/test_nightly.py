@@ -76,6 +76,7 @@ def kept_names(desk, name="-sleeping"):
     return (desk.directory / f"pffbench-results/nightly{name}-1n.baseline").read_text().split()
 
 
+@pytest.mark.full
 def test_nights_alike_become_the_baseline_and_a_slower_one_fails(desk):
     results = desk.directory / "pffbench-results"
     first = night(desk)

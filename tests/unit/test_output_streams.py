@@ -66,7 +66,7 @@ def no_traceback(done):
         assert b"Exception ignored" not in (text or b""), text.decode()
 
 
-@pytest.mark.parametrize("name", sampled(COMMANDS, *LIGHT, "compare"))
+@pytest.mark.parametrize("name", sampled(COMMANDS, "help", "plan", "fom", "compare"))
 def test_a_full_disk_behind_standard_output_is_told(place, name):
     with full() as outlet:
         done = run_command(place, name, stdout=outlet)
@@ -76,7 +76,7 @@ def test_a_full_disk_behind_standard_output_is_told(place, name):
     assert done.stderr == told
 
 
-@pytest.mark.parametrize("name", LIGHT)
+@pytest.mark.parametrize("name", sampled(LIGHT, "help", "plan"))
 def test_a_reader_that_has_gone_is_no_error(place, name):
     with reader_gone() as outlet:
         done = run_command(place, name, stdout=outlet)
@@ -96,7 +96,7 @@ def test_head_ends_plan_without_an_error(place):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize("name", LIGHT)
+@pytest.mark.parametrize("name", sampled(LIGHT, "help", "plan"))
 def test_a_closed_standard_output_is_no_error(place, name):
     close = ["sh", "-c", 'exec "$@" >&-', "sh"]
     done = run_command(place, name, *close)
@@ -104,7 +104,7 @@ def test_a_closed_standard_output_is_no_error(place, name):
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", sampled(COMMANDS, *LIGHT, "compare", "recommend"))
 def test_an_ascii_terminal_is_written_to_in_ascii(place, name):
     done = run_command(place, name, env=ASCII)
     no_traceback(done)

@@ -19,7 +19,7 @@ import yaml
 from msgspec.structs import replace
 from rich.console import Console
 
-from launch import DIGEST, REPOSITORY, environment, pffbench_cli
+from launch import DIGEST, REPOSITORY, environment, pffbench_cli, sampled
 from pffbench.summary.columns import title
 from pffbench.summary.export import print_summary
 from pffbench.summary.summary import summarise
@@ -117,15 +117,19 @@ UNBROKEN = {"report --fom", "doctor", "backends", "workloads", "recommend", "run
 
 
 WIDE = {"plan default", "recommend", "compare", "doctor"}
+#: Commands that `make test` also runs without a terminal, and on a wide one.
+SAMPLE = {"plan", "compare", "run"}
+WAYS = [
+    (command, columns, show) for command in COMMANDS
+    for columns, show in ((80, on_terminal), (80, run_without_terminal), (120, on_terminal))
+    if command in (COMMANDS if columns == 80 else WIDE) and (command, show) != ("run", on_terminal)
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("command", "columns", "show"),
-    [(command, columns, show) for command in COMMANDS
-     for columns, show in ((80, on_terminal), (80, run_without_terminal), (120, on_terminal))
-     if command in (COMMANDS if columns == 80 else WIDE)
-     and (command, show) != ("run", on_terminal)],
-)  # fmt: skip
+    sampled(WAYS, *(way for way in WAYS if way[1:] == (80, on_terminal) or way[0] in SAMPLE)),
+)
 def test_what_a_command_prints_fits(place, command, columns, show):
     status, lines = show(COMMANDS[command], columns, place)
     assert status in (0, 1 if command == "doctor" else 0), lines
