@@ -92,7 +92,7 @@ def figures(summary: Summary) -> Iterator[tuple[str, Picture]]:
         for chart in charts(cases, summary):
             words = Words(
                 title=heading(cases, summary, differs.get(group, {})),
-                notes=how_to_read(chart, cases, summary),
+                notes=how_to_read(chart, cases),
                 alarms=[*alarms(summary), *alarms_of_group(summary, group)],
                 footnote=footnote(summary),
                 stamp=stamp(summary),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample, SamplesLog, claim
 from pffbench.summary.export import write_fom, write_summary
 from pffbench.summary.summary import summarise
+from pffbench.text import plain_name
 from pffbench_analysis.peers.h5bench import read_h5bench
 from pffbench_analysis.peers.ior import read_ior
 from pffbench_analysis.peers.measurement import Imported, Test
@@ -59,7 +59,8 @@ def import_results(program: str, files: Sequence[str | Path], out: str | Path) -
     if not all(test.repetitions for test in tests):
         raise UserError(f"import: a test in {', '.join(map(str, files))} holds no result")
     directory = Path(out)
-    record = _record(found, tests, [Path(file).name for file in files], _name_of(directory))
+    name = plain_name(directory.absolute().name) or "imported"
+    record = _record(found, tests, [Path(file).name for file in files], name)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         claim(str(directory))
@@ -73,12 +74,6 @@ def import_results(program: str, files: Sequence[str | Path], out: str | Path) -
     except OSError as error:
         raise UserError(f"--out {out}: cannot be made: {error.strerror}") from None
     return directory
-
-
-def _name_of(directory: Path) -> str:
-    """Name a run after its directory, in the characters allowed for experiments."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", directory.absolute().name).lstrip("._-")
-    return name[:64] or "imported"
 
 
 def _merged(tests: Sequence[Test]) -> list[Test]:

@@ -232,7 +232,7 @@ def _legend(drawn: Sequence[DrawnCurve]) -> Iterator[LegendEntry]:
 def _words(series: Series, drawn: Sequence[DrawnCurve]) -> Words:
     """Return the text of the figure of one comparison in one phase."""
     record, first = series.record, drawn[0].curve
-    parameters = record.cases.get(first.case.sample.case, {}).get("parameters", {})
+    parameters = first.case.parameters
     told = "".join(
         f", {key} {parameters[key]}" for key in ("decomposition", "cache") if parameters.get(key)
     )

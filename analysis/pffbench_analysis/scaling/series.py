@@ -14,7 +14,7 @@ from pffbench.phases import TOTALS
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.starts import OF_PHASES, OF_TOTALS, of_run
 from pffbench.summary.summary import CaseSummary, compression_ratio
-from pffbench_analysis.charts import below_resolution, place
+from pffbench_analysis.charts import place
 from pffbench_analysis.runs import EmptyRunError, Run
 from pffbench_analysis.scaling.belonging import (
     agreeing,
@@ -211,7 +211,7 @@ def _point(
         by_block=by_block,
         imbalance=float(np.median([v for r, c in found for v in _imbalances(r, c, phase)])),
         runs=tuple(r.directory.name for r, _ in found),
-        below_resolution=any(below_resolution(c.phases[phase]) for _, c in found),
+        below_resolution=any(c.phases[phase].warned("below_resolution") for _, c in found),
         # The chunks of a partial read are not counted.
         compression_ratio=compression_ratio(case) if nbytes == case.nbytes else None,
     )
