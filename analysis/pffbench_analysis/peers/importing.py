@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from pffbench import __version__
 from pffbench.errors import UserError
+from pffbench.grouping import grouped
 from pffbench.phases import ORDER
 from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample, SamplesLog, claim
@@ -78,12 +78,9 @@ def import_results(program: str, files: Sequence[str | Path], out: str | Path) -
 
 def _merged(tests: Sequence[Test]) -> list[Test]:
     """Merge tests with equal parameters: files that wrote and that read, or repetitions."""
-    by_name: dict[str, list[Test]] = defaultdict(list)
-    for test in tests:
-        by_name[test.name].append(test)
     return [
         replace(same[0], repetitions=_joined(same)) if len(same) > 1 else same[0]
-        for same in by_name.values()
+        for same in grouped((test.name, test) for test in tests).values()
     ]
 
 
