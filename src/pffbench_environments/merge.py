@@ -100,9 +100,8 @@ class StepMerger:
             self._recorder.note_floor(floor_of(step))
             self._record.floor = step.floor | self._record.floor  # rates of memory
             self._record.allocator |= step.allocator
-        self._record.save(self._recorder.directory)
-        if step is not None:
             self._note_changes(environment, step)
+        self._record.save(self._recorder.directory)
 
     def _adopt(
         self, case: Case, result: StepResult, own: Sequence[int], number: int, place: int

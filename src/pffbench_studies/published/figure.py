@@ -189,7 +189,7 @@ _COLUMNS = 3
 _MORE_COLOURS = ("#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#0072B2", "#E69F00")
 _NOTE = (
     "Hollow and dashed: published, with the standard deviation where it is told. Filled: median "
-    "here and its 95 % bootstrap interval. Axes of numbers are logarithmic."
+    "here and its 95 % interval. Axes of numbers are logarithmic."
 )
 
 
