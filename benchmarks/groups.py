@@ -49,7 +49,7 @@ def pairs(summary: Summary, ranks: int) -> Iterator[WaysAtSize[Pair]]:
     """Yield the times of both of each pair, in writing and reading."""
     found: dict[tuple[str, str, str], dict[str, CaseSummary]] = {}
     for case in summary.cases:
-        p = summary.entry(case)["parameters"]
+        p = case.parameters
         layout = p["layout"]
         if layout == "file_per_group":
             layout = p["within"] if p["group"]["count"] == 1 else "file_per_process"

@@ -10,7 +10,7 @@ from pffbench.record.run_json import RunRecord
 from pffbench.summary.columns import many_arrays, title
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.text import counted, without_digests
-from pffbench_analysis.charts import CaseMedian, Chart, dots_each, keeps_data, label
+from pffbench_analysis.charts import CaseMedian, Chart, dots_each, label
 
 #: Libraries whose versions are named below a figure, by import name, with the C library that
 #: each wraps, by the key in `run.json`.
@@ -39,7 +39,7 @@ def stamp(summary: Summary) -> str:
     return "INVALID" if summary.record.valid is False or summary.record.reasons else ""
 
 
-def how_to_read(chart: Chart, cases: Sequence[CaseSummary], summary: Summary) -> list[str]:
+def how_to_read(chart: Chart, cases: Sequence[CaseSummary]) -> list[str]:
     """Explain the marks that occur in a chart."""
     drawn = [median for panel in chart.panels for median in panel.drawn]
     texts = [f"{_medians(chart, cases)} {_whiskers(drawn)}"]
@@ -56,8 +56,7 @@ def how_to_read(chart: Chart, cases: Sequence[CaseSummary], summary: Summary) ->
     if any(e.unsure for e in drawn):
         marks.append("†: under 100 times what the harness itself takes; not to be relied on.")
     texts += [" ".join(marks)] if marks else []
-    entries = summary.record.cases
-    if any("unproved" in case.cache for case in cases if keeps_data(case, entries)):
+    if any("unproved" in case.cache for case in cases if case.entry.get("verified", True)):
         texts.append("The state of the page cache that was asked for was not proved for each read.")
     return texts
 

@@ -15,6 +15,7 @@ from pffbench.summary.columns import many_arrays
 from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Spread
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
 from pffbench.text import value_text
+from pffbench_analysis.derived_files import known
 
 _MIB = 2**20
 
@@ -112,20 +113,22 @@ def charts(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Chart]:
         return
     labels = tuple(map(label, ordered))
     metadata, totals = _metadata(ordered), tuple(TOTALS)
-    unit, convert = _times(ordered, metadata)
+    of_metadata = _times(ordered, metadata)
     if many_arrays(ordered):
-        unit, convert = "µs per dataset", _per_array_us
-    heading = "Other phases: time of each but writing and reading (less is better)"
-    panels = _panels(ordered, summary, metadata, convert)
-    metadata_chart = Chart("metadata", heading, unit, panels, labels)
-    heading = "Data: rate of all ranks together (more is better)"
-    panels = _panels(ordered, summary, ("write", "update", "read"), _rates)
-    data_chart = Chart("data", heading, "MiB/s", panels, labels)
-    heading = "Totals: time to write everything, and to read it back (less is better)"
-    unit, convert = _times(ordered, totals)
-    panels = _panels(ordered, summary, totals, convert)
-    found = (metadata_chart, data_chart, Chart("totals", heading, unit, panels, labels))
-    yield from (chart for chart in found if chart.panels)
+        of_metadata = "µs per dataset", _per_array_us
+    for name, heading, phases, (unit, convert) in (
+        ("metadata", _OTHER_PHASES, metadata, of_metadata),
+        ("data", _DATA, ("write", "update", "read"), ("MiB/s", _rates)),
+        ("totals", _TOTALS, totals, _times(ordered, totals)),
+    ):
+        panels = (_panel(ordered, summary, phase, convert) for phase in phases)
+        if drawn := tuple(panel for panel in panels if panel.drawn):
+            yield Chart(name, heading, unit, drawn, labels)
+
+
+_OTHER_PHASES = "Other phases: time of each but writing and reading (less is better)"
+_DATA = "Data: rate of all ranks together (more is better)"
+_TOTALS = "Totals: time to write everything, and to read it back (less is better)"
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ def raw_limit(cases: Sequence[CaseSummary], summary: Summary, phase: str) -> Raw
     found = [
         (told.seconds.median, label(case), round((told.rate or 0.0) * told.seconds.median))
         for case in cases
-        if case.raw and not case.invalid and keeps_data(case, summary.record.cases)
+        if case.raw and not case.invalid and case.entry.get("verified", True)
         if phase in MOVING and (told := case.phases.get(phase)) is not None
     ]
     if not found:
@@ -236,22 +239,13 @@ def _rates(seconds: float, phase: PhaseSummary, _: CaseSummary) -> float:
     return phase.rate * phase.seconds.median / _MIB / seconds
 
 
-def _panels(
-    cases: Sequence[CaseSummary], summary: Summary, phases: Sequence[str], convert: Convert
-) -> tuple[Panel, ...]:
-    found = (_panel(cases, summary, phase, convert) for phase in phases)
-    return tuple(panel for panel in found if panel.drawn)
-
-
 def _panel(cases: Sequence[CaseSummary], summary: Summary, phase: str, convert: Convert) -> Panel:
     medians = tuple(_median(case, phase, convert) for case in cases)
-    limit = raw_limit(cases, summary, phase)
-    bound = None
-    if limit is not None:
+    bound, name = None, ""
+    if (limit := raw_limit(cases, summary, phase)) is not None:
         some = next(case for case in cases if phase in case.phases)
-        bound = convert(limit.seconds, some.phases[phase], some)
-        bound = None if math.isnan(bound) else bound
-    name = "memory copy" if limit is not None and limit.of_memory else "raw"
+        bound = known(convert(limit.seconds, some.phases[phase], some))
+        name = "memory copy" if limit.of_memory else "raw"
     return Panel(phase.replace("_total", " total"), medians, bound, name)
 
 
@@ -264,18 +258,8 @@ def _median(case: CaseSummary, phase: str, convert: Convert) -> CaseMedian | Non
     repetitions = tuple(convert(seconds, found, case) for seconds in found.by_block.values())
     if any(map(math.isnan, (value, *bounds, *repetitions))):
         return None
-    unsure = below_resolution(found)
+    unsure = found.warned("below_resolution")
     return CaseMedian(case, value, min(bounds), max(bounds), repetitions, unsure)
-
-
-def below_resolution(phase: PhaseSummary) -> bool:
-    """Whether the overhead of the harness affects a time."""
-    return any(warning.code == "below_resolution" for warning in phase.warnings)
-
-
-def keeps_data(case: CaseSummary, entries: Mapping[str, Any]) -> bool:
-    """Whether a case's data can be read back; otherwise it is no bound."""
-    return bool(entries.get(case.sample.case, {}).get("verified", True))
 
 
 #: Largest number of repetitions of one mark that a static figure can resolve.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from pffbench.errors import UserError
 from pffbench.regular_files import replacing
@@ -53,11 +52,6 @@ def write_csv(
         writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: _cell(value) for name, value in row.items()} for row in table)
-
-
-def row_of(columns: Mapping[str, Callable[[Any], object]], item: Any) -> dict[str, object]:
-    """Return the row of an item: the value of each column."""
-    return {name: value(item) for name, value in columns.items()}
 
 
 def known(value: float | None) -> float | None:

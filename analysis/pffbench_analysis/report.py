@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pffbench.grouping import grouped
 from pffbench.regular_files import make_own_directory
 from pffbench.summary.export import write_fom, write_summary
 from pffbench.summary.extensions import report_extensions
@@ -92,7 +93,7 @@ def figures(summary: Summary) -> Iterator[tuple[str, Picture]]:
         for chart in charts(cases, summary):
             words = Words(
                 title=heading(cases, summary, differs.get(group, {})),
-                notes=how_to_read(chart, cases, summary),
+                notes=how_to_read(chart, cases),
                 alarms=[*alarms(summary), *alarms_of_group(summary, group)],
                 footnote=footnote(summary),
                 stamp=stamp(summary),
@@ -106,9 +107,8 @@ def shared_parameters(summary: Summary) -> dict[str, dict[str, Any]]:
     Planned comparisons keep names stable when a run is interrupted and resumed. Parameters that
     vary within any comparison are left out.
     """
-    groups: dict[str, list[Mapping[str, Any]]] = {}
-    for entry in summary.record.cases.values():
-        groups.setdefault(entry["group"], []).append(entry["parameters"])
+    cases = summary.record.cases.values()
+    groups = grouped((entry["group"], entry["parameters"]) for entry in cases)
     varying = {
         key
         for cases in groups.values()

@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pffbench.grouping import grouped
+
 Spec = dict[str, Any]
 #: Rows of data, or the name of a template's.
 Values = list[dict[str, Any]] | str
@@ -68,10 +70,8 @@ def panel(layers: Sequence[Spec], height: int | str, description: str = "", top:
 
 
 def _merged(layers: Sequence[Spec]) -> list[Spec]:
-    named: dict[str, list[Spec]] = {}
-    for one in layers:
-        named.setdefault(one["name"], []).append(one)
-    return [alike[0] if len(alike) == 1 else _joined(alike) for alike in named.values()]
+    named = grouped((one["name"], one) for one in layers).values()
+    return [alike[0] if len(alike) == 1 else _joined(alike) for alike in named]
 
 
 def _joined(layers: Sequence[Spec]) -> Spec:

@@ -108,10 +108,15 @@ def totals_of(seconds: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int,
     """
     found = {}
     for total, parts in TOTALS.items():
-        present = [seconds[part] for part in parts if part in seconds]
-        whole = set.intersection(*map(set, present)) if present else set()
-        found[total] = {number: sum(part[number] for part in present) for number in sorted(whole)}
+        whole = in_common([seconds[part] for part in parts if part in seconds])
+        found[total] = {number: sum(values) for number, values in whole.items()}
     return {total: by_repetition for total, by_repetition in found.items() if by_repetition}
+
+
+def in_common(times: Sequence[Mapping[int, float]]) -> dict[int, list[float]]:
+    """Return the values of several mappings for each repetition that all of them have."""
+    numbers = set.intersection(*map(set, times)) if times else set()
+    return {number: [of[number] for of in times] for number in sorted(numbers)}
 
 
 def arrivals(phases: Sequence[str]) -> list[int]:

@@ -102,6 +102,11 @@ def without_digests(text: str) -> str:
     return re.sub(_NAME_WITH_DIGEST, r"\1", text)
 
 
+def plain_name(text: str) -> str:
+    """Return a text as a name of an experiment, which also names a directory; may be empty."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).lstrip("._-")[:64]
+
+
 def value_text(value: object) -> str:
     """Return the value of a parameter as text; of a shape such as ``621×4991×2600``."""
     if isinstance(value, Mapping):

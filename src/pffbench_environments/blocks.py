@@ -75,7 +75,7 @@ class Blocks:
         self._recorder = recorder
         self._merger = StepMerger(recorder)
         self._launch = launch
-        self._steps = JobSteps(launch)
+        self._steps = JobSteps(launch, plan.experiment)
         self._done = done
         self._schedule = schedule
         #: Seconds of the last block.
@@ -124,7 +124,7 @@ class Blocks:
                 and case.group not in found
             ]
             if own:
-                told = self._steps.calibrate(self.plan.experiment, environment, own)
+                told = self._steps.calibrate(environment, own)
                 found |= {group: one for group, one in calibrations_of(told).items() if one.case}
         why = "no case of it could be calibrated"
         for group in groups:
@@ -159,7 +159,7 @@ class Blocks:
             if cases := [due[name] for name in names if name in due]:
                 wanted.append((environment, cases))
         begin = time.monotonic()
-        results = self._steps.run(experiment, wanted, order, block)
+        results = self._steps.run(wanted, order, block)
         self._seconds = time.monotonic() - begin
         self._expected |= {case.id: self._seconds / len(active) for case in active}
         ran = {environment.name: cases for environment, cases in wanted}

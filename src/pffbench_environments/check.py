@@ -16,6 +16,7 @@ from pffbench.errors import UserError
 from pffbench.experiment.load import LoadedExperiment, to_plain
 from pffbench.experiment.plan import Plan
 from pffbench.experiment.sweep import expand
+from pffbench.grouping import grouped
 from pffbench.record.run_json import RunRecord, check_layout, digest_of
 from pffbench.text import one_line
 from pffbench_environments.processes import last_line
@@ -144,7 +145,7 @@ def _plan(loaded: LoadedExperiment, records: Mapping[str, RunRecord]) -> Plan:
         The environments have other numbers of ranks.
     """
     first, size = next((name, record.ranks) for name, record in records.items())
-    cases: dict[str, list[Case]] = {}
+    cases: list[tuple[str, Case]] = []
     for environment, record in records.items():
         if record.ranks != size:
             raise UserError(
@@ -155,11 +156,11 @@ def _plan(loaded: LoadedExperiment, records: Mapping[str, RunRecord]) -> Plan:
             told = {key: v for key, v in entry["parameters"].items() if key != "environment"}
             (case,) = expand(as_entry(told, entry["options"]), name, set())
             case = replace(case, roofline=bool(entry["roofline"]), environment=environment)
-            cases.setdefault(same_case(name), []).append(case)
+            cases.append((same_case(name), case))
     return Plan(
         experiment=loaded.experiment,
         ranks=size,
-        cases=tuple(chain.from_iterable(cases.values())),
+        cases=tuple(chain.from_iterable(grouped(cases).values())),
         left_out=tuple((o["case"], o["reason"]) for r in records.values() for o in r.left_out),
         costs={},
         limits=tuple(chain.from_iterable(record.limits for record in records.values())),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -13,6 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from pffbench.case import Case
+from pffbench.grouping import grouped
 from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Floor
 from pffbench.record.counters import Counted
@@ -100,9 +100,8 @@ class StepMerger:
             self._recorder.note_floor(floor_of(step))
             self._record.floor = step.floor | self._record.floor  # rates of memory
             self._record.allocator |= step.allocator
-        self._record.save(self._recorder.directory)
-        if step is not None:
             self._note_changes(environment, step)
+        self._record.save(self._recorder.directory)
 
     def _adopt(
         self, case: Case, result: StepResult, own: Sequence[int], number: int, place: int
@@ -111,18 +110,15 @@ class StepMerger:
         of_ranks = result.ranks.get(case.id, {})
         times = [of_ranks[n] for n in own if n in of_ranks]
         counted = [row for row in result.counts if row.case == case.id and row.repetition in own]
-        by_phase: dict[str, list[Sample]] = defaultdict(list)
-        for row in result.samples[case.id]:
-            if row.repetition in own:
-                by_phase[row.phase].append(row)
+        rows = (row for row in result.samples[case.id] if row.repetition in own)
         samples = [
             replace(
-                _middle_sample(rows),
+                _middle_sample(alike),
                 repetition=number,
                 warmup=number < self._warmup,
                 position=place,
             )
-            for rows in by_phase.values()
+            for alike in grouped((row.phase, row) for row in rows).values()
         ]
         self._recorder.append(
             samples, _middle_times(times) if times else None, _middle_counts(counted)
@@ -227,9 +223,7 @@ def _middle_times(times: Sequence[RecordedTimes]) -> RecordedTimes:
 
 
 def _middle_counts(rows: Sequence[Counted]) -> list[Count]:
-    found: dict[tuple[str, str], list[Counted]] = defaultdict(list)
-    for row in rows:
-        found[row.phase, row.counter].append(row)
+    found = grouped(((row.phase, row.counter), row) for row in rows)
     return [
         Count(phase, counter, median(r.total for r in some), median(r.largest for r in some))
         for (phase, counter), some in found.items()

@@ -18,6 +18,7 @@ from pffbench.case import Case
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.experiment.load import to_plain
 from pffbench.experiment.schema import Experiment
+from pffbench.grouping import grouped
 from pffbench.record.counters import Counted, read_counts
 from pffbench.record.lock import NAME as LOCK
 from pffbench.record.ranks import RecordedTimes, read_ranks
@@ -247,17 +248,15 @@ class JobSteps:
     ----------
     launch : Launch
         How they are started.
+    experiment : Experiment
+        The experiment of the run.
     """
 
-    def __init__(self, launch: Launch) -> None:
-        self._launch = launch
+    def __init__(self, launch: Launch, experiment: Experiment) -> None:
+        self._launch, self._experiment = launch, experiment
 
     def run(
-        self,
-        experiment: Experiment,
-        wanted: Sequence[EnvironmentCases],
-        order: Sequence[str],
-        block: int,
+        self, wanted: Sequence[EnvironmentCases], order: Sequence[str], block: int
     ) -> dict[str, StepResult]:
         """Run the steps of a block.
 
@@ -266,8 +265,6 @@ class JobSteps:
 
         Parameters
         ----------
-        experiment : Experiment
-            The experiment of the run.
         wanted : sequence of (StartedEnvironment, sequence of Case)
             The environments that take part, each with its cases.
         order : sequence of str
@@ -279,11 +276,11 @@ class JobSteps:
         together = not launcher or Path(launcher[0]).name != "flux"
         results: dict[str, StepResult] = {}
         for some in [wanted] if together else [[one] for one in wanted]:
-            results |= self._run_together(experiment, some, order, block)
+            results |= self._run_together(some, order, block)
         return results
 
     def calibrate(
-        self, experiment: Experiment, environment: StartedEnvironment, cases: Sequence[Case]
+        self, environment: StartedEnvironment, cases: Sequence[Case]
     ) -> Mapping[str, Mapping[str, Any]]:
         """Let the ranks of an environment find the numbers that cases leave open.
 
@@ -294,7 +291,7 @@ class JobSteps:
         dict of str to dict
             What their record has as ``calibrations``; nothing where they died before.
         """
-        ranks = self._start(environment, step_experiment(experiment, cases, 0), ())
+        ranks = self._start(environment, cases, 0, ())
         try:
             ranks.wait_for_turn(_CALIBRATION_SECONDS, "find the numbers")
             ranks.leave()
@@ -320,11 +317,7 @@ class JobSteps:
         shutil.rmtree(self._launch.directory, ignore_errors=True)
 
     def _run_together(
-        self,
-        experiment: Experiment,
-        wanted: Sequence[EnvironmentCases],
-        order: Sequence[str],
-        block: int,
+        self, wanted: Sequence[EnvironmentCases], order: Sequence[str], block: int
     ) -> dict[str, StepResult]:
         there: dict[str, Ranks] = {}
         try:
@@ -333,8 +326,7 @@ class JobSteps:
                 if self._launch.is_stopped():
                     break
                 environment, cases = wanted[place]
-                told = step_experiment(experiment, cases, block)
-                there[environment.name] = ranks = self._start(environment, told, order)
+                there[environment.name] = ranks = self._start(environment, cases, block, order)
                 ranks.wait_for_turn(START_SECONDS, "start")
             self._take_turns(list(there.values()), order)
             return {name: _result(self._out(name), *ranks.leave()) for name, ranks in there.items()}
@@ -344,17 +336,19 @@ class JobSteps:
     def _start(
         self,
         environment: StartedEnvironment,
-        experiment: dict[str, Any],
-        cases: Collection[str],
+        cases: Sequence[Case],
+        block: int,
+        order: Collection[str],
     ) -> Ranks:
         out = self._out(environment.name)
         out.parent.mkdir(parents=True)
         file = out.parent / "experiment.yaml"
-        file.write_text(json.dumps(experiment), encoding="utf-8")
+        told = step_experiment(self._experiment, cases, block)
+        file.write_text(json.dumps(told), encoding="utf-8")
         options = ["--out", str(out), "--progress", "none", "--max-time", "none"]
         options += self._launch.arguments(environment)
         arguments = ["-m", "pffbench", "run", str(file), *options]
-        return Ranks(self._launch, environment, arguments, out, cases)
+        return Ranks(self._launch, environment, arguments, out, order)
 
     def _take_turns(self, there: Sequence[Ranks], order: Sequence[str]) -> None:
         """Let the ranks run their repetitions; those of a case in turn, before the next one."""
@@ -386,9 +380,7 @@ def _result(out: Path, status: int, why: str) -> StepResult:
     try:
         with readable(out):
             run = MeasuredRun.load(out)
-            by_case: dict[str, list[Sample]] = {name: [] for name in run.record.cases}
-            for row in run.kept:
-                by_case[row.case].append(row)
+            by_case = grouped((row.case, row) for row in run.kept)
             ranks = dict(read_ranks(out / "ranks.h5", by_case))
             return StepResult(run.record, by_case, ranks, read_counts(out), trouble)
     except (OSError, ValueError, UserError) as error:

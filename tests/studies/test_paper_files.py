@@ -60,12 +60,16 @@ def test_keys_that_the_studys_program_ignores_are_ignored(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (SOME.replace("2048\n", "0\n"), "NUMBER_DATASETS is a number from 1 to 1000000, not 0"),
-        (SOME.replace(": 2048\n", ": many\n"), "NUMBER_DATASETS is a number .* not 'many'"),
+        (SOME.replace("2048\n", "0\n"), "NUMBER_DATASETS: Expected int >= 1; it is 0"),
+        (SOME.replace("2048\n", "2048000\n"), "NUMBER_DATASETS: Expected int <= 1000000; it is"),
+        (
+            SOME.replace(": 2048\n", ": many\n"),
+            "NUMBER_DATASETS: it must be a whole number; .*many",
+        ),
         ("FILE_NAME: a\nNUMBER_ELEMENTS: [4]\n", "NUMBER_DATASETS is missing"),
         ("NUMBER_DATASETS: 4\nNUMBER_ELEMENTS: [4]\n", "FILE_NAME is missing"),
-        (SOME.replace("- 64", "- -64"), r"NUMBER_ELEMENTS is a list .* not \[128, -64\]"),
-        (SOME + "  - 3\n  - 4\n", "NUMBER_ELEMENTS is a list of one to three lengths"),
+        (SOME.replace("- 64", "- -64"), r"NUMBER_ELEMENTS\[1\]: Expected int >= 1; it is -64"),
+        (SOME + "  - 3\n  - 4\n", "NUMBER_ELEMENTS: Expected array of length <= 3"),
         (SOME + "repetitions: 3\n", r"repetitions: unknown key .*allowed: FILE_NAME"),
     ],
 )

@@ -93,7 +93,7 @@ def test_numbers_are_matched_and_in_the_published_unit(tmp_path):
     # The drawn phases take 1, 2, 3 … times as long; four repetitions, 0.3, 0.1, 0.4, 0.2 more.
     place = drawn_runs.PHASES.index("read") + 1
     assert read.here == pytest.approx(1.0 * place * 1.25)
-    assert all(map(math.isnan, read.interval))  # four repetitions have none
+    assert not read.estimate.has_interval  # four repetitions have none
     assert read.ratio == pytest.approx(read.here / 2.10619)
     assert by[("create", "HDF5")].phase.phase == "define"
     assert by[("open", "HDF5")].phase.phase == "open_array"

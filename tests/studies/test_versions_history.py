@@ -25,7 +25,7 @@ def eventful():
     before = dict(KINDS)
     for name, kind in before.items():
         rows = (37, *kind.start[1:])
-        KINDS[name] = replace(kind, start=rows, changes=min(kind.changes, 50), described=often)
+        KINDS[name] = replace(kind, start=rows, changes=min(kind.changes, 50), chances=often)
     yield
     KINDS.update(before)
 

@@ -31,10 +31,10 @@ def eventful():
     before = dict(KINDS)
     often = Chances(0.6, 0.5, 0.5, in_first=False)
     KINDS[SPARSE] = replace(
-        KINDS[SPARSE], start=(40,), appended=3, changes=4, deletes=(9,), described=often
+        KINDS[SPARSE], start=(40,), appended=3, changes=4, deletes=(9,), chances=often
     )
     KINDS[DENSE] = replace(
-        KINDS[DENSE], start=(20, 20), changes=4, inserts=(2, 2), deletes=(3, 3), described=often
+        KINDS[DENSE], start=(20, 20), changes=4, inserts=(2, 2), deletes=(3, 3), chances=often
     )
     yield
     KINDS.update(before)

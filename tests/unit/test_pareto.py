@@ -17,7 +17,7 @@ from drawn_runs import BYTES, USUAL, a_run
 from pffbench.summary.crossing import WaysAtSize, compare_ways
 from pffbench.summary.headline import Design
 from pffbench.summary.rank_test import FEWEST
-from pffbench.summary.statistics import Caveat, spread
+from pffbench.summary.statistics import spread
 from pffbench.summary.summary import summarise
 from pffbench_analysis.page.build import render
 from pffbench_analysis.recommend.candidates import Candidate, Work
@@ -82,10 +82,11 @@ def test_the_order_does_not_matter(rows, chance):
 
 def a_point(ratio, seconds=None, read=None, unsure=False):
     """Return a way of a case that takes these seconds."""
-    warnings = [Caveat("below_resolution", "")] if unsure else []
     phases = {
         total: SimpleNamespace(
-            by_block=numbered(took), seconds=spread([*numbered(took).values()]), warnings=warnings
+            by_block=numbered(took),
+            seconds=spread([*numbered(took).values()]),
+            warned=lambda code: unsure and code == "below_resolution",
         )
         for total, took in {"write_total": seconds, "read_total": read}.items()
         if took is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from rich.console import Console
 from pffbench.backends.registry import backend_class
 from pffbench.case import itemsize
 from pffbench.errors import UserError
+from pffbench.grouping import grouped
 from pffbench.record.counters import VARIABLE, read_counts
 from pffbench.run.output import make_console, print_json
 from pffbench.text import counted, one_line, without_digests
@@ -21,7 +21,7 @@ from pffbench_analysis.compare.matching import match
 from pffbench_analysis.runs import Run
 
 #: Counts of a case: by phase and counter, all values of the repetitions that count.
-_Counts = Mapping[tuple[str, str], frozenset[float]]
+_Counts = Mapping[tuple[str, str], Sequence[float]]
 #: Beginning of the names of counters of system calls, which both runs have or none.
 _CALLS = "call_"
 _JSON_VERSION = 1
@@ -193,24 +193,20 @@ def counts_of(run: Run) -> dict[str, _Counts]:
     UserError
         It has none.
     """
-    found: dict[str, dict[tuple[str, str], set[float]]] = defaultdict(lambda: defaultdict(set))
-    for row in read_counts(run.directory):
-        if not row.warmup and row.counter not in VARIABLE:
-            found[row.case][row.phase, row.counter].add(row.total)
+    rows = read_counts(run.directory)
+    found = grouped((r.case, r) for r in rows if not r.warmup and r.counter not in VARIABLE)
     if not found:
         raise UserError(f"{run.directory} has no counts: run it with --set counters=calls")
     return {
-        case: {what: frozenset(values) for what, values in counts.items()}
-        for case, counts in found.items()
+        case: grouped(((r.phase, r.counter), r.total) for r in of) for case, of in found.items()
     }
 
 
 def _different(
     run: Run, case: str, label: str, base: _Counts, new: _Counts
 ) -> Iterator[CountDifference]:
-    none = frozenset({0.0})
     for phase, counter in sorted(base.keys() | new.keys()):
-        a, b = (of.get((phase, counter), none) for of in (base, new))
+        a, b = (of.get((phase, counter), [0.0]) for of in (base, new))
         low, high = (min(a), max(a)), (min(b), max(b))
         if low[1] < high[0] or high[1] < low[0]:
             units, unit = _units(run, case, phase)

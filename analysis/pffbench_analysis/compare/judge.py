@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from pffbench.phases import READ_PHASES
+from pffbench.grouping import grouped
+from pffbench.phases import READ_PHASES, in_common
 from pffbench.record.run import MeasuredRun
 from pffbench.summary.inference import MARGIN, ComparisonTable, decide
 from pffbench.summary.labels import stored_as
@@ -145,10 +145,11 @@ def _judged(pairs: Sequence[Pair], margin: float) -> list[Pair]:
     Raw transfers in addition to formats, the control, are judged separately from both.
     """
     found = list(pairs)
-    families: dict[tuple[bool, bool], list[int]] = defaultdict(list)
-    for place, pair in enumerate(pairs):
-        if pair.comparable:
-            families[pair.is_total, pair.case.control].append(place)
+    families = grouped(
+        ((pair.is_total, pair.case.control), place)
+        for place, pair in enumerate(pairs)
+        if pair.comparable
+    )
     for places in families.values():
         tables = [
             ComparisonTable(
@@ -176,10 +177,11 @@ def _overall(judged: Sequence[Pair], base: Side) -> list[Pair]:
 
     Rows of several cases are a separate family, and so are those of raw bytes next to formats.
     """
-    groups: dict[tuple[str, str], list[Pair]] = defaultdict(list)
-    for pair in judged:
-        if pair.comparable and pair.is_total and (name := _stands_for(pair.case, base)):
-            groups[name, pair.phase].append(pair)
+    groups = grouped(
+        ((name, pair.phase), pair)
+        for pair in judged
+        if pair.comparable and pair.is_total and (name := _stands_for(pair.case, base))
+    )
     found = []
     for (name, phase), pairs in groups.items():
         if name != RAW and len(pairs) == 1:
@@ -204,8 +206,7 @@ def _stands_for(case: CaseName, base: Side) -> str:
 
 def _mean(cases: Sequence[Times]) -> Times:
     """Return the geometric mean over cases for each block that all of them have."""
-    common = sorted(set.intersection(*map(set, cases)))
-    return {b: math.exp(float(np.mean([math.log(times[b]) for times in cases]))) for b in common}
+    return {b: math.exp(float(np.mean(np.log(some)))) for b, some in in_common(cases).items()}
 
 
 def _stored(cases: Sequence[CaseName], base: Side, new: Side) -> Iterator[Difference]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pffbench.errors import UserError
+from pffbench.grouping import grouped
 from pffbench.text import value_text
 from pffbench_analysis.compare.comparison import CaseName, Lone, Side
 from pffbench_analysis.runs import ABSENT
@@ -95,11 +95,10 @@ def _by_key(
     Names hold a digest of parameters and options, less those that a version added later and that
     have their default; so cases of two versions are the same by their names.
     """
-    found: dict[object, list[str]] = defaultdict(list)
-    for name, told in cases.items():
-        key = frozenset((k, v) for k, v in told.items() if k not in across)
-        found[name if named else key].append(name)
-    return found
+    return grouped(
+        (name if named else frozenset((k, v) for k, v in told.items() if k not in across), name)
+        for name, told in cases.items()
+    )
 
 
 #: Parameters in every label.
@@ -113,10 +112,7 @@ def _labels(cases: Mapping[str, _Told]) -> dict[str, str]:
     equal in all common values differ in it.
     """
     naming = [key for key in _READABLE if key == "backend" or _varies(cases, key)]
-    words = {name: tuple(told.get(key, "") for key in naming) for name, told in cases.items()}
-    alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for name, told in words.items():
-        alike[told].append(name)
+    alike = grouped((tuple(told.get(k, "") for k in naming), name) for name, told in cases.items())
     labels = {}
     for told, names in alike.items():
         keys = dict.fromkeys(key for name in names for key in cases[name])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,40 +13,22 @@ from pffbench.regular_files import write_replacing
 from pffbench.run.output import make_table
 from pffbench.text import escape_markdown, markdown_table, one_line
 from pffbench.units import seconds_text
-from pffbench_analysis.compare.comparison import Comparison, Pair, Side, Verdict, typical
+from pffbench_analysis.compare.comparison import (
+    CaseName,
+    Comparison,
+    Pair,
+    Side,
+    Verdict,
+    typical,
+)
 from pffbench_analysis.compare.sentences import heading, reasons, verdict_lines
-from pffbench_analysis.derived_files import row_of, write_csv
+from pffbench_analysis.derived_files import write_csv
 from pffbench_analysis.runs import Difference
 
 _HEADINGS = ("case", "phase", "base", "new", "×base", "interval", "verdict")
 _STYLES = {
     Verdict.SLOWER: "red", Verdict.FASTER: "green", Verdict.EQUAL: "", Verdict.OPEN: "dim",
 }  # fmt: skip
-#: Columns of `compare.csv` after those of the two runs.
-_CSV_COLUMNS: Mapping[str, Callable[[Pair], object]] = {
-    "case": lambda pair: pair.case.base or pair.case.label,
-    "new_case": attrgetter("case.new"),
-    "backend": attrgetter("case.backend"),
-    "workload": attrgetter("case.workload"),
-    "layout": attrgetter("case.layout"),
-    "transfer": attrgetter("case.transfer"),
-    "settings": attrgetter("case.settings"),
-    "phase": attrgetter("phase"),
-    "base_repetitions": lambda pair: len(pair.base),
-    "new_repetitions": lambda pair: len(pair.new),
-    "base_median_s": lambda pair: typical(pair.base),
-    "new_median_s": lambda pair: typical(pair.new),
-    "ratio": attrgetter("ratio"),
-    "ratio_low": attrgetter("low"),
-    "ratio_high": attrgetter("high"),
-    "alone_low": attrgetter("decision.alone.low"),
-    "alone_high": attrgetter("decision.alone.high"),
-    "ratio_of_sums": attrgetter("decision.spent"),
-    "smallest_shown": attrgetter("decision.shown"),
-    "p": attrgetter("decision.alone.p"),
-    "verdict": attrgetter("verdict"),
-    "reason": attrgetter("reason"),
-}
 #: Largest width of a fact, such as the options of a mount.
 _LONGEST = 200
 
@@ -137,15 +118,47 @@ def _endings(found: Comparison) -> Iterator[str]:
         yield f"differs: {one_line(str(difference), _LONGEST)}"
 
 
+def _row(pair: Pair) -> dict[str, object]:
+    """Return the row of a pair in `compare.csv`, without the two runs."""
+    case, decision = pair.case, pair.decision
+    return {
+        "case": case.base or case.label,
+        "new_case": case.new,
+        "backend": case.backend,
+        "workload": case.workload,
+        "layout": case.layout,
+        "transfer": case.transfer,
+        "settings": case.settings,
+        "phase": pair.phase,
+        "base_repetitions": len(pair.base),
+        "new_repetitions": len(pair.new),
+        "base_median_s": typical(pair.base),
+        "new_median_s": typical(pair.new),
+        "ratio": pair.ratio,
+        "ratio_low": pair.low,
+        "ratio_high": pair.high,
+        "alone_low": decision.alone.low,
+        "alone_high": decision.alone.high,
+        "ratio_of_sums": decision.spent,
+        "smallest_shown": decision.shown,
+        "p": decision.alone.p,
+        "verdict": pair.verdict,
+        "reason": pair.reason,
+    }
+
+
+#: Of a comparison without a pair the table has its columns too.
+_COLUMNS = ("base", "new", *_row(Pair(CaseName("", "", "", ""), "")))
+
+
 def write_tables(comparisons: Sequence[Comparison], path: Path) -> None:
     """Write a row for each case and phase of each comparison, including unmatched cases."""
-    names = ["base", "new", *_CSV_COLUMNS]
-    write_csv(path, (row for found in comparisons for row in _rows(found)), names)
+    write_csv(path, (row for found in comparisons for row in _rows(found)), _COLUMNS)
 
 
 def _rows(found: Comparison) -> Iterator[dict[str, object]]:
     runs: dict[str, object] = {"base": found.base.name, "new": found.new.name}
-    yield from (runs | row_of(_CSV_COLUMNS, pair) for pair in (*found.overall, *found.pairs))
+    yield from (runs | _row(pair) for pair in (*found.overall, *found.pairs))
     refused = {"verdict": Verdict.NOT_COMPARABLE}
     yield from (runs | refused | {"case": c.case, "reason": c.reason} for c in found.only_base)
     yield from (runs | refused | {"new_case": c.case, "reason": c.reason} for c in found.only_new)
@@ -159,7 +172,7 @@ def comparison_data(found: Comparison) -> dict[str, Any]:
         "new": _runs(found.new),
         "sentences": verdict_lines(found),
         "machine_changed": any(pair.different for pair in found.machine),
-        "rows": [row_of(_CSV_COLUMNS, pair) | {"control": pair.case.control} for pair in pairs],
+        "rows": [_row(pair) | {"control": pair.case.control} for pair in pairs],
         "only_base": [{"case": c.case, "reason": c.reason} for c in found.only_base],
         "only_new": [{"case": c.case, "reason": c.reason} for c in found.only_new],
         "versions": _facts(found.versions),

@@ -117,10 +117,10 @@ def table_of(
         [
             *stored_lines(cases),
             *shard_lines(costs, cases[0].sample.group),
-            *stretch_lines(cases, summary),
+            *stretch_lines(cases),
         ],
         [(letter, text) for letter, text in MARKS.values() if letter in letters],
-        list(ignored_lines(cases, summary)),
+        list(ignored_lines(cases)),
     )
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +11,13 @@ from typing import Any
 
 from pffbench import __version__
 from pffbench.errors import UserError
+from pffbench.grouping import grouped
 from pffbench.phases import ORDER
 from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample, SamplesLog, claim
 from pffbench.summary.export import write_fom, write_summary
 from pffbench.summary.summary import summarise
+from pffbench.text import plain_name
 from pffbench_analysis.peers.h5bench import read_h5bench
 from pffbench_analysis.peers.ior import read_ior
 from pffbench_analysis.peers.measurement import Imported, Test
@@ -59,7 +59,8 @@ def import_results(program: str, files: Sequence[str | Path], out: str | Path) -
     if not all(test.repetitions for test in tests):
         raise UserError(f"import: a test in {', '.join(map(str, files))} holds no result")
     directory = Path(out)
-    record = _record(found, tests, [Path(file).name for file in files], _name_of(directory))
+    name = plain_name(directory.absolute().name) or "imported"
+    record = _record(found, tests, [Path(file).name for file in files], name)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         claim(str(directory))
@@ -75,20 +76,11 @@ def import_results(program: str, files: Sequence[str | Path], out: str | Path) -
     return directory
 
 
-def _name_of(directory: Path) -> str:
-    """Name a run after its directory, in the characters allowed for experiments."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", directory.absolute().name).lstrip("._-")
-    return name[:64] or "imported"
-
-
 def _merged(tests: Sequence[Test]) -> list[Test]:
     """Merge tests with equal parameters: files that wrote and that read, or repetitions."""
-    by_name: dict[str, list[Test]] = defaultdict(list)
-    for test in tests:
-        by_name[test.name].append(test)
     return [
         replace(same[0], repetitions=_joined(same)) if len(same) > 1 else same[0]
-        for same in by_name.values()
+        for same in grouped((test.name, test) for test in tests).values()
     ]
 
 

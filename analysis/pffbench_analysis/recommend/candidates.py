@@ -190,7 +190,7 @@ class Candidate:
     def warned(self, purpose: Purpose, code: str) -> bool:
         """Whether a part of the purpose has a warning."""
         phases = (self.case.phases.get(phase) for phase in purpose.parts)
-        return any(w.code == code for p in phases if p is not None for w in p.warnings)
+        return any(phase.warned(code) for phase in phases if phase is not None)
 
 
 _LAYOUTS = {
@@ -312,7 +312,7 @@ def works(summary: Summary, filters: Filters | None = None) -> list[Work]:
     found: dict[str, list[Candidate]] = defaultdict(list)
     common: dict[str, dict[str, Any]] = {}
     for case in summary.cases:
-        entry = summary.entry(case)
+        entry = case.entry
         if entry.get("raw") or case.invalid or not case.nbytes:
             continue
         ways = _ways(entry["parameters"].get("workload", ""))

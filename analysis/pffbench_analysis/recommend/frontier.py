@@ -25,7 +25,7 @@ import numpy as np
 from pffbench.summary.summary import PhaseSummary, Summary
 from pffbench.text import counted
 from pffbench.units import Estimate
-from pffbench_analysis.charts import below_resolution, differences
+from pffbench_analysis.charts import differences
 from pffbench_analysis.recommend.candidates import READING, WRITING, Candidate, Purpose, Work, works
 from pffbench_analysis.recommend.judge import (
     Pairs,
@@ -87,7 +87,7 @@ class Speed:
     @property
     def unsure(self) -> bool:
         """Whether the overhead of the harness affects the time."""
-        return below_resolution(self.phase)
+        return self.phase.warned("below_resolution")
 
 
 @dataclass(frozen=True, eq=False)

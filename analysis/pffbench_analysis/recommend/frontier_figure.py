@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pffbench.summary.summary import Summary
 from pffbench.units import Estimate, significant
 from pffbench_analysis.captions import footnote, stamp
+from pffbench_analysis.derived_files import bounded
 from pffbench_analysis.picture import LegendEntry, Picture, PicturePanel, Words
 from pffbench_analysis.recommend.candidates import Candidate
 from pffbench_analysis.recommend.frontier import (
@@ -201,12 +202,9 @@ def _value(kind: DataKind, mark: ParetoMark, order: Sequence[str], scale: Spec) 
     own, (low, high) = mark.way, scale["domain"]
     aside = _ASIDE * (order.index(own.backend) - (len(order) - 1) / 2)
     is_log = scale.get("type") == "log"
-    rate = mark.rate
     return {
         "x": own.ratio * (high / low) ** aside if is_log else own.ratio + aside * (high - low),
-        "value": rate.value,
-        "low": rate.low if rate.has_interval else None,
-        "high": rate.high if rate.has_interval else None,
+        **bounded("value low high", mark.rate),
         "on_front": mark.own.standing.on_front,
         "told": mark.told(kind),
         **point(

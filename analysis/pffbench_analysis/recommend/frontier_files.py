@@ -9,7 +9,7 @@ from typing import Any
 
 from pffbench.regular_files import make_own_directory, write_replacing
 from pffbench.summary.summary import Summary, compression_ratio
-from pffbench_analysis.derived_files import bounded, known, slug, write_csv
+from pffbench_analysis.derived_files import bounded, slug, write_csv
 from pffbench_analysis.picture import save
 from pffbench_analysis.recommend.frontier import DIRECTIONS, DataKind, Speed, kinds_of, standings
 from pffbench_analysis.recommend.frontier_figure import draw_kind
@@ -77,9 +77,7 @@ def rows_of(kind: DataKind) -> Iterator[dict[str, Any]]:
                 "direction": direction,
                 "bytes": speed.nbytes,
                 "repetitions": seconds.n,
-                "median_s": seconds.median,
-                "low_s": known(seconds.low),
-                "high_s": known(seconds.high),
+                **bounded("median_s low_s high_s", seconds.estimate),
                 **bounded("rate_mib_s rate_low_mib_s rate_high_mib_s", rate, 1 / _MIB),
                 **bounded(
                     "stored_rate_mib_s stored_rate_low_mib_s stored_rate_high_mib_s",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pffbench.errors import UserError
+from pffbench.grouping import grouped
 from pffbench.summary.labels import keys_of
 from pffbench.text import abridged, value_text
 from pffbench_analysis.runs import ABSENT, Run, differences
@@ -66,7 +66,7 @@ def check_sizes(runs: Sequence[Run], over: Over) -> None:
 def agreeing(runs: Sequence[Run]) -> list[str]:
     """Compare the provenance of all runs with the first one's; refuse or note differences."""
     first = runs[0]
-    notes: dict[str, list[str]] = defaultdict(list)
+    notes: list[tuple[str, str]] = []
     for run in runs[1:]:
         found = [d for d in differences(first, run) if d.area != "size"]
         wrong = [d for d in found if _must_agree(d.key)]
@@ -75,9 +75,8 @@ def agreeing(runs: Sequence[Run]) -> list[str]:
                 f"{first.directory} and {run.directory} are not of one series; they differ in "
                 f"{abridged(list(map(str, wrong)), _LISTED)}"
             )
-        for d in found:
-            notes[f"{d.key}: {d.a} at first, then {d.b}"].append(run.directory.name)
-    return [f"differs: {text} ({', '.join(names)})" for text, names in notes.items()]
+        notes += [(f"{d.key}: {d.a} at first, then {d.b}", run.directory.name) for d in found]
+    return [f"differs: {text} ({', '.join(names)})" for text, names in grouped(notes).items()]
 
 
 def _must_agree(key: str) -> bool:
@@ -103,21 +102,19 @@ def nothing_common(runs: Sequence[Run]) -> str:
 
 
 def _swept(run: Run) -> dict[str, str]:
-    values: dict[str, set[str]] = defaultdict(set)
-    for entry in run.record.cases.values():
-        for key, value in keys_of(entry).items():
-            values[key].add(value_text(value))
-    return {key: ", ".join(sorted(found)) for key, found in values.items()}
+    values = grouped(
+        (key, value_text(value))
+        for entry in run.record.cases.values()
+        for key, value in keys_of(entry).items()
+    )
+    return {key: ", ".join(sorted({*found})) for key, found in values.items()}
 
 
 def pooled(runs: Sequence[Run], over: Over) -> list[str]:
     """List the runs that are pooled because of equal size."""
-    by_size: dict[int, list[str]] = defaultdict(list)
-    for run in runs:
-        by_size[size_of(run, over)].append(run.directory.name)
     return [
         f"{size} {over}: the repetitions of {' and '.join(names)} are taken together"
-        for size, names in by_size.items()
+        for size, names in grouped((size_of(run, over), run.directory.name) for run in runs).items()
         if len(names) > 1
     ]
 
@@ -127,11 +124,11 @@ def transfers(runs: Sequence[Run]) -> list[str]:
     texts = []
     names = dict.fromkeys(name for run in runs for name in run.record.cases)
     for name in names:
-        told: dict[str, list[str]] = defaultdict(list)
-        for run in runs:
-            facts = run.record.cases.get(name, {}).get("transfer_facts")
-            if isinstance(facts, Mapping):
-                told[", ".join(f"{k} {v}" for k, v in facts.items())].append(run.directory.name)
+        told = grouped(
+            (", ".join(f"{k} {v}" for k, v in facts.items()), run.directory.name)
+            for run in runs
+            if (facts := run.record.cases.get(name, {}).get("transfer_facts"))
+        )
         if len(told) > 1:
             parts = (f"{fact} ({', '.join(where)})" for fact, where in told.items())
             texts.append(f"{name}: the library's transfers differ: {'; '.join(parts)}")

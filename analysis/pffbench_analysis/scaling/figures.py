@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pffbench.grouping import grouped
 from pffbench.summary.statistics import FEWEST_FOR_INTERVAL
 from pffbench.summary.summary import Summary
 from pffbench.units import Estimate
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import label, place
-from pffbench_analysis.derived_files import slug
+from pffbench_analysis.derived_files import bounded, slug
 from pffbench_analysis.picture import LegendEntry, Picture, PicturePanel, Words
 from pffbench_analysis.scaling.points import PHASES, Curve
 from pffbench_analysis.scaling.prediction import WIDE, Prediction
@@ -70,16 +71,14 @@ class DrawnCurve:
 
     def row(self, size: float, value: Estimate, **more: Any) -> dict[str, Any]:
         """Return a place of the curve: pale for a library's defaults, hollow without interval."""
-        case, known = self.curve.case, value.has_interval
+        case = self.curve.case
         is_pale = case.sample.settings == "defaults" and not case.raw
         tint, opacity = colour(case.sample.backend), 0.5 if is_pale else 1.0
         return {
             "case": label(case),
             "size": size * self.aside,
-            "value": value.value,
-            "low": value.low if known else None,
-            "high": value.high if known else None,
-            **point(tint, filled=known, shape=self.mark, opacity=opacity),
+            **bounded("value low high", value),
+            **point(tint, filled=value.has_interval, shape=self.mark, opacity=opacity),
             "edge": tint,
             "dash": None,
             **more,
@@ -190,16 +189,14 @@ def _drawn(series: Series, curves: Sequence[Curve]) -> dict[str, list[DrawnCurve
     Cases of one backend have different marks, the same for both transfers.
     """
     ordered = sorted(curves, key=lambda one: place(one.case))
-    seen: dict[str, dict[tuple[str, str], None]] = {}
+    ordered.sort(key=lambda one: one.case.sample.transfer, reverse=True)
+    kinds = grouped(dict.fromkeys(map(_kind, ordered)))
     found: dict[str, list[DrawnCurve]] = {}
-    for transfer in sorted({one.case.sample.transfer for one in ordered}, reverse=True):
-        these = [one for one in ordered if one.case.sample.transfer == transfer]
+    for transfer, these in grouped((one.case.sample.transfer, one) for one in ordered).items():
         found[transfer] = []
         for number, one in enumerate(these):
-            s = one.case.sample
-            known = seen.setdefault(s.backend, {})
-            known.setdefault((s.settings, one.case.variant))
-            mark = _MARKS[list(known).index((s.settings, one.case.variant)) % len(_MARKS)]
+            backend, kind = _kind(one)
+            mark = _MARKS[kinds[backend].index(kind) % len(_MARKS)]
             aside = 2 ** (_ASIDE * (number - (len(these) - 1) / 2))
             expected = series.prediction(one)
             found[transfer].append(
@@ -213,6 +210,12 @@ def _drawn(series: Series, curves: Sequence[Curve]) -> dict[str, list[DrawnCurve
                 )
             )
     return found
+
+
+def _kind(curve: Curve) -> tuple[str, tuple[str, str]]:
+    """Return the backend of a curve, and what tells cases of a backend and transfer apart."""
+    s = curve.case.sample
+    return s.backend, (s.settings, curve.case.variant)
 
 
 def _legend(drawn: Sequence[DrawnCurve]) -> Iterator[LegendEntry]:
@@ -232,7 +235,7 @@ def _legend(drawn: Sequence[DrawnCurve]) -> Iterator[LegendEntry]:
 def _words(series: Series, drawn: Sequence[DrawnCurve]) -> Words:
     """Return the text of the figure of one comparison in one phase."""
     record, first = series.record, drawn[0].curve
-    parameters = record.cases.get(first.case.sample.case, {}).get("parameters", {})
+    parameters = first.case.parameters
     told = "".join(
         f", {key} {parameters[key]}" for key in ("decomposition", "cache") if parameters.get(key)
     )

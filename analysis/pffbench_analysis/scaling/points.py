@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from pffbench.summary.rank_test import Times, Values
+from pffbench.summary.rank_test import Times, Values, ratio
 from pffbench.summary.statistics import Spread, spread
 from pffbench.summary.summary import CaseSummary
 from pffbench.units import Estimate
@@ -19,7 +20,6 @@ Kind = Literal["weak", "strong"]
 
 #: The phases that move data: first the totals, then the transfers alone.
 PHASES = ("write_total", "read_total", "write", "read")
-_RESAMPLES = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,19 +104,15 @@ class Curve:
     def speedup(self, point: Point) -> Estimate:
         """Return the rate over that at the smallest size (for strong scaling: time saved).
 
-        For weak scaling this is the scaled speed-up. The interval is that of a bootstrap of the
-        ratio of medians, both resampled independently.
+        For weak scaling this is the scaled speed-up. The interval is that of a comparison of two
+        runs, from the rank test; none where there are too few repetitions.
         """
         first = self.points[0]
-        value = point.rate.value / first.rate.value
         if point is first:
             return Estimate(1.0, 1.0, 1.0)
-        if min(point.seconds.size, first.seconds.size) < 2:
-            return Estimate(value, float("nan"), float("nan"))
-        rng = np.random.default_rng(0)
-        one, other = (_medians(p.seconds, rng) / p.nbytes for p in (first, point))
-        low, high = np.percentile(one / other, [2.5, 97.5])
-        return Estimate(value, float(low), float(high))
+        found = ratio(first.seconds, point.seconds)
+        bounds = (found.low, found.high) if found.is_bounded else (math.nan, math.nan)
+        return Estimate(found.value, *bounds).scaled(point.nbytes / first.nbytes)
 
     def ideal(self, point: Point) -> float:
         """Return the speed-up for added ranks or nodes as fast as the first ones."""
@@ -125,12 +121,6 @@ class Curve:
     def efficiency(self, point: Point) -> Estimate:
         """Return the speed-up as a part of the ideal one."""
         return self.speedup(point).scaled(1 / self.ideal(point))
-
-
-def _medians(values: Values, rng: np.random.Generator) -> Values:
-    """Draw repetitions with replacement and return the median of each draw."""
-    found: Values = np.median(rng.choice(values, size=(_RESAMPLES, values.size)), axis=1)
-    return found
 
 
 def kind_of(points: Sequence[Point]) -> Kind | None:

@@ -63,7 +63,7 @@ def rate_text(rate: Estimate) -> str:
 
 def _efficiency(found: Estimate) -> str:
     """Return an efficiency in percent with its interval."""
-    bounds = "one repetition: no interval"
+    bounds = "too few repetitions for an interval"
     if found.has_interval:
         bounds = f"{percent(found.low)}–{percent(found.high)}".replace(" %–", "–")
     return f"{percent(found.value)} ({bounds})"

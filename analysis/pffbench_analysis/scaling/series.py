@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from pffbench.errors import UserError
+from pffbench.grouping import grouped
 from pffbench.phases import TOTALS
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.starts import OF_PHASES, OF_TOTALS, of_run
 from pffbench.summary.summary import CaseSummary, compression_ratio
-from pffbench_analysis.charts import below_resolution, place
+from pffbench_analysis.charts import place
 from pffbench_analysis.runs import EmptyRunError, Run
 from pffbench_analysis.scaling.belonging import (
     agreeing,
@@ -80,10 +81,7 @@ class Series:
     @property
     def groups(self) -> list[list[Curve]]:
         """The curves of each comparison: the same work, done in several ways."""
-        found: dict[str, list[Curve]] = defaultdict(list)
-        for curve in self.curves:
-            found[curve.case.sample.group].append(curve)
-        return list(found.values())
+        return list(grouped((curve.case.sample.group, curve) for curve in self.curves).values())
 
     def prediction(self, curve: Curve) -> Prediction | None:
         """Predict the rate of a larger job; None where nothing can be said."""
@@ -130,17 +128,15 @@ def load_series(
     over = over or natural(runs)
     check_sizes(runs, over)
     notes = [*agreeing(runs), *pooled(runs, over)]
-    by_case: dict[str, list[tuple[Run, CaseSummary]]] = defaultdict(list)
-    for run in runs:
-        for case in run.summary().cases:
-            if case.invalid:
-                name = f"{case.sample.case} of {run.directory.name}"
-                notes.append(f"left out: {name}: {case.invalid}")
-            else:
-                by_case[case.sample.case].append((run, case))
-    curves = []
-    for found in by_case.values():
-        curves += _curves(found, over, _numbers(runs, over))
+    every = [(run, case) for run in runs for case in run.summary().cases]
+    notes += [
+        f"left out: {case.sample.case} of {run.directory.name}: {case.invalid}"
+        for run, case in every
+        if case.invalid
+    ]
+    by_case = grouped((case.sample.case, (run, case)) for run, case in every if not case.invalid)
+    numbers = _numbers(runs, over)
+    curves = [curve for found in by_case.values() for curve in _curves(found, over, numbers)]
     sizes = {size_of(run, over) for run in runs}
     if len(sizes) > 1 and all(len(curve.points) == 1 for curve in curves):
         raise UserError(nothing_common(runs))
@@ -172,11 +168,13 @@ def _curves(
     """Return the curves of one case."""
     curves = []
     for phase in PHASES:
-        by_size: dict[int, list[tuple[Run, CaseSummary]]] = defaultdict(list)
-        for run, case in found:
-            seconds = case.phases.get(phase)
-            if seconds and seconds.rate and min(seconds.by_block.values()) > 0:
-                by_size[size_of(run, over)].append((run, case))
+        by_size = grouped(
+            (size_of(run, over), (run, case))
+            for run, case in found
+            if (seconds := case.phases.get(phase))
+            and seconds.rate
+            and min(seconds.by_block.values()) > 0
+        )
         points = tuple(_point(by_size[size], phase, size, numbers) for size in sorted(by_size))
         if points:
             curves.append(Curve(found[-1][1], phase, kind_of(points), over, points))
@@ -211,7 +209,7 @@ def _point(
         by_block=by_block,
         imbalance=float(np.median([v for r, c in found for v in _imbalances(r, c, phase)])),
         runs=tuple(r.directory.name for r, _ in found),
-        below_resolution=any(below_resolution(c.phases[phase]) for _, c in found),
+        below_resolution=any(c.phases[phase].warned("below_resolution") for _, c in found),
         # The chunks of a partial read are not counted.
         compression_ratio=compression_ratio(case) if nbytes == case.nbytes else None,
     )

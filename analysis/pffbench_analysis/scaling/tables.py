@@ -10,7 +10,7 @@ from typing import Any
 import pffbench
 from pffbench.regular_files import write_replacing
 from pffbench.text import escape_markdown, markdown_table
-from pffbench.units import Estimate, percent
+from pffbench.units import percent
 from pffbench_analysis.charts import label
 from pffbench_analysis.derived_files import bounded, write_csv
 from pffbench_analysis.scaling.crossing import Crossing
@@ -77,7 +77,7 @@ def _row(curve: Curve, point: Point) -> dict[str, object]:
         "runs": " ".join(point.runs),
         "repetitions": time.n,
         "bytes": point.nbytes,
-        **bounded("median_s low_s high_s", Estimate(time.median, time.low, time.high)),
+        **bounded("median_s low_s high_s", time.estimate),
         **bounded("rate_mib_s rate_low_mib_s rate_high_mib_s", point.rate, 1 / _MIB),
         "compression_ratio": ratio,
         **bounded("rate_per_rank_mib_s", point.rate, each),

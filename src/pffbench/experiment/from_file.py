@@ -25,7 +25,7 @@ from pffbench.data.base import DTYPES
 from pffbench.data.readers import FAILURES, MOST_NAMES, Format, open_arrays
 from pffbench.errors import UserError
 from pffbench.parallel.decomposition import Shape
-from pffbench.text import abridged, counted, has_controls, one_line, value_text
+from pffbench.text import abridged, counted, has_controls, one_line, plain_name, value_text
 from pffbench.units import Size
 from pffbench.workloads.hyperslab import ListedArray
 
@@ -338,9 +338,8 @@ def _list_names(names: Sequence[str]) -> str:
 
 def _write_yaml(path: Path, cases: list[dict[str, Any]], notes: Sequence[str]) -> str:
     """Return the experiment as YAML, with the notes as its first lines."""
-    stem = re.sub(r"[^A-Za-z0-9._-]", "-", path.name.partition(".")[0]).lstrip("._-")[:64]
     experiment = {
-        "name": stem or "file",
+        "name": plain_name(path.name.partition(".")[0]) or "file",
         "question": f"Which format suits arrays as in {one_line(path.name, 80)}?",
         "time_budget": "120 s",
         "impossible": "skip",

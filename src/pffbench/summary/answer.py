@@ -311,7 +311,7 @@ def answer_columns(summary: Summary) -> list[AnswerColumn]:
     found: dict[str, list[Answer]] = {}
     for answer in summary.all_answers:
         if not answer.too_short:
-            heading = column_heading(summary, answer.total, cases_of(summary, [answer]))
+            heading = column_heading(answer.total, cases_of(summary, [answer]))
             found.setdefault(heading, []).append(answer)
     return [AnswerColumn(heading, tuple(answers)) for heading, answers in found.items()]
 

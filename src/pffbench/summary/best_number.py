@@ -81,11 +81,11 @@ def _candidates(summary: Summary, question: _Question) -> Iterator[WaysAtSize[_S
     """Yield the cases that differ in their number alone, by way, where there are several ways."""
     shortest = resolution_of(summary.record)
     for members in cases_alike(summary, question.keys):
-        ways = {question.way(summary.entry(case)["parameters"]): case for case in members}
+        ways = {question.way(case.parameters): case for case in members}
         asked = not question.layout or question.layout in {c.sample.layout for c in members}
         for total in _TOTALS if len(ways) > 1 and asked else ():
             if all(_known(case, total, shortest) for case in members):
-                work = work_of(summary, members[0], question.keys | _SIZES)
+                work = work_of(members[0], question.keys | _SIZES)
                 times = {way: case.phases[total].by_block for way, case in ways.items()}
                 series = _Series(total, _label(members[0], question.keys), work)
                 yield WaysAtSize(series, members[0].sample.backend, members[0].nbytes, times)

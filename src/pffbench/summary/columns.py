@@ -261,18 +261,18 @@ def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
     return [f"{text}, {size}" for text, size in found.items()]
 
 
-def ignored_lines(cases: Sequence[CaseSummary], summary: Summary) -> list[str]:
+def ignored_lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Return the hints and stripes that were asked for and are not in force."""
     return [
         f"not in force: {ignored}; {case.sample.backend} {case.sample.transfer} {case.variant}"
         for case in ordered(cases)
-        if (ignored := ignored_of(summary.entry(case)))
+        if (ignored := ignored_of(case.entry))
     ]
 
 
-def stretch_lines(cases: Sequence[CaseSummary], summary: Summary) -> list[str]:
+def stretch_lines(cases: Sequence[CaseSummary]) -> list[str]:
     """Return how many stretches ranks have by a decomposition map, once for each map."""
-    facts = (summary.entry(case).get("transfer_facts") or {} for case in ordered(cases))
+    facts = (case.entry.get("transfer_facts") or {} for case in ordered(cases))
     return [f"map {text}" for text in dict.fromkeys(one.get("stretches") for one in facts) if text]
 
 
@@ -360,8 +360,8 @@ def _watched(summary: Summary) -> Iterator[tuple[CaseSummary, str, RankSpread]]:
     """Yield the phases of all cases in which slow ranks are looked for, with their ranks."""
     for case in summary.cases:
         for phase in case.phases.values():
-            short = any(w.code == "below_resolution" for w in phase.warnings)
-            if phase.phase in _WATCHED and phase.ranks is not None and not short:
+            is_long = not phase.warned("below_resolution")
+            if phase.phase in _WATCHED and phase.ranks is not None and is_long:
                 yield case, phase.phase, phase.ranks
 
 

@@ -357,10 +357,10 @@ def origin_of(summary: Summary, found: Sequence[Answer], total: str) -> str:
     return _ORIGINS.get(states.pop(), ("cache as asked for", ""))[0]
 
 
-def column_heading(summary: Summary, total: str, cases: Sequence[CaseSummary]) -> str:
+def column_heading(total: str, cases: Sequence[CaseSummary]) -> str:
     """Return the heading of a total, such as ``write to disk``."""
     if total == "write_total":
-        durability = summary.entry(cases[0])["parameters"]["durability"]
+        durability = cases[0].parameters["durability"]
         return _ENDS.get(durability, ("", "write"))[1]
     if total == "update_total":
         return "update"

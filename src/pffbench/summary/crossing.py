@@ -95,14 +95,13 @@ def cases_alike(summary: Summary, but: frozenset[str]) -> Iterator[list[CaseSumm
         found: dict[str, list[CaseSummary]] = defaultdict(list)
         for case in cases:
             if not case.raw and not case.invalid:
-                found[work_of(summary, case, but)].append(case)
+                found[work_of(case, but)].append(case)
         yield from found.values()
 
 
-def work_of(summary: Summary, case: CaseSummary, but: frozenset[str]) -> str:
+def work_of(case: CaseSummary, but: frozenset[str]) -> str:
     """Return the parameters and options of a case, but for some keys, as text."""
-    entry = summary.entry(case)
-    told = (entry["parameters"], entry["options"])
+    told = (case.parameters, case.options)
     kept = [sorted((k, v) for k, v in one.items() if k not in but) for one in told]
     return repr((kept, case.sample.environment))
 

@@ -90,8 +90,8 @@ def _markdown(summary: Summary) -> Iterable[str]:
         yield ""
         lines = (
             *stored_lines(cases),
-            *stretch_lines(cases, summary),
-            *ignored_lines(cases, summary),
+            *stretch_lines(cases),
+            *ignored_lines(cases),
             *invalid_lines(cases),
         )
         yield from (f"- {escape_markdown(text)}" for text in lines)
@@ -208,9 +208,9 @@ def _print_tables(summary: Summary, answer: AnswerTable | None, console: Console
             console.print(table)
         for text in stored_lines(cases):
             console.print(_indented(text), style="dim")
-        for text in stretch_lines(cases, summary):
+        for text in stretch_lines(cases):
             console.print(_indented(text), style="dim")
-        for text in ignored_lines(cases, summary):
+        for text in ignored_lines(cases):
             console.print(_indented(text), style="yellow")
         for text in invalid_lines(cases):
             console.print(_indented(text), style="red")

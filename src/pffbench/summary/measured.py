@@ -39,7 +39,7 @@ def measured_times(summary: Summary) -> MeasuredTimes | None:
     if not totals:
         return None
     headings = {
-        total: column_heading(summary, total, [case for case in cases if total in case.phases])
+        total: column_heading(total, [case for case in cases if total in case.phases])
         for total in totals
     }
     names = list(dict.fromkeys(case.sample.backend for case in cases))

@@ -78,6 +78,10 @@ class PhaseSummary(msgspec.Struct, frozen=True):
     new_memory_seconds: float | None
     warnings: tuple[Caveat, ...]
 
+    def warned(self, code: str) -> bool:
+        """Whether a caveat has a code, such as ``below_resolution``."""
+        return any(caveat.code == code for caveat in self.warnings)
+
 
 def phase_summary(
     phase: str,

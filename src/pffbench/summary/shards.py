@@ -63,7 +63,7 @@ def shard_costs(summary: Summary) -> list[ShardCost]:
         ShardCost(
             sharded,
             chunked,
-            value_text(summary.entry(sharded)["options"]["shards"]),
+            value_text(sharded.options["shards"]),
             {
                 total: field.decisions[_WAYS]
                 for (of, total), (field,) in compared.items()
@@ -77,7 +77,7 @@ def shard_costs(summary: Summary) -> list[ShardCost]:
 def _pairs(summary: Summary) -> Iterator[tuple[CaseSummary, CaseSummary]]:
     """Yield each case with shards and the one that differs in these alone."""
     for cases in cases_alike(summary, frozenset({"shards"})):
-        without = [case for case in cases if not summary.entry(case)["options"].get("shards")]
+        without = [case for case in cases if not case.options.get("shards")]
         yield from ((case, without[0]) for case in cases if without and case not in without)
 
 

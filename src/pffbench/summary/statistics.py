@@ -56,6 +56,11 @@ class Spread(msgspec.Struct, frozen=True):
     high: float
     cv: float
 
+    @property
+    def estimate(self) -> Estimate:
+        """The median with its interval."""
+        return Estimate(self.median, self.low, self.high)
+
     def rate(self, amount: float) -> Estimate:
         """Return an amount over the median, and over the bounds of its interval."""
         return Estimate(amount / self.median, amount / self.high, amount / self.low)

@@ -77,6 +77,8 @@ class CaseSummary(msgspec.Struct, frozen=True):
         Repetitions that count.
     disk_inodes : int or None
         Number of files and directories.
+    entry : dict
+        Its entry in `run.json`.
     """
 
     sample: Sample
@@ -94,6 +96,18 @@ class CaseSummary(msgspec.Struct, frozen=True):
     invalid: str = ""
     repetitions: int = 0
     disk_inodes: int | None = None
+    entry: Mapping[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Its parameters, as in `run.json`."""
+        found: Mapping[str, Any] = self.entry["parameters"]
+        return found
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Options of its backend, as in `run.json`."""
+        return self.entry.get("options") or {}
 
 
 class Summary(msgspec.Struct, frozen=True, dict=True):
@@ -151,10 +165,6 @@ class Summary(msgspec.Struct, frozen=True, dict=True):
         from pffbench.summary.sweep import sweeps_of  # which imports this module
 
         return () if self.record.imported else sweeps_of(self)
-
-    def entry(self, case: CaseSummary) -> dict[str, Any]:
-        """Return the entry of a case in `run.json`: parameters, options, storage."""
-        return self.record.cases[case.sample.case]
 
 
 def summarise(directory: str | Path) -> Summary:
@@ -362,6 +372,7 @@ def _case(
         invalid=reason_out(entry),
         repetitions=len({row.repetition for row in rows if not row.warmup}),
         disk_inodes=closed.disk_inodes,
+        entry=entry,
     )
 
 

@@ -206,28 +206,24 @@ def _fields(summary: Summary, design: Design) -> Iterator[_Field]:
     """Yield the totals in which settings are compared, each with its ways."""
     found: dict[tuple[str, str], list[_Way]] = defaultdict(list)
     for group, cases in summary.groups.items():
-        ways = list(_ways(summary, group, cases))
+        ways = list(_ways(group, cases))
         for total in TOTALS if ways else ():
             there = [way for way in ways if total in way.case.phases]
-            cold = summary.entry(ways[0].case)["parameters"].get("cache") == "dropped"
+            cold = ways[0].case.parameters.get("cache") == "dropped"
             if not there or (cold and design.extra_cold_reads and total != "read_total"):
                 continue
-            if not any(_too_short(way.case, total) for way in there):
-                heading = column_heading(summary, total, [way.case for way in there])
+            if not any(way.case.phases[total].warned("below_resolution") for way in there):
+                heading = column_heading(total, [way.case for way in there])
                 found[total, heading] += there
     yield from (_Field(total, heading, tuple(ways)) for (total, heading), ways in found.items())
 
 
-def _too_short(case: CaseSummary, total: str) -> bool:
-    return any(warning.code == "below_resolution" for warning in case.phases[total].warnings)
-
-
-def _ways(summary: Summary, group: str, cases: Sequence[CaseSummary]) -> Iterator[_Way]:
+def _ways(group: str, cases: Sequence[CaseSummary]) -> Iterator[_Way]:
     """Yield the cases of a comparison that do equal work, if settings vary among them."""
     valid = [case for case in cases if not case.raw and not case.invalid]
     matched = [case for case in valid if case.sample.settings == "matched"]
     alike = matched if len(matched) > 1 else [case for case in valid if case not in matched]
-    settings = [_settings(summary.entry(case)) for case in alike]
+    settings = [_settings(case.entry) for case in alike]
     by_format: dict[str, list[dict[str, str]]] = defaultdict(list)
     for case, own in zip(alike, settings, strict=True):
         by_format[case.sample.backend].append(own)

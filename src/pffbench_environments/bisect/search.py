@@ -93,8 +93,8 @@ class TriedVersion(msgspec.Struct, frozen=True):
     ratio: Ratio
     standing: Standing
     #: The case with the good version and with this one, which tell the reason.
-    good: CaseSummary | None
-    new: CaseSummary | None
+    good: CaseSummary
+    new: CaseSummary
     #: Its results.
     directory: str
 
@@ -186,8 +186,6 @@ def halve(
         return NOT_VALID
     first_one, last_one = words.ends[worst.standing]
     say(f"FOUND: {package} {since} is {first_one}; {before} is {last_one}")
-    assert at_since.good is not None
-    assert at_since.new is not None
     say(reason(at_since.good, at_since.new, search.total, timed=search.count is None))
     return VALID
 

@@ -2,54 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from pffbench.summary.statistics import Spread
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
+from pffbench.units import Estimate
 from pffbench_studies.published.values import PublishedValue
 
 
-@dataclass(frozen=True)
-class StudyCase:
-    """A case of a run, with what it was asked for.
-
-    Parameters
-    ----------
-    case : CaseSummary
-        The case.
-    p : mapping
-        Its parameters, as in `run.json`.
-    options : mapping
-        Options of its backend.
-    """
-
-    case: CaseSummary
-    p: Mapping[str, Any]
-    options: Mapping[str, Any]
-
-    @property
-    def backend(self) -> str:
-        """Name of the backend."""
-        return self.case.sample.backend
-
-
-def cases_like(summary: Summary, **wanted: object) -> Iterator[StudyCase]:
+def cases_like(summary: Summary, **wanted: object) -> Iterator[CaseSummary]:
     """Yield the cases with these parameters; of a tuple each value is allowed."""
     for case in summary.cases:
-        found = study_case(summary, case)
         if all(
-            found.p.get(key) in (value if isinstance(value, tuple) else (value,))
+            case.parameters.get(key) in (value if isinstance(value, tuple) else (value,))
             for key, value in wanted.items()
         ):
-            yield found
-
-
-def study_case(summary: Summary, case: CaseSummary) -> StudyCase:
-    """Return a case with its parameters and options."""
-    entry = summary.entry(case)
-    return StudyCase(case, entry["parameters"], entry.get("options") or {})
+            yield case
 
 
 @dataclass(frozen=True)
@@ -105,19 +74,16 @@ class Match:
         return self.known_as or self.alternative
 
     @property
-    def here(self) -> float:
-        """Median in the published unit."""
-        return self._in_unit("median")
+    def estimate(self) -> Estimate:
+        """Median in the published unit with its 95 % interval, of which one value has none."""
+        if self.measured is not None:
+            return self.measured.estimate
+        return self.phase.seconds.estimate.scaled(self.factor)
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """Bounds of the 95 % interval of the median, in the published unit; NaN for one value."""
-        return self._in_unit("low"), self._in_unit("high")
-
-    def _in_unit(self, statistic: str) -> float:
-        if self.measured is not None:
-            return float(getattr(self.measured, statistic))
-        return self.factor * float(getattr(self.phase.seconds, statistic))
+    def here(self) -> float:
+        """Median in the published unit."""
+        return self.estimate.value
 
     @property
     def ratio(self) -> float:
@@ -127,5 +93,4 @@ class Match:
     @property
     def below_resolution(self) -> bool:
         """Whether the phase is too short to be distinguished from the harness."""
-        caveats = () if self.measured else self.phase.warnings
-        return any(caveat.code == "below_resolution" for caveat in caveats)
+        return not self.measured and self.phase.warned("below_resolution")

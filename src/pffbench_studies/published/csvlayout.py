@@ -8,10 +8,11 @@ from pathlib import Path
 from statistics import mean
 
 from pffbench.errors import UserError
+from pffbench.phases import in_common
 from pffbench.regular_files import make_own_directory, replacing
-from pffbench.summary.summary import Summary
+from pffbench.summary.summary import CaseSummary, Summary
 from pffbench_analysis.derived_files import slug
-from pffbench_studies.published.counterparts import StudyCase, cases_like
+from pffbench_studies.published.counterparts import cases_like
 from pffbench_studies.published.matchers.file_format_testing import (
     FORMATS,
     alternative_of,
@@ -58,20 +59,18 @@ def write_study_csv(summary: Summary, directory: str | Path) -> Iterator[Path]:
         make_own_directory(place)
         place /= slug(variant_of(c))
         make_own_directory(place)
-        shape = [int(n) for n in c.p["shape"]]
-        name = f"{alternative_of(c)}_{c.case.sample.arrays}_{shape}.csv".replace("/", "-")
+        shape = [int(n) for n in c.parameters["shape"]]
+        name = f"{alternative_of(c)}_{c.sample.arrays}_{shape}.csv".replace("/", "-")
         _write(c, summary.record.ranks, place / name)
         yield place / name
 
 
-def _write(c: StudyCase, ranks: int, path: Path) -> None:
+def _write(c: CaseSummary, ranks: int, path: Path) -> None:
     """Write the file of a case."""
-    phases = [
-        (c.case.phases[phase].by_block, datasets_of_a_rank(phase, c, ranks))
-        for phase in _COLUMNS.values()
-    ]
-    trials = sorted(set.intersection(*(set(by_block) for by_block, _ in phases)))
-    times = [[1e3 * by_block[trial] / number for by_block, number in phases] for trial in trials]
+    phases = _COLUMNS.values()
+    numbers = [datasets_of_a_rank(phase, c, ranks) for phase in phases]
+    trials = in_common([c.phases[phase].by_block for phase in phases]).values()
+    times = [[1e3 * s / n for s, n in zip(trial, numbers, strict=True)] for trial in trials]
     with replacing(path, links=False) as file:
         writer = csv.writer(file)
         writer.writerow([alternative_of(c), *_COLUMNS])

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pffbench.grouping import grouped
 from pffbench_studies.published.counterparts import Match
-from pffbench_studies.published.values import PublishedValue
+from pffbench_studies.published.values import PublishedValue, indexed
 
 #: Largest number of rows of a figure; those with most points are drawn.
 MOST_ROWS = 6
@@ -150,23 +151,20 @@ def curves_over(
     quantities : mapping of str to str
         Operations of the drawn matches, and labels of their axes.
     """
+    drawn = [m for m in matches if m.operation in quantities and m.here > 0]
+    curves = grouped(
+        ((row(m), m.operation, m.alternative, m.case.sample.backend), (x, m))
+        for m in drawn
+        if (x := axis.place(m.published)) is not None
+    )
     published = _published(axis, values)
-    there: dict[tuple[str, str, str, str], tuple[PublishedPoint, ...]] = {}
-    here: dict[tuple[str, str, str, str], list[PublishedPoint]] = {}
-    for match in matches:
-        x = axis.place(match.published)
-        if x is None or match.operation not in quantities or match.here <= 0:
-            continue
-        key = row(match), match.operation, match.alternative, match.case.sample.backend
-        here.setdefault(key, []).append(PublishedPoint(x, match.here, *match.interval))
-        if not match.beyond:
-            there[key] = published[axis.others(match.published)]
     found: dict[str, dict[str, list[PublishedCurve]]] = {}
-    for key, points in here.items():
-        where, operation, alternative, backend = key
-        if len({p.x for p in points}) > 1:
-            measured = tuple(sorted(points, key=lambda p: p.x))
-            curve = PublishedCurve(alternative, backend, there.get(key, ()), measured)
+    for (where, operation, alternative, backend), own in curves.items():
+        first = own[0][1]
+        there = () if first.beyond else published[axis.others(first.published)]
+        here = sorted(PublishedPoint(x, *m.estimate) for x, m in own)
+        if here[0].x < here[-1].x:
+            curve = PublishedCurve(alternative, backend, there, tuple(here))
             found.setdefault(where, {}).setdefault(operation, []).append(curve)
     rows = sorted(found, key=lambda where: -_places(found[where].values()))
     panels = tuple(
@@ -181,14 +179,14 @@ def _published(
     axis: PublishedAxis, values: Iterable[PublishedValue]
 ) -> dict[tuple[object, ...], tuple[PublishedPoint, ...]]:
     """Return the curves of the study; the first of duplicate numbers is used."""
-    found: dict[tuple[object, ...], dict[float, PublishedPoint]] = {}
-    for value in values:
-        x = axis.place(value)
-        if x is not None and not math.isnan(value.value):
-            low, high = value.value - value.sd, value.value + value.sd
-            own = found.setdefault(axis.others(value), {})
-            own.setdefault(x, PublishedPoint(x, value.value, low, high))
-    return {key: tuple(sorted(own.values())) for key, own in found.items()}
+    numbers = (value for value in values if not math.isnan(value.value))
+    first = indexed(numbers, lambda value: (axis.place(value), axis.others(value)))
+    points = grouped(
+        (others, PublishedPoint(x, v.value, v.value - v.sd, v.value + v.sd))
+        for (x, others), v in first.items()
+        if x is not None
+    )
+    return {others: tuple(sorted(own)) for others, own in points.items()}
 
 
 def _places(quantities: Collection[Sequence[PublishedCurve]]) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote, stamp
+from pffbench_analysis.derived_files import bounded
 from pffbench_analysis.picture import LegendEntry, Picture, PicturePanel, Words
 from pffbench_analysis.specs import (
     ROW,
@@ -65,7 +66,7 @@ def draw_published(found: SideBySide, summary: Summary) -> Picture | None:
     matches, lines, left_out = _drawn([m for m in found.matches if m.measured is None])
     if not matches:
         return None
-    ends = [v for m in matches for v in (m.published.value, m.here, *m.interval)]
+    ends = [v for m in matches for v in (m.published.value, *m.estimate)]
     first = matches[0].published
     x = number_axis(f"{first.quantity}, {first.unit}, logarithmic", log_scale(ends, 0.08))
     rows, titles = _rows(lines)
@@ -166,18 +167,16 @@ def _panel(
 
 
 def _values(match: Match) -> dict[str, Any]:
-    low, high = (None if math.isnan(end) else end for end in match.interval)
+    here = bounded("here low high", match.estimate)
     there, sd = match.published.value, match.published.sd
     has_sd = not (match.beyond or math.isnan(sd))
     return {
         "alternative": match.alternative,
-        "here": match.here,
+        **here,
         "there": None if match.beyond else there,
         "sd_low": max(there - sd, 0.01 * there) if has_sd else None,
         "sd_high": there + sd if has_sd else None,
-        "low": low,
-        "high": high,
-        "sure": low is not None,
+        "sure": here["low"] is not None,
         "text": f"×{match.ratio:.2g}{'†' if match.below_resolution else ''}",
         "stroke": colour(match.case.sample.backend),
     }
@@ -190,7 +189,7 @@ _COLUMNS = 3
 _MORE_COLOURS = ("#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#0072B2", "#E69F00")
 _NOTE = (
     "Hollow and dashed: published, with the standard deviation where it is told. Filled: median "
-    "here and its 95 % bootstrap interval. Axes of numbers are logarithmic."
+    "here and its 95 % interval. Axes of numbers are logarithmic."
 )
 
 

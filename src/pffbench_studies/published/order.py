@@ -10,6 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
+from pffbench.grouping import grouped
 from pffbench.summary.headline import Design
 from pffbench.summary.inference import ComparisonTable, Decision, decide
 from pffbench_studies.published.counterparts import Match
@@ -105,10 +106,9 @@ def orders(matches: Sequence[Match], design: Design) -> Iterator[Order]:
     Alternatives that the study lacks, or does not distinguish, are in no order. The pairs of all
     orders are one family of comparisons.
     """
-    groups: dict[tuple[str, str, str], list[Match]] = {}
-    for match in times(matches):
-        if not match.beyond:
-            groups.setdefault((match.subject, match.variant, match.operation), []).append(match)
+    groups = grouped(
+        ((m.subject, m.variant, m.operation), m) for m in times(matches) if not m.beyond
+    )
     ordered = [sorted(group, key=lambda m: m.published.value) for group in groups.values()]
     ordered = [
         ranked
@@ -163,10 +163,7 @@ class Correlation:
 
 def correlations(matches: Sequence[Match]) -> Iterator[Correlation]:
     """Yield the rank correlation of each variant with two times or more."""
-    variants: dict[str, list[Match]] = {}
-    for match in times(matches):
-        variants.setdefault(match.variant, []).append(match)
-    for variant, own in variants.items():
+    for variant, own in grouped((m.variant, m) for m in times(matches)).items():
         if len(own) > 1:
             tau = kendall([m.published.value for m in own], [m.here for m in own])
             yield Correlation(variant, tau, len(own))

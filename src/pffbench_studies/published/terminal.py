@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pffbench.grouping import grouped
 from pffbench.run.output import make_table
 from pffbench_studies.published.counterparts import Match
 from pffbench_studies.published.order import Order, OrderVerdict
@@ -47,16 +48,13 @@ def print_side_by_side(found: SideBySide, console: Console) -> None:
         for line in verdict_lines(found):
             console.print(line, highlight=False, markup=False)
         return
-    variants = sorted(
-        dict.fromkeys((not match.nearest, match.variant) for match in found.matches),
-        key=lambda variant: variant[0],
-    )
-    for far, variant in variants:
-        own = [match for match in found.matches if match.variant == variant]
-        nearest = "" if far else " (nearest to the study)"
-        console.print(f"\n{variant}{nearest}", style="bold", highlight=False, markup=False)
-        console.print(_table(own, found))
-        console.print(_count(own, found), highlight=False)
+    variants = grouped((match.variant, match) for match in found.matches)
+    nearest = {match.variant for match in found.matches if match.nearest}
+    for variant in sorted(variants, key=lambda variant: variant not in nearest):
+        where = " (nearest to the study)" if variant in nearest else ""
+        console.print(f"\n{variant}{where}", style="bold", highlight=False, markup=False)
+        console.print(_table(variants[variant], found))
+        console.print(_count(variants[variant], found), highlight=False)
     console.print(f"\n{_HOW_TO_READ}", style="dim", highlight=False)
 
 
@@ -64,29 +62,19 @@ def _table(matches: Sequence[Match], found: SideBySide) -> Table:
     table = make_table()
     for heading in ("case", "operation", "published", "here", "order"):
         table.add_column(heading)
-    before = ""
-    for row in _rows(matches):
-        first = row[0]
-        order = found.order_of(first)
-        word, style = _word(order)
-        table.add_row(
-            Text("" if first.subject == before else first.subject),
-            Text(", ".join(part for part in (first.operation, first.published.unit) if part)),
-            Text(_there(row)),
-            Text(_here(row, order)),
-            Text(word, style),
-        )
-        before = first.subject
+    for subject, own in grouped((match.subject, match) for match in matches).items():
+        rows = grouped((match.operation, match) for match in own).values()
+        for number, row in enumerate(rows):
+            order = found.order_of(row[0])
+            word, style = _word(order)
+            table.add_row(
+                Text("" if number else subject),
+                Text(", ".join(filter(None, (row[0].operation, row[0].published.unit)))),
+                Text(_there(row)),
+                Text(_here(row, order)),
+                Text(word, style),
+            )
     return table
-
-
-def _rows(matches: Sequence[Match]) -> Iterator[list[Match]]:
-    """Yield the numbers of each row: those of one subject and operation."""
-    rows: dict[str, dict[str, list[Match]]] = {}
-    for match in matches:
-        rows.setdefault(match.subject, {}).setdefault(match.operation, []).append(match)
-    for operations in rows.values():
-        yield from operations.values()
 
 
 def _there(row: Sequence[Match]) -> str:

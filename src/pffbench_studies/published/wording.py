@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from operator import attrgetter
@@ -30,7 +29,14 @@ def verdict_lines(found: SideBySide) -> list[str]:
             f"Nothing in this run has the parameters of any of the {len(found.values)} published "
             f"numbers of {study.name}: no comparison is made."
         ]
-    return [*_orders(found), *_correlated(found)]
+    return [
+        *_orders(found),
+        *(
+            f"Rank correlation of all {c.n} numbers of {c.variant}: Kendall's τ {c.tau:.2f} "
+            "(1: all in the published order; intervals not regarded)"
+            for c in found.correlations
+        ),
+    ]
 
 
 def _orders(found: SideBySide) -> Iterator[str]:
@@ -47,14 +53,6 @@ def _orders(found: SideBySide) -> Iterator[str]:
         where = f"{first.subject}, " if len({o.matches[0].subject for o in shown}) > 1 else ""
         where += f"{first.variant}, " if len(variants) > 1 else ""
         yield f"{where}{first.operation}: {told(order)}"
-
-
-def _correlated(found: SideBySide) -> Iterator[str]:
-    for c in found.correlations:
-        yield (
-            f"Rank correlation of all {c.n} numbers of {c.variant}: Kendall's τ {c.tau:.2f} "
-            "(1: all in the published order; intervals not regarded)"
-        )
 
 
 def told(order: Order) -> str:
@@ -109,17 +107,10 @@ def cells(match: Match) -> tuple[str, ...]:
         match.operation,
         match.alternative,
         given(match.published),
-        with_interval(match),
+        f"{match.estimate}{' †' if match.below_resolution else ''}",
         match.published.unit,
         f"{match.ratio:.2g}",
     )
-
-
-def with_interval(match: Match) -> str:
-    """Format a measured number with its interval, and a mark if below resolution."""
-    low, high = match.interval
-    interval = "" if math.isnan(low) else f" ({low:.3g}–{high:.3g})"
-    return f"{match.here:.3g}{interval}{' †' if match.below_resolution else ''}"
 
 
 def order_cells(order: Order) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import msgspec
 from pffbench.regular_files import write_replacing
 from pffbench.summary.summary import Summary
 from pffbench.text import escape_markdown, markdown_table
-from pffbench_analysis.derived_files import write_csv
+from pffbench_analysis.derived_files import bounded, write_csv
 from pffbench_analysis.page.build import page_environment
 from pffbench_analysis.picture import remove, save
 from pffbench_studies.published.counterparts import Match
@@ -59,8 +59,11 @@ def write_published(summary: Summary, directory: Path) -> Iterator[Path]:
         else:
             remove(directory / name)
     text, table = directory / "published.md", directory / "published.csv"
-    write_markdown(found, [f"{name}.png" for name in drawn], text)
-    write_numbers(found, table)
+    lines = _markdown(found, [f"{name}.png" for name in drawn])
+    write_replacing(text, "\n".join(lines) + "\n")
+    # Without any number that has a counterpart, all published ones.
+    rows = [_row(match, found.order_of(match)) for match in found.matches]
+    write_csv(table, rows or map(_published, found.values), _CSV_COLUMNS)
     yield from (text, table)
 
 
@@ -126,9 +129,7 @@ _RENAMED = {
     "alike": "published_alike",
 }  # fmt: skip
 #: Columns that are attributes of a match.
-_OF_A_MATCH = (
-    "subject", "variant", "nearest", "operation", "alternative", "published_as", "here", "ratio",
-)  # fmt: skip
+_OF_A_MATCH = ("subject", "variant", "nearest", "operation", "alternative", "published_as")
 _HOW_TO_READ = (
     "Published: as printed there, ± standard deviation where it is told; ≈ rounded or told as "
     "about. Here: median over the repetitions "
@@ -139,12 +140,6 @@ _HOW_TO_READ = (
     "are no pair. A pair is decided by the test of the headline, in view of all pairs; none is "
     "with fewer than seven repetitions, or where one of the two is below resolution.",
 )
-
-
-def write_numbers(found: SideBySide, path: Path) -> None:
-    """Write a row for each number with a counterpart; without any, all published numbers."""
-    rows = [_row(match, found.order_of(match)) for match in found.matches]
-    write_csv(path, rows or map(_published, found.values), _CSV_COLUMNS)
 
 
 def _published(value: PublishedValue) -> dict[str, Any]:
@@ -158,7 +153,6 @@ def _published(value: PublishedValue) -> dict[str, Any]:
 
 
 def _row(match: Match, order: Order | None) -> dict[str, Any]:
-    known = match.published.value
     row = _published(match.published) | {name: getattr(match, name) for name in _OF_A_MATCH}
     row |= {
         "case": match.case.sample.case,
@@ -166,8 +160,8 @@ def _row(match: Match, order: Order | None) -> dict[str, Any]:
         "repetitions": match.phase.seconds.n,
         "warning_codes": " ".join(caveat.code for caveat in match.phase.warnings),
     }
-    for end, bound in zip(("low", "high"), match.interval, strict=True):
-        row |= {f"here_{end}": bound, f"ratio_{end}": bound / known}
+    row |= bounded("here here_low here_high", match.estimate)
+    row |= bounded("ratio ratio_low ratio_high", match.estimate, 1 / match.published.value)
     if order is not None:
         row |= {
             "order": str(order.verdict),
@@ -178,22 +172,8 @@ def _row(match: Match, order: Order | None) -> dict[str, Any]:
     return row
 
 
-def write_markdown(found: SideBySide, figures: Sequence[str], path: Path) -> None:
-    """Write `published.md`, the verdict first.
-
-    Parameters
-    ----------
-    found : SideBySide
-        Comparison to write.
-    figures : sequence of str
-        File names of the figures.
-    path : Path
-        The file.
-    """
-    write_replacing(path, "\n".join(_markdown(found, figures)) + "\n")
-
-
 def _markdown(found: SideBySide, figures: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of `published.md`, the verdict first."""
     yield from (f"# Published and here: {found.study.name}", "")
     yield from (f"{found.study.title}: <{found.study.url}>", "")
     yield from (f"- {escape_markdown(line)}" for line in verdict_lines(found))

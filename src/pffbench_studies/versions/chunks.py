@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from pffbench_studies.versions.history import COLUMNS, Edit, Shape, Table, Values, Version
-from pffbench_studies.versions.interface import Call, ColumnStorage
+from pffbench_studies.versions.interface import Call, ColumnStorage, ReadCall
 from pffbench_studies.versions.plain import Column, Folder, FolderReader, FolderWriter
 
 #: Entries in one chunk of places, shapes and hashes.
@@ -182,7 +182,7 @@ class RecallingChunks(FolderReader):
             found[name] = pool, np.asarray(places).reshape(grid)
         return found
 
-    def reader(self, found: dict[str, Found], out: Table) -> Callable[[], Mapping[str, Values]]:
+    def reader(self, found: dict[str, Found], out: Table) -> ReadCall:
         steps = [
             (pool, *step, out[name])
             for name, (pool, places) in found.items()

@@ -9,6 +9,7 @@ from typing import Any
 import h5py
 
 from pffbench.backends.hdf5 import Hdf5Options
+from pffbench.backends.hdf5_files import filter_arguments
 from pffbench.backends.inspection import StoredAs
 from pffbench.case import Options
 from pffbench_studies.versions.folder_store import FolderStore
@@ -32,11 +33,8 @@ def file_arguments(options: Options) -> dict[str, Any]:
 
 def compression(storage: ColumnStorage) -> dict[str, Any]:
     """Return the arguments with which ``create_dataset`` compresses a column."""
-    if storage.codec == "none":
-        return {}
-    if storage.codec == "lzf":  # which has no levels
-        return {"compression": "lzf"}
-    return {"compression": storage.codec, "compression_opts": storage.level}
+    wanted: Any = storage  # it has the attributes of a specification used here
+    return filter_arguments(wanted)
 
 
 class Hdf5Folder(Folder):

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 Shape = tuple[int, ...]
 Values = npt.NDArray[Any]
@@ -146,10 +147,12 @@ class History(msgspec.Struct, frozen=True):
     def __iter__(self) -> Iterator[Version]:
         """Yield the initial version and then all others."""
         table = self._initial()
-        yield Version(0, tuple(_whole(name, table[name]) for name in COLUMNS), Rows(), table)
+        whole = [Edit(name, of.shape, (0,) * of.ndim, of) for name, of in table.items()]
+        yield Version(0, tuple(whole), Rows(), table)
         for number in range(1, self.versions + 1):
-            events = _Events(KINDS[self.kind], dict(table), self._draw(number), self.change)
-            events.happen(self.probabilities, self.placement, first=number == 1)
+            kind = kind_of(self.kind, self.probabilities)
+            events = _Events(kind, dict(table), self._draw(number), self.change)
+            events.happen(self.placement, first=number == 1)
             table = events.table
             yield Version(number, tuple(events.edits), events.rows, table)
 
@@ -165,10 +168,6 @@ class History(msgspec.Struct, frozen=True):
         return {"key0": key0, "key1": key1, "val": draw.random(kind.start)}
 
 
-def _whole(name: str, values: Values) -> Edit:
-    return Edit(name, values.shape, (0,) * values.ndim, values)
-
-
 @dataclass
 class _Events:
     """Events of a table in one version; collects the edits, and makes them in the table."""
@@ -180,9 +179,9 @@ class _Events:
     edits: list[Edit] = field(default_factory=list)
     rows: Rows = field(default_factory=Rows)
 
-    def happen(self, probabilities: Probabilities, placement: Placement, first: bool) -> None:
+    def happen(self, placement: Placement, first: bool) -> None:
         """Change values, then delete, insert and append rows, in the order of the study."""
-        chances = self.kind.chances(probabilities)
+        chances = self.kind.chances
         able = chances.in_first or not first
         changed = inserted = deleted = appended = 0
         if able and self.draw.random() < chances.change:
@@ -191,7 +190,7 @@ class _Events:
             deleted = self._along_axes(self.kind.deletes, self._without)
         if able and self.draw.random() < chances.insert:
             inserted = self._along_axes(self.kind.inserts, self._with_new)
-        if self.kind.grows(probabilities):
+        if self.kind.grows:
             appended = self._append()
         self.rows = Rows(changed, inserted, deleted, appended)
 
@@ -326,10 +325,10 @@ class HistoryKind(msgspec.Struct, frozen=True):
         Values that a change writes.
     inserts, deletes : tuple of int
         Rows, and with two axes also columns, that an event inserts or deletes.
-    described : Chances
-        Probabilities described by the study.
-    grows_as_described : bool
-        Whether the described table grows. The constant one grew although not intended to.
+    chances : Chances
+        Probabilities of the events.
+    grows : bool
+        Whether versions append rows.
     """
 
     start: tuple[int, ...]
@@ -338,34 +337,36 @@ class HistoryKind(msgspec.Struct, frozen=True):
     changes: int
     inserts: tuple[int, ...]
     deletes: tuple[int, ...]
-    described: Chances
-    grows_as_described: bool = True
+    chances: Chances
+    grows: bool = True
 
     @property
     def dense(self) -> bool:
         """Whether values form a matrix that two key columns label, instead of a third column."""
         return len(self.start) == 2
 
-    def chances(self, probabilities: Probabilities) -> Chances:
-        """Return the probabilities of events."""
-        return PUBLISHED if probabilities == "as_published" else self.described
-
-    def grows(self, probabilities: Probabilities) -> bool:
-        """Whether versions append rows."""
-        return probabilities == "as_published" or self.grows_as_described
-
 
 _MOST = Chances(change=0.90, delete=0.01, insert=0.01, in_first=False)
 _FEW = Chances(change=0.05, delete=0.01, insert=0.05, in_first=False)
 _ONLY_CHANGES = Chances(change=1.0, delete=0.0, insert=0.0, in_first=True)
 
+#: The kinds, with the probabilities that the study describes.
 KINDS: dict[KindName, HistoryKind] = {
     "large_fraction_changes_sparse": HistoryKind((5000,), 10, 10, 1000, (10,), (10,), _MOST),
     "small_fraction_changes_sparse": HistoryKind((5000,), 10, 10, 10, (10,), (10,), _MOST),
     # Described as: 1000 values are changed in each version, no row is added or deleted.
     "large_fraction_constant_sparse": HistoryKind(
-        (5000,), 0, 10, 1000, (10,), (10,), _ONLY_CHANGES, grows_as_described=False
+        (5000,), 0, 10, 1000, (10,), (10,), _ONLY_CHANGES, grows=False
     ),
     "mostly_appends_sparse": HistoryKind((1000,), 1000, 10, 10, (10,), (10,), _FEW),
     "mostly_appends_dense": HistoryKind((30, 30), 1, 1, 10, (1, 10), (1, 1), _FEW),
 }
+
+
+def kind_of(name: KindName, probabilities: Probabilities) -> HistoryKind:
+    """Return a kind of history as the study describes it, or as its published runs had it.
+
+    There the constant table grew too, although not intended to.
+    """
+    kind = KINDS[name]
+    return kind if probabilities == "as_described" else replace(kind, chances=PUBLISHED, grows=True)

@@ -6,17 +6,17 @@ them. Each written chunk is a new file: there is no deduplication.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import icechunk
 import zarr
 
 from pffbench.backends.inspection import StoredAs
-from pffbench_studies.versions.history import COLUMNS, Table, Values, Version
+from pffbench_studies.versions.history import COLUMNS, Table, Version
 from pffbench_studies.versions.interface import (
     Call,
     ColumnStorage,
+    ReadCall,
     StoredSize,
     VersionReader,
     VersionStore,
@@ -97,5 +97,5 @@ class _Recalling(VersionReader):
         group = zarr.open_group(session.store, mode="r")
         return {name: group[name] for name in COLUMNS}
 
-    def reader(self, found: dict[str, Column], out: Table) -> Callable[[], Mapping[str, Values]]:
+    def reader(self, found: dict[str, Column], out: Table) -> ReadCall:
         return whole_columns(ZarrFolder(None), found, out)

@@ -20,16 +20,18 @@ from pffbench.backends.inspection import StoredAs
 from pffbench.case import Options
 from pffbench.plugins import load
 from pffbench_studies.versions.history import (
-    KINDS,
     KindName,
     Probabilities,
     Shape,
     Table,
     Values,
     Version,
+    kind_of,
 )
 
 Call = Callable[[], Any]
+#: A call that returns the columns of a version.
+ReadCall = Callable[[], Mapping[str, Values]]
 Keep = Literal["last", "copies", "chunks", "versioned_hdf5", "icechunk"]
 
 
@@ -44,11 +46,14 @@ class ColumnStorage(msgspec.Struct, frozen=True):
         Compression.
     level : int
         Level of the codec.
+    shuffle : str
+        Nothing is shuffled before it.
     """
 
     chunk: int
     codec: str
     level: int
+    shuffle: str = "none"
 
     def chunks(self, axes: int) -> Shape:
         """Return the chunk shape of a column."""
@@ -99,7 +104,7 @@ class VersionReader(ABC):
         """Find a version, without reading its values; timed."""
 
     @abstractmethod
-    def reader(self, found: Any, out: Table) -> Callable[[], Mapping[str, Values]]:
+    def reader(self, found: Any, out: Table) -> ReadCall:
         """Return the call that reads a version that was found.
 
         It returns the columns: those of ``out`` where the library reads into given memory, else new
@@ -161,20 +166,18 @@ class KeepingWay(msgspec.Struct, frozen=True):
 
 _HDF5 = KeepingWay("pffbench_studies.versions.hdf5:Hdf5Versions")
 _ZARR = KeepingWay("pffbench_studies.versions.zarr:ZarrVersions")
+#: The ways that any folder of arrays has.
+_FOLDERS: tuple[Keep, ...] = ("last", "copies", "chunks")
 #: The ways, by backend and name.
 WAYS: dict[tuple[str, Keep], KeepingWay] = {
-    ("hdf5", "last"): _HDF5,
-    ("hdf5", "copies"): _HDF5,
-    ("hdf5", "chunks"): _HDF5,
+    **{("hdf5", keep): _HDF5 for keep in _FOLDERS},
+    **{("zarr", keep): _ZARR for keep in _FOLDERS},
     ("hdf5", "versioned_hdf5"): KeepingWay(
         "pffbench_studies.versions.versioned_hdf5:VersionedHdf5",
         "versioned_hdf5",
         "in an environment of setup/bootstrap: setup/bootstrap --study versioned-hdf5; elsewhere "
         "it has to be built against the HDF5 of h5py, see docs/install.md",
     ),
-    ("zarr", "last"): _ZARR,
-    ("zarr", "copies"): _ZARR,
-    ("zarr", "chunks"): _ZARR,
     ("zarr", "icechunk"): KeepingWay(
         "pffbench_studies.versions.icechunk:Icechunk", "icechunk", "pip install icechunk"
     ),
@@ -214,9 +217,9 @@ def expected_bytes(
     chunk : int
         Elements of a chunk along each axis.
     """
-    known, chances = KINDS[kind], KINDS[kind].chances(probabilities)
+    known = kind_of(kind, probabilities)
     # Where the draw is not positive none are appended, so that the mean is a little higher.
-    growth = known.appended + known.appended_sd if known.grows(probabilities) else 0
+    growth = known.appended + known.appended_sd if known.grows else 0
     final = (known.start[0] + versions * growth, *known.start[1:])
     shapes = [final] * 3 if not known.dense else [final[:1], final[1:], final]
     chunks = [_ITEM * math.prod((chunk,) * len(shape)) for shape in shapes]
@@ -227,6 +230,7 @@ def expected_bytes(
     if keep == "copies":
         return versions * (whole + _REFERENCES)
     tails = 2 * sum(chunks)
+    chances = known.chances
     changed = chances.change * min(grids[-1], known.changes) * chunks[-1]
     moved = (chances.insert + chances.delete) * whole
     return whole + math.ceil(versions * (tails + changed + moved + _REFERENCES))

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from pffbench_studies.versions.history import COLUMNS, Shape, Table, Values, Version
-from pffbench_studies.versions.interface import Call, ColumnStorage, VersionReader, VersionWriter
+from pffbench_studies.versions.interface import (
+    Call,
+    ColumnStorage,
+    ReadCall,
+    VersionReader,
+    VersionWriter,
+)
 
 #: An array of h5py, zarr-python or versioned-hdf5: all have shape, resize and item assignment.
 Column = Any
@@ -132,7 +138,7 @@ class FolderReader(VersionReader):
     def look_up(self, number: int) -> dict[str, Any]:
         return {name: self._folder.array(name) for name in COLUMNS}
 
-    def reader(self, found: dict[str, Any], out: Table) -> Callable[[], Mapping[str, Values]]:
+    def reader(self, found: dict[str, Any], out: Table) -> ReadCall:
         return whole_columns(self._folder, found, out)
 
     def close(self) -> None:
@@ -167,9 +173,7 @@ class KeepingLast(FolderWriter):
         return call
 
 
-def whole_columns(
-    folder: Folder, found: Mapping[str, Column], out: Table
-) -> Callable[[], Mapping[str, Values]]:
+def whole_columns(folder: Folder, found: Mapping[str, Column], out: Table) -> ReadCall:
     """Return the call that reads whole columns into buffers."""
     steps = [(column, out[name]) for name, column in found.items() if out[name].size]
 

@@ -11,7 +11,7 @@ Each target is read through a newly opened store; with a dropped cache, after dr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
 from math import prod
@@ -31,6 +31,7 @@ from pffbench_studies.versions.chunks import grid_of
 from pffbench_studies.versions.history import COLUMNS, Table, Values, Version
 from pffbench_studies.versions.interface import (
     ColumnStorage,
+    ReadCall,
     StoredSize,
     VersionReader,
     VersionStore,
@@ -67,11 +68,11 @@ def _parameters(repetition: Repetition) -> VersionsParameters:
     return cast("VersionsParameters", repetition.case.parameters)
 
 
-def _seed(repetition: Repetition) -> int:
-    """Return a seed for histories: the first value of the case's data, which has the run's seed."""
+def _history(repetition: Repetition, rank: int) -> Iterator[Version]:
+    """Return the history of a rank, whose seed is the first value of the case's data."""
     value = np.empty(1, repetition.source.dtype)
     repetition.source.fill(value, 0, (0,), (1,))
-    return int.from_bytes(value.tobytes(), "little")
+    return iter(_parameters(repetition).history(int.from_bytes(value.tobytes(), "little"), rank))
 
 
 def _write(repetition: Repetition, keeper: VersionStore) -> set[str]:
@@ -106,7 +107,7 @@ def _put_all(repetition: Repetition, store: VersionWriter) -> Tally:
     """Stage, commit and flush each version; return their tally."""
     p, clock = _parameters(repetition), repetition.clock
     tally = Tally(p.storage)
-    history = iter(p.history(_seed(repetition), repetition.team.rank))
+    history = _history(repetition, repetition.team.rank)
     for _ in range(p.versions + 1):
         with repetition.step("data"):
             version = next(history)
@@ -159,8 +160,8 @@ def _prepare_cache(repetition: Repetition, written: set[str]) -> None:
 
 def _read(repetition: Repetition, keeper: VersionStore, target: _Target) -> None:
     """Read the versions of a target and verify them off the timer."""
-    p, author = _parameters(repetition), repetition.reader_of
-    path, clock = repetition.read_path(author), repetition.clock
+    author, clock = repetition.reader_of, repetition.clock
+    path = repetition.read_path(author)
 
     def region(name: str) -> AbstractContextManager[object]:
         return clock.phase(name) if target.main else repetition.step(name)
@@ -168,8 +169,7 @@ def _read(repetition: Repetition, keeper: VersionStore, target: _Target) -> None
     with region("open"):
         store = keeper.open(path)
     repetition.open_stores.append(cast(Store, store))
-    history = iter(p.history(_seed(repetition), author))
-    wanted = islice(history, target.numbers.start, target.numbers.stop)
+    wanted = islice(_history(repetition, author), target.numbers.start, target.numbers.stop)
     for number in target.numbers:
         with repetition.step("data"):
             version = next(wanted)
@@ -186,7 +186,7 @@ def _read_version(
     with repetition.clock.phase(target.look_up, operations=len(COLUMNS)):
         found = store.look_up(version.number)
     with repetition.step("memory"):
-        call: Callable[[], Mapping[str, Values]] = store.reader(found, _poisoned(version.table))
+        call: ReadCall = store.reader(found, _poisoned(version.table))
     with repetition.clock.phase(target.read, version.nbytes, len(COLUMNS)):
         got = call()
     with repetition.step("verification"):

@@ -6,7 +6,6 @@ of references for each column of each version. It does not support MPI: a file b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import h5py
@@ -19,11 +18,12 @@ from pffbench_studies.versions.hdf5 import (
     file_arguments,
     look_at_file,
 )
-from pffbench_studies.versions.history import COLUMNS, Table, Values, Version
+from pffbench_studies.versions.history import COLUMNS, Table, Version
 from pffbench_studies.versions.interface import (
     WAYS,
     Call,
     ColumnStorage,
+    ReadCall,
     StoredSize,
     VersionReader,
     VersionStore,
@@ -114,7 +114,7 @@ class _Recalling(FolderReader):
     def look_up(self, number: int) -> dict[str, Column]:
         return _columns_of(self._versioned[version_name(number)])
 
-    def reader(self, found: dict[str, Column], out: Table) -> Callable[[], Mapping[str, Values]]:
+    def reader(self, found: dict[str, Column], out: Table) -> ReadCall:
         """Return the call that reads each column into arrays that the library allocates."""
         return lambda: {name: column[()] for name, column in found.items()}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pffbench.summary.summary import AMPLIFICATIONS, Summary, amplification
+from pffbench.summary.summary import AMPLIFICATIONS, CaseSummary, Summary, amplification
 from pffbench.text import value_text
-from pffbench_studies.published.counterparts import Match, StudyCase, cases_like, study_case
+from pffbench_studies.published.counterparts import Match, cases_like
 from pffbench_studies.published.matchers import Matcher
 from pffbench_studies.published.reasons import Fields, listed, when
 from pffbench_studies.published.values import PublishedValue, indexed
@@ -46,15 +46,15 @@ class ChunkingVsMemmap(Matcher):
         return [
             _match(index[_name(c)], c)
             for c in cases
-            if c.p["shape"][0] == _SHAPE[0] and _stored_alike(c) and _PHASE in c.case.phases
+            if c.parameters["shape"][0] == _SHAPE[0] and _stored_alike(c) and _PHASE in c.phases
         ]
 
     def facts(self, summary: Summary, matches: Sequence[Match]) -> Mapping[str, Sequence[Fields]]:
         """Return the bytes that the run moved, the volume and its storage."""
-        cases = [study_case(summary, match.case) for match in matches]
-        shapes = sorted({value_text(c.p["shape"]) for c in cases})
+        cases = [match.case for match in matches]
+        shapes = sorted({value_text(c.parameters["shape"]) for c in cases})
         orders = sorted({c.options["destination"] for c in cases if "destination" in c.options})
-        stored = (c.case.stored_as for c in cases if c.backend == "hdf5")
+        stored = (c.stored_as for c in cases if c.sample.backend == "hdf5")
         nothing = "not counted (counters: true counts)"
         return {
             "moved": when(True, moved=listed(filter(None, map(_moved, cases)), nothing)),
@@ -67,21 +67,21 @@ class ChunkingVsMemmap(Matcher):
 MATCHER = ChunkingVsMemmap()
 
 
-def _name(c: StudyCase) -> tuple[str, str]:
+def _name(c: CaseSummary) -> tuple[str, str]:
     """Return the study's names of the format and of the slice."""
-    return FORMATS[c.backend], SLICES[c.p["axis"]]
+    return FORMATS[c.sample.backend], SLICES[c.parameters["axis"]]
 
 
-def _match(value: PublishedValue, c: StudyCase) -> Match:
-    p = c.p
+def _match(value: PublishedValue, c: CaseSummary) -> Match:
+    p = c.parameters
     told = [p["layout"], p["settings"], p["cache"]]
     if (p["read_transfer"] or p["transfer"]) == "collective":
         told.append("collective reads")
-    apart = [word for word in c.case.variant.split() if not word.startswith("read_transfer=")]
+    apart = [word for word in c.variant.split() if not word.startswith("read_transfer=")]
     return Match(
         value,
-        c.case,
-        c.case.phases[_PHASE],
+        c,
+        c.phases[_PHASE],
         factor=1.0,
         subject=f"volume of {value_text(p['shape'])}",
         operation="one slice",
@@ -92,25 +92,25 @@ def _match(value: PublishedValue, c: StudyCase) -> Match:
     )
 
 
-def _stored_alike(c: StudyCase) -> bool:
+def _stored_alike(c: CaseSummary) -> bool:
     """Whether a map is in Fortran order, or chunks prefer no axis."""
-    if c.backend == "memmap":
+    if c.sample.backend == "memmap":
         return bool(c.options.get("order") == "F")
-    chunks = c.p["chunks"]
+    chunks = c.parameters["chunks"]
     if isinstance(chunks, list):
         return bool(max(chunks) <= _NO_AXIS * min(chunks))
     guessed = c.options.get("guess_chunks") and chunks == "auto"
-    return bool(guessed and c.p["settings"] == "defaults")
+    return bool(guessed and c.parameters["settings"] == "defaults")
 
 
-def _moved(c: StudyCase) -> str:
+def _moved(c: CaseSummary) -> str:
     """Return the bytes moved for each byte wanted; empty where they were not counted."""
     times = {
-        heading.lstrip("×"): amplification(c.case, counter)
+        heading.lstrip("×"): amplification(c, counter)
         for heading, counter in AMPLIFICATIONS.items()
     }
     if times["touched"] is None:
         return ""
     numbers = ", ".join(f"{k} {v:.3g}" for k, v in times.items() if v is not None)
-    words = (*_name(c), c.case.sample.layout, c.case.cache, c.case.variant)
+    words = (*_name(c), c.sample.layout, c.cache, c.variant)
     return f"{' '.join(words).strip()}: {numbers}"

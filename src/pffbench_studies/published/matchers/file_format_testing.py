@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from pffbench.summary.summary import Summary
-from pffbench_studies.published.counterparts import Match, StudyCase, cases_like, study_case
+from pffbench.grouping import grouped
+from pffbench.summary.summary import CaseSummary, Summary
+from pffbench_studies.published.counterparts import Match, cases_like
 from pffbench_studies.published.matchers import Matcher
 from pffbench_studies.published.reasons import Fields, listed, when
 from pffbench_studies.published.values import PublishedValue, indexed
@@ -34,17 +33,15 @@ _ZARR_PLAIN = {"zarr": ("blosc",), "zarr2": ("blosc",)}
 
 #: Format, operation, number of datasets and shape.
 Key = tuple[str, str, int, str]
-#: Choices of the study that a case may share, by their keys in the table of differences: whether
-#: a case differs.
-_CHOICES: Mapping[str, Callable[[StudyCase], bool]] = {
-    "read": lambda c: c.p.get("read_sink") != "print",
-    "dimensions": lambda c: _lacks(c, "netcdf4", "dimensions", "unlimited_shared"),
-    "enddef": lambda c: _lacks(c, "netcdf4", "enddef", "implicit"),
-    "order": lambda c: c.p.get("order") != "interleaved",
-    "cache": lambda c: c.p.get("cache") != "copied",
-    "durability": lambda c: c.p.get("durability") != "close",
-    "codec": lambda c: FORMATS[c.backend] == "Zarr" and not _compresses_alike(c),
-    "call": lambda c: _lacks(c, "hdf5", "api", "high_level"),
+#: Number of datasets and shape.
+Size = tuple[int, str]
+#: Choices of the study that a case may share, by their keys in the table of differences:
+#: parameters, and options of a backend with their values in the study.
+_PARAMETERS = {"read": "read_sink", "order": "order", "cache": "cache", "durability": "durability"}
+_OPTIONS = {
+    "dimensions": ("netcdf4", "dimensions", "unlimited_shared"),
+    "enddef": ("netcdf4", "enddef", "implicit"),
+    "call": ("hdf5", "api", "high_level"),
 }
 
 
@@ -69,29 +66,54 @@ class FileFormatTesting(Matcher):
                 summary, workload="datasets", backend=tuple(FORMATS), dtype=(None, "float32"),
                 source=("uniform", None),
             )
-            if c.p.get("shape") and c.p.get("codec") in (*_PLAIN, *_ZARR_PLAIN.get(c.backend, ()))
+            if c.parameters.get("shape")
+            and c.parameters.get("codec") in (*_PLAIN, *_ZARR_PLAIN.get(c.sample.backend, ()))
         ]  # fmt: skip
-        stand_ins = _stand_ins(((c.case.sample.arrays, _shape(c)) for c in cases), index)
+        stand_ins = _stand_ins(map(_size, cases), index)
+        cases = [c for c in cases if _size(c) in stand_ins]
+        of_version_2 = {(_size(c), variant_of(c)) for c in cases if c.sample.backend == "zarr2"}
+        has_both = {"zarr", "zarr2"} <= {c.sample.backend for c in cases}
+        names, nearest = FORMATS | _VERSIONS if has_both else FORMATS, _nearest(cases)
         found = []
         for c in cases:
-            number = stand_ins.get((c.case.sample.arrays, _shape(c)))
+            (arrays, shape), variant = _size(c), variant_of(c)
+            published = stand_ins[arrays, shape]
+            stands_for = "" if arrays == published else f" for {published}"
             for phase, operation in _OPERATIONS.items():
-                value = index.get((FORMATS[c.backend], operation, number or 0, _shape(c)))
-                if value is not None and phase in c.case.phases:
-                    found.append(_match(value, c, phase, summary.record.ranks))
-        return _told_apart(_with_nearest(found, summary))
+                value = index.get((FORMATS[c.sample.backend], operation, published, shape))
+                if value is None or phase not in c.phases:
+                    continue
+                found.append(
+                    Match(
+                        value,
+                        c,
+                        c.phases[phase],
+                        factor=1e3 / datasets_of_a_rank(phase, c, summary.record.ranks),
+                        subject=f"{arrays} datasets{stands_for} of {shape.replace('x', '×')}",
+                        operation=operation,
+                        variant=variant,
+                        alternative=alternative_of(c, names),
+                        nearest=variant == nearest,
+                        known_as=FORMATS[c.sample.backend],
+                        # The study had version 2.
+                        beyond=c.sample.backend == "zarr" and (_size(c), variant) in of_version_2,
+                    )
+                )
+        return found
 
     def facts(self, summary: Summary, matches: Sequence[Match]) -> Mapping[str, Sequence[Fields]]:
         """Return the choices of the study that some cases do not share, and what is stored."""
         nearest = {match.case.sample.case for match in matches if match.nearest}
-        cases = {match.case.sample.case: study_case(summary, match.case) for match in matches}
-        scales = sorted({_scale(match) for match in matches})
+        cases = {match.case.sample.case: match.case for match in matches}
+        sizes = {(m.published.parameters["datasets"], m.case.sample.arrays) for m in matches}
+        scales = sorted({int(published) // here for published, here in sizes})
         parts = ("as many" if scale == 1 else f"1/{scale} of them" for scale in scales)
-        backends = {c.backend for c in cases.values()}
+        backends = {c.sample.backend for c in cases.values()}
         zarr = "; most of all Zarr, whose version 3 is written anew" if "zarr" in backends else ""
-        stored = (f"{FORMATS[c.backend]} {c.p['settings']}: {c.case.stored_as}"
+        stored = (f"{FORMATS[c.sample.backend]} {c.parameters['settings']}: {c.stored_as}"
                   for c in cases.values())  # fmt: skip
-        return {key: _apart(differs, cases, nearest) for key, differs in _CHOICES.items()} | {
+        choices = (*_PARAMETERS, *_OPTIONS, "codec")
+        return {choice: _apart(choice, cases, nearest) for choice in choices} | {
             "datasets": when(max(scales, default=1) > 1, parts=", ".join(parts)),
             "stored": when(True, stored=listed(stored, "")),
             "versions": when(True, zarr=zarr),
@@ -101,19 +123,20 @@ class FileFormatTesting(Matcher):
 MATCHER = FileFormatTesting()
 
 
-def variant_of(c: StudyCase) -> str:
+def variant_of(c: CaseSummary) -> str:
     """Name the way of a case, such as ``file_per_process, defaults``."""
-    told = [c.p["layout"], c.p["settings"]]
-    told += [f"{k} {c.p[k]}" for k, usual in _USUAL.items() if c.p.get(k, usual) != usual]
+    p = c.parameters
+    told = [p["layout"], p["settings"]]
+    told += [f"{k} {p[k]}" for k, usual in _USUAL.items() if p.get(k, usual) != usual]
     return ", ".join(map(str, told))
 
 
-def alternative_of(c: StudyCase) -> str:
+def alternative_of(c: CaseSummary, names: Mapping[str, str] = FORMATS) -> str:
     """Name the format of a case, with its distinguishing parameters."""
-    return " ".join(word for word in (FORMATS[c.backend], c.case.variant) if word)
+    return " ".join(filter(None, (names[c.sample.backend], c.variant)))
 
 
-def datasets_of_a_rank(phase: str, c: StudyCase, ranks: int) -> int:
+def datasets_of_a_rank(phase: str, c: CaseSummary, ranks: int) -> int:
     """Return the largest number of datasets that a rank works on in a phase.
 
     The study timed one process, so a time per dataset is that of a rank over the datasets that
@@ -123,12 +146,12 @@ def datasets_of_a_rank(phase: str, c: StudyCase, ranks: int) -> int:
     ----------
     phase : str
         The phase.
-    c : StudyCase
+    c : CaseSummary
         The case.
     ranks : int
         Number of ranks.
     """
-    p, total = c.p, c.case.sample.arrays
+    p, total = c.parameters, c.sample.arrays
     together = p["layout"] == "shared"
     if p["layout"] == "own" and p["backend"] in ("hdf5", "netcdf4"):
         by_phase = {
@@ -141,12 +164,12 @@ def datasets_of_a_rank(phase: str, c: StudyCase, ranks: int) -> int:
     return total if together else -(-total // ranks)
 
 
-def _opened_together(c: StudyCase) -> bool:
+def _opened_together(c: CaseSummary) -> bool:
     """Whether all ranks open all arrays of a file that they share."""
-    if c.backend == "netcdf4":
+    if c.sample.backend == "netcdf4":
         return c.options.get("chunk_cache") is not None
     asked = c.options.get("collective_metadata")
-    return bool(c.p["settings"] == "matched" if asked is None else asked)
+    return bool(c.parameters["settings"] == "matched" if asked is None else asked)
 
 
 def _key(value: PublishedValue) -> Key | None:
@@ -158,104 +181,63 @@ def _key(value: PublishedValue) -> Key | None:
     return p["format"], p["operation"], int(p["datasets"]), p["shape"]
 
 
-def _stand_ins(here: Iterable[tuple[int, str]], index: Iterable[Key]) -> dict[tuple[int, str], int]:
+def _size(c: CaseSummary) -> Size:
+    return c.sample.arrays, "x".join(map(str, c.parameters["shape"]))
+
+
+def _stand_ins(here: Iterable[Size], index: Iterable[Key]) -> dict[Size, int]:
     """Map each number of datasets to its published counterpart, by shape.
 
     Equal numbers match. Others are scaled to published ones by the smallest whole factor that
     fits all of the same shape: 256, 512 and 1024 datasets here stand for 2048, 4096 and 8192.
     """
-    known: dict[str, set[int]] = defaultdict(set)
-    for _, _, number, shape in index:
-        known[shape].add(number)
-    smaller: dict[str, set[int]] = defaultdict(set)
-    found: dict[tuple[int, str], int] = {}
-    for number, shape in here:
-        if number in known[shape]:
-            found[number, shape] = number
-        else:
-            smaller[shape].add(number)
-    for shape, numbers in smaller.items():
-        least = min(numbers)
-        for factor in sorted(n // least for n in known[shape] if n % least == 0):
-            if all(factor * n in known[shape] for n in numbers):
-                found.update({(n, shape): factor * n for n in numbers})
-                break
+    known = grouped((shape, number) for _, _, number, shape in index)
+    found: dict[Size, int] = {}
+    for shape, numbers in grouped((shape, number) for number, shape in here).items():
+        there = set(known.get(shape, ()))
+        found |= {(number, shape): number for number in there.intersection(numbers)}
+        if smaller := set(numbers) - there:
+            least = min(smaller)
+            for factor in sorted(n // least for n in there if n % least == 0):
+                if there.issuperset(factor * n for n in smaller):
+                    found |= {(n, shape): factor * n for n in smaller}
+                    break
     return found
 
 
-def _match(value: PublishedValue, c: StudyCase, phase: str, ranks: int) -> Match:
-    number, published = c.case.sample.arrays, int(value.parameters["datasets"])
-    stands_for = "" if number == published else f" for {published}"
-    return Match(
-        value,
-        c.case,
-        c.case.phases[phase],
-        factor=1e3 / datasets_of_a_rank(phase, c, ranks),
-        subject=f"{number} datasets{stands_for} of {_shape(c).replace('x', '×')}",
-        operation=_OPERATIONS[phase],
-        variant=variant_of(c),
-        alternative=alternative_of(c),
-        nearest=False,
-        known_as=FORMATS[c.backend],
-    )
+def _nearest(cases: Iterable[CaseSummary]) -> str | None:
+    """Return the variant nearest to the study: a file per process, library defaults.
 
-
-def _told_apart(matches: Sequence[Match]) -> list[Match]:
-    """Name the version of zarr-python where a run has two; the study had version 2."""
-    of_version_2 = {(m.subject, m.variant) for m in matches if m.case.sample.backend == "zarr2"}
-    if not of_version_2 or not any(m.case.sample.backend == "zarr" for m in matches):
-        return list(matches)
-    found = []
-    for m in matches:
-        backend = m.case.sample.backend
-        if name := _VERSIONS.get(backend):
-            m = replace(
-                m,
-                alternative=m.alternative.replace("Zarr", name, 1),
-                beyond=backend == "zarr" and (m.subject, m.variant) in of_version_2,
-            )
-        found.append(m)
-    return found
-
-
-def _with_nearest(matches: Sequence[Match], summary: Summary) -> list[Match]:
-    """Mark the variant nearest to the study: a file per process, library defaults.
-
-    Of several such variants, the one with the fewest differences is marked.
+    Of several such variants it is the one with the fewest differences.
     """
-    distance: dict[str, int] = {}
-    for match in matches:
-        p = study_case(summary, match.case).p
-        if (p["layout"], p["settings"]) == ("file_per_process", "defaults"):
-            distance[match.variant] = sum(p.get(k, _USUAL[k]) != v for k, v in _THERE.items())
-    nearest = min(distance, key=distance.__getitem__, default=None)
-    return [replace(match, nearest=match.variant == nearest) for match in matches]
+    distance = {
+        variant_of(c): sum(c.parameters.get(k, _USUAL[k]) != there for k, there in _THERE.items())
+        for c in cases
+        if (c.parameters["layout"], c.parameters["settings"]) == ("file_per_process", "defaults")
+    }
+    return min(distance, key=distance.__getitem__, default=None)
 
 
-def _scale(match: Match) -> int:
-    return int(match.published.parameters["datasets"]) // match.case.sample.arrays
-
-
-def _shape(c: StudyCase) -> str:
-    return "x".join(map(str, c.p["shape"]))
-
-
-def _apart(
-    differs: Callable[[StudyCase], bool], cases: Mapping[str, StudyCase], nearest: Collection[str]
-) -> list[Fields]:
+def _apart(choice: str, cases: Mapping[str, CaseSummary], nearest: Collection[str]) -> list[Fields]:
     """Return the row of a choice; none where all cases do as the study did."""
-    other = {name for name, c in cases.items() if differs(c)}
+    other = {name for name, c in cases.items() if _differs(choice, c)}
     alike = nearest and other.isdisjoint(nearest)
     return when(other, nearest="in the nearest variant as there; in others: " if alike else "")
 
 
-def _lacks(c: StudyCase, backend: str, option: str, value: str) -> bool:
-    return c.backend == backend and bool(c.options.get(option) != value)
+def _differs(choice: str, c: CaseSummary) -> bool:
+    """Whether a case does not share a choice of the study."""
+    if choice == "codec":
+        return FORMATS[c.sample.backend] == "Zarr" and not _compresses_alike(c)
+    if name := _PARAMETERS.get(choice):
+        return bool(c.parameters.get(name) != _THERE[name])
+    backend, option, value = _OPTIONS[choice]
+    return c.sample.backend == backend and bool(c.options.get(option) != value)
 
 
-def _compresses_alike(c: StudyCase) -> bool:
+def _compresses_alike(c: CaseSummary) -> bool:
     """Whether Zarr compresses with Blosc-LZ4 in format 2, as zarr-python 2 does by default."""
-    codec = c.p.get("codec")
-    if c.backend == "zarr2":
-        return bool(codec == "blosc" or (codec == "auto" and c.p["settings"] == "defaults"))
+    codec, settings = c.parameters.get("codec"), c.parameters["settings"]
+    if c.sample.backend == "zarr2":
+        return bool(codec == "blosc" or (codec == "auto" and settings == "defaults"))
     return bool((c.options.get("format"), codec) == (2, "blosc"))

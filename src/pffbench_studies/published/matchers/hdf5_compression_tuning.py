@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pffbench.summary.summary import Summary
+from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.units import Size
-from pffbench_studies.published.counterparts import Match, StudyCase, cases_like, study_case
+from pffbench_studies.published.counterparts import Match, cases_like
 from pffbench_studies.published.matchers import Matcher
 from pffbench_studies.published.reasons import Fields, libraries_of, listed, when
 from pffbench_studies.published.values import PublishedValue, indexed
@@ -46,45 +46,47 @@ class Hdf5CompressionTuning(Matcher):
             _match(value, c, phase, summary.record.ranks)
             for c in cases
             for phase in _PHASES
-            if phase in c.case.phases and (value := index.get(_key(phase, c))) is not None
+            if phase in c.phases and (value := index.get(_key(phase, c))) is not None
         ]
 
     def facts(self, summary: Summary, matches: Sequence[Match]) -> Mapping[str, Sequence[Fields]]:
         """Return what was decoded, stored and left out."""
-        cases = {match.case.sample.case: match.case for match in matches}
+        cases = list({match.case.sample.case: match.case for match in matches}.values())
         decodes = (
             f"{m.alternative} ({m.variant}): {m.case.counts['read', 'decodes_counted']:.0f}"
             for m in matches
             if m.phase.phase == "read" and ("read", "decodes_counted") in m.case.counts
         )
-        parameters = [study_case(summary, case).p for case in cases.values()]
-        granules = {_granules(p, summary.record.ranks) for p in parameters}
+        granules = {_granules(case.parameters, summary.record.ranks) for case in cases}
         fewer = ", ".join(map(str, sorted(granules - {_GRANULES})))
         ratios = {
             f"{case.nbytes / case.disk_bytes:.4g}"
-            for case in cases.values()
+            for case in cases
             if case.disk_bytes and "gzip" in case.stored_as
         }
-        facts = [summary.record.cases[name].get("transfer_facts") or {} for name in cases]
+        facts = [case.entry.get("transfer_facts") or {} for case in cases]
         usual = {f["chunk_cache_of_the_library"] for f in facts if len(f) > 1}
         of_files = f"{', '.join(sorted(ratios))} (of the whole file)"
+        known = libraries_of(summary.record.provenance).get("h5py", {})
+        names = {"version": "h5py", "hdf5": "HDF5"}
+        versions = (f"{name} {known[key]}" for key, name in names.items() if known.get(key))
         return {
             "decodes": when(True, decodes=listed(decodes, "not counted (counters: true counts)")),
             "repacking": when(any(match.phase.phase == "repack" for match in matches)),
-            "cache": when(any(case.cache != "warm" for case in cases.values())),
+            "cache": when(any(case.cache != "warm" for case in cases)),
             "granules": when(fewer, granules=fewer),
             "ratio": when(True, ratios=of_files if ratios else "nothing compressed"),
             "own_cache": when(True, usual=listed(sorted(usual), between=", ")),
-            "machine": when(True, library=_library(summary)),
+            "machine": when(True, library=listed(versions, "versions not recorded", ", ")),
         }
 
 
 MATCHER = Hdf5CompressionTuning()
 
 
-def _key(operation: str, c: StudyCase) -> tuple[str, ...]:
+def _key(operation: str, c: CaseSummary) -> tuple[str, ...]:
     """Return the operation of a case in the study's terms; none if the study lacks it."""
-    p = c.p
+    p = c.parameters
     chunks, anew = p["repack_chunks"] or p["chunks"], p.get("repack_codec")
     if operation == "repack" and anew not in (None, p["codec"]):
         return ()  # compression was removed too, but its time is not published
@@ -105,8 +107,8 @@ def _rewritten(p: Mapping[str, Any]) -> int:
     return int(p.get("repack_datasets") or p.get("datasets", 1))
 
 
-def _match(value: PublishedValue, c: StudyCase, phase: str, ranks: int) -> Match:
-    p = c.p
+def _match(value: PublishedValue, c: CaseSummary, phase: str, ranks: int) -> Match:
+    p = c.parameters
     granules = _granules(p, ranks)
     stands_for = "" if granules == _GRANULES else f" for {_GRANULES}"
     told = _variant(p)
@@ -115,8 +117,8 @@ def _match(value: PublishedValue, c: StudyCase, phase: str, ranks: int) -> Match
     plain = "read compressed" if value.parameters["codec"] == "gzip" else "read plain"
     return Match(
         value,
-        c.case,
-        c.case.phases[phase],
+        c,
+        c.phases[phase],
         factor=_GRANULES / granules,
         subject=f"{granules} granule{'s' if granules > 1 else ''}{stands_for}",
         operation=phase if phase == "repack" else plain,  # which are ordered separately
@@ -130,13 +132,6 @@ def _match(value: PublishedValue, c: StudyCase, phase: str, ranks: int) -> Match
 
 def _granules(p: Mapping[str, Any], ranks: int) -> int:
     return int(p["granules"] or p["granules_per_rank"] * ranks)
-
-
-def _library(summary: Summary) -> str:
-    known = libraries_of(summary.record.provenance).get("h5py", {})
-    names = {"version": "h5py", "hdf5": "HDF5"}
-    versions = (f"{name} {known[key]}" for key, name in names.items() if known.get(key))
-    return listed(versions, "versions not recorded", ", ")
 
 
 def _variant(p: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from pffbench.grouping import grouped
+from pffbench.phases import in_common
+from pffbench.summary.crossing import cases_alike, work_of
 from pffbench.summary.statistics import Spread, spread
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
-from pffbench_studies.published.counterparts import Match, StudyCase, cases_like
+from pffbench_studies.published.counterparts import Match, cases_like
 from pffbench_studies.published.curves import (
     MOST_ROWS,
     Curves,
@@ -76,6 +79,7 @@ _HISTORY = PublishedAxis(
     _TENTHS,
 )
 
+_KEEP = frozenset({"keep"})
 #: Columns that a case has to agree with.
 _KEYS = ("test", "file", "versions", "chunk", "codec")
 #: Test, file, versions, chunk and codec.
@@ -91,19 +95,23 @@ class VersionedHdf5Matcher(Matcher):
         Only histories with the probabilities of the published runs count. Sizes are the mean of the
         ranks' files, each of which has a history of its own.
         """
-        by_subject = _by_subject(values)
+        by_subject = grouped(
+            (tuple(value.parameters[column] for column in _KEYS), value)
+            for value in values
+            if not math.isnan(value.value)
+        )
         cases = list(cases_like(
             summary, workload="versions", backend="hdf5", keep=tuple(_WAYS),
             probabilities="as_published", cache=("warm", "shifted"),
         ))  # fmt: skip
-        plain = {_but(c.p, "keep"): c.case for c in cases if c.p["keep"] == "last"}
+        plain = {work_of(c, _KEEP): c for c in cases if c.parameters["keep"] == "last"}
         found: list[Match] = []
         for c in cases:
-            for value in by_subject.get(_subject(c.p), ()):
-                if (measured := _measured(value, c.case)) is not None:
+            for value in by_subject.get(_subject(c.parameters), ()):
+                if (measured := _measured(value, c)) is not None:
                     found.append(_match(value, c, *measured))
-            other = plain.get(_but(c.p, "keep"))
-            if other is not None and c.p["keep"] != "last":
+            other = plain.get(work_of(c, _KEEP))
+            if other is not None and c.parameters["keep"] != "last":
                 found += _ratio(by_subject, c, other)
         return found
 
@@ -128,23 +136,9 @@ class VersionedHdf5Matcher(Matcher):
 MATCHER = VersionedHdf5Matcher()
 
 
-def _by_subject(values: Sequence[PublishedValue]) -> dict[Subject, list[PublishedValue]]:
-    found: dict[Subject, list[PublishedValue]] = {}
-    for value in values:
-        if not math.isnan(value.value):
-            key = tuple(value.parameters[column] for column in _KEYS)
-            found.setdefault(key, []).append(value)
-    return found
-
-
 def _subject(p: Mapping[str, Any]) -> Subject:
     codec = "none" if p["codec"] in ("auto", None) else p["codec"]
     return p["kind"], _WAYS[p["keep"]][0], str(p["versions"]), str(p["chunks"][0]), codec
-
-
-def _but(p: Mapping[str, Any], left_out: str) -> str:
-    """Return all parameters but one, to find cases that differ in it alone."""
-    return str(sorted((key, str(value)) for key, value in p.items() if key != left_out))
 
 
 def _measured(
@@ -168,9 +162,9 @@ def _measured(
 
 
 def _match(
-    value: PublishedValue, c: StudyCase, phase: PhaseSummary, measured: Spread | None
+    value: PublishedValue, c: CaseSummary, phase: PhaseSummary, measured: Spread | None
 ) -> Match:
-    p, ranks = c.p, c.case.sample.ranks
+    p, ranks = c.parameters, c.sample.ranks
     kind, file, versions, chunk, codec = _subject(p)
     told = ["values one by one" if p["change"] == "element" else "values in a stretch"]
     told += [f"{ranks} ranks"] if ranks > 1 else []
@@ -179,7 +173,7 @@ def _match(
     beyond = p["keep"] != _TRUE[file]
     return Match(
         value,
-        c.case,
+        c,
         phase,
         factor={"ms": 1e3, "s": 1.0}.get(value.unit, 1.0),
         subject=f"{kind}, {versions} versions, chunks {chunk}, {codec}",
@@ -196,10 +190,9 @@ def _match(
 def of_all_versions(case: CaseSummary) -> PhaseSummary | None:
     """Return staging, committing and flushing all versions as one phase."""
     parts = [case.phases[name] for name in _OF_A_VERSION if name in case.phases]
-    blocks = set.intersection(*(set(part.by_block) for part in parts)) if parts else set()
-    if not blocks:
+    by_block = {b: sum(s) for b, s in in_common([part.by_block for part in parts]).items()}
+    if not by_block:
         return None
-    by_block = {b: sum(part.by_block[b] for part in parts) for b in sorted(blocks)}
     return replace(
         parts[0],
         phase="+".join(part.phase for part in parts),
@@ -211,19 +204,19 @@ def of_all_versions(case: CaseSummary) -> PhaseSummary | None:
 
 
 def _ratio(
-    by_subject: Mapping[Subject, Sequence[PublishedValue]], c: StudyCase, plain: CaseSummary
+    by_subject: Mapping[Subject, Sequence[PublishedValue]], c: CaseSummary, plain: CaseSummary
 ) -> Iterator[Match]:
     """Yield the ratio of the time of all versions to plain HDF5, published and measured."""
-    test, _, *others = _subject(c.p)
+    test, _, *others = _subject(c.parameters)
     times = [
         [v for v in by_subject.get((test, file, *others), ()) if v.quantity == _ALL]
         for file in ("versioned", "unversioned")
     ]
-    own, other = of_all_versions(c.case), of_all_versions(plain)
+    own, other = of_all_versions(c), of_all_versions(plain)
     if not all(times) or own is None or other is None:
         return
-    common = sorted(set(own.by_block) & set(other.by_block))
-    ratios = [own.by_block[b] / other.by_block[b] for b in common if other.by_block[b] > 0]
+    both = in_common([own.by_block, other.by_block]).values()
+    ratios = [over / under for over, under in both if under > 0]
     if ratios:
         value = replace(
             times[0][0],
@@ -243,41 +236,32 @@ def _but_versions(match: Match) -> str:
 
 def _histories(matches: Sequence[Match]) -> list[Curves]:
     """Return the time of a version along the longest history of each kind."""
-    longest: dict[str, int] = {}
-    for match in matches:
-        row, versions = _but_versions(match), int(match.published.parameters["versions"])
-        longest[row] = max(versions, longest.get(row, 0))
-    curves: dict[str, dict[str, PublishedCurve]] = {}
-    for match in matches:
-        row, p = _but_versions(match), match.published.parameters
-        if int(p["versions"]) != longest[row]:
-            continue
-        own = curves.setdefault(row, {})
-        before = own.get(match.alternative)
-        here = before.here if before else tuple(_tenths(match.case, longest[row]))
-        there = before.published if before else ()
-        place = _ENDS.get(match.published.statistic)
-        if place is not None and not match.beyond:
-            there += (PublishedPoint(place, match.published.value),)
-        if here:
-            own[match.alternative] = PublishedCurve(match.alternative, "hdf5", there, here)
-    rows = sorted(filter(curves.get, curves), key=lambda row: -longest[row])
-    panels = tuple(
-        PublishedPanel(
-            f"{row}, {longest[row]} versions", "time of a version, ms", tuple(curves[row].values())
-        )
-        for row in rows[:MOST_ROWS]
+    panels: list[tuple[int, PublishedPanel]] = []
+    for row, own in grouped((_but_versions(match), match) for match in matches).items():
+        versions = max(map(_versions_of, own))
+        longest = grouped((m.alternative, m) for m in own if _versions_of(m) == versions)
+        curves = [_history(name, some, versions) for name, some in longest.items()]
+        if drawn := tuple(curve for curve in curves if curve.here):
+            heading = f"{row}, {versions} versions"
+            panels.append((versions, PublishedPanel(heading, "time of a version, ms", drawn)))
+    panels.sort(key=lambda panel: -panel[0])
+    shown = tuple(panel for _, panel in panels[:MOST_ROWS])
+    note = "Published: medians of the first and the last tenth. Here: means of each tenth."
+    return [Curves(_HISTORY, shown, len(panels[MOST_ROWS:]), note)] if shown else []
+
+
+def _versions_of(match: Match) -> int:
+    return int(match.published.parameters["versions"])
+
+
+def _history(alternative: str, matches: Sequence[Match], versions: int) -> PublishedCurve:
+    there = (
+        PublishedPoint(_ENDS[m.published.statistic], m.published.value)
+        for m in matches
+        if m.published.statistic in _ENDS and not m.beyond
     )
-    if not panels:
-        return []
-    return [
-        Curves(
-            _HISTORY,
-            panels,
-            left_out=len(rows[MOST_ROWS:]),
-            note="Published: medians of the first and the last tenth. Here: means of each tenth.",
-        )
-    ]
+    here = _tenths(matches[0].case, versions)
+    return PublishedCurve(alternative, "hdf5", tuple(there), tuple(here))
 
 
 def _tenths(case: CaseSummary, versions: int) -> Iterator[PublishedPoint]:
@@ -302,27 +286,24 @@ def _reading(summary: Summary) -> Iterator[Fields]:
     """Yield the times to find versions, and to read them too, which the study left out."""
     names = ("look_up_all", "read_all", "open_array", "read")
     for c in cases_like(summary, workload="versions", probabilities="as_published"):
-        if set(names[:2]) <= set(c.case.phases):
-            yield {"case": _name(c.p)} | {name: _milliseconds(c.case, name) for name in names}
+        if set(names[:2]) <= set(c.phases):
+            yield {"case": _name(c.parameters)} | {name: _milliseconds(c, name) for name in names}
 
 
 def _changing(summary: Summary) -> Iterator[Fields]:
     """Yield the extra time of single values over a contiguous range, by pairs of cases."""
-    cases = list(cases_like(summary, workload="versions"))
-    batch = {_but(c.p, "change"): c.case for c in cases if c.p["change"] == "batch"}
-    for c in cases:
-        other = batch.get(_but(c.p, "change"))
-        alike = (c.p["change"], c.p["probabilities"]) == ("element", "as_described")
-        if alike and other is not None:
-            single, stretch = (_milliseconds(case, "write") for case in (c.case, other))
-            yield {"case": _name(c.p), "single": single, "stretch": stretch,
-                   "times": single / stretch}  # fmt: skip
+    for cases in cases_alike(summary, frozenset({"change"})):
+        p, ways = cases[0].parameters, {c.parameters.get("change"): c for c in cases}
+        if {"element", "batch"} <= ways.keys() and p["probabilities"] == "as_described":
+            single, stretch = (_milliseconds(ways[way], "write") for way in ("element", "batch"))
+            times = single / stretch
+            yield {"case": _name(p), "single": single, "stretch": stretch, "times": times}
 
 
 def _changed(summary: Summary) -> Iterator[Fields]:
     """Yield the real changes, and the number of chunks that versions share."""
     for c in cases_like(summary, workload="versions", keep="chunks", backend="hdf5"):
-        counts, ranks, p = c.case.counts, summary.record.ranks, c.p
+        counts, ranks, p = c.counts, summary.record.ranks, c.parameters
         if ("close", "chunks_referenced") not in counts:
             continue
         chunks = {w: counts["close", f"chunks_{w}"] / ranks for w in ("referenced", "stored")}

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from statistics import geometric_mean
+from typing import Any
 
+from pffbench.phases import in_common
+from pffbench.summary.crossing import work_of
 from pffbench.summary.statistics import spread
-from pffbench.summary.summary import Summary, compression_ratio
+from pffbench.summary.summary import CaseSummary, Summary, compression_ratio
 from pffbench.text import value_text
 from pffbench.workloads.base import DEFAULT_LEVELS
-from pffbench_studies.published.counterparts import Match, StudyCase, cases_like
+from pffbench_studies.published.counterparts import Match, cases_like
 from pffbench_studies.published.curves import Curves, PublishedAxis, curves_over
 from pffbench_studies.published.matchers import Matcher
 from pffbench_studies.published.reasons import Fields, when
@@ -70,8 +74,19 @@ Subject = tuple[str, str, str, str, str]
 Index = Mapping[tuple[str, str, str, Subject], PublishedValue]
 
 
-class _Compressed(StudyCase):
+@dataclass(frozen=True)
+class _Compressed:
     """A case with a counterpart in the study."""
+
+    case: CaseSummary
+
+    @property
+    def p(self) -> Mapping[str, Any]:
+        return self.case.parameters
+
+    @property
+    def backend(self) -> str:
+        return self.case.sample.backend
 
     @property
     def subject(self) -> Subject:
@@ -84,7 +99,7 @@ class _Compressed(StudyCase):
             shuffle = _SHUFFLES[p.get("shuffle") or "byte"]
         elif p.get("shuffle") not in (None, "none"):
             shuffle = f"{p['shuffle']} shuffle before"  # the study has no such case
-        return _dataset(self) or "", codec, level, shuffle, "x".join(map(str, p["chunks"]))
+        return _dataset(self.case) or "", codec, level, shuffle, "x".join(map(str, p["chunks"]))
 
     @property
     def label(self) -> str:
@@ -95,7 +110,7 @@ class _Compressed(StudyCase):
     @property
     def alternative(self) -> str:
         name = _NAMES[self.backend]
-        if self.options.get("pipeline") == "zarrs":
+        if self.case.options.get("pipeline") == "zarrs":
             return f"{name} with zarrs"
         if self.backend == "tensorstore" and not self.syncs:
             return f"{name} without fsync"
@@ -104,20 +119,20 @@ class _Compressed(StudyCase):
     @property
     def syncs(self) -> bool:
         """Whether TensorStore syncs each file that it writes; in matched settings it does not."""
-        asked = self.options.get("file_io_sync")
+        asked = self.case.options.get("file_io_sync")
         return self.p["settings"] == "defaults" if asked is None else bool(asked)
 
     @property
     def nearest_writes(self) -> bool:
         """Whether no other case differs only in syncing files more."""
-        told = self.options.get("file_io_sync")
+        told = self.case.options.get("file_io_sync")
         return self.p["settings"] == "matched" or told is not False
 
     @property
     def variant(self) -> str:
         told = [self.p["settings"]]
-        if "format" in self.options:
-            told.append(f"format {self.options['format']}")
+        if "format" in self.case.options:
+            told.append(f"format {self.case.options['format']}")
         usual = {"durability": "close", "cache": "warm"}
         told += [f"{k} {self.p[k]}" for k, u in usual.items() if self.p[k] != u]
         return ", ".join(told)
@@ -144,7 +159,8 @@ class ZarrBenchmarks(Matcher):
             # The way of writing files does not affect reading: they are cached.
             for operation in _OPERATIONS if c.nearest_writes else ("write",):
                 value = index.get((library, _TIME, operation, c.subject))
-                if value and operation in c.case.phases and c.options.get("pipeline") != "zarrs":
+                is_python = c.case.options.get("pipeline") != "zarrs"
+                if value and operation in c.case.phases and is_python:
                     found.append(_time(value, c, operation))
         return [*found, *_ratios(cases, index), *_formats(cases, values)]
 
@@ -159,7 +175,7 @@ class ZarrBenchmarks(Matcher):
     def facts(self, summary: Summary, matches: Sequence[Match]) -> Mapping[str, Sequence[Fields]]:
         """Return the data, storage and machine of the run."""
         cases = [case for case in summary.cases if not case.raw]
-        parameters = [summary.entry(case)["parameters"] for case in cases]
+        parameters = [case.parameters for case in cases]
         shapes = sorted({value_text(p.get("shape") or ()) for p in parameters})
         chunks = {value_text(c) for p in parameters if isinstance(c := p.get("chunks"), list)}
         durability = sorted({str(p.get("durability")) for p in parameters})
@@ -192,17 +208,17 @@ def _key(value: PublishedValue) -> tuple[str, str, str, Subject] | None:
 
 def _alike(summary: Summary) -> Iterator[_Compressed]:
     """Yield the cases that compress one of the volumes in cubic chunks."""
-    for c in cases_like(summary, workload="codecs", backend=tuple(_NAMES), dtype="uint16"):
-        chunked = isinstance(c.p.get("chunks"), list) and not c.options.get("shards")
-        if chunked and _dataset(c) is not None:
-            yield _Compressed(c.case, c.p, c.options)
+    for case in cases_like(summary, workload="codecs", backend=tuple(_NAMES), dtype="uint16"):
+        chunked = isinstance(case.parameters.get("chunks"), list) and not case.options.get("shards")
+        if chunked and _dataset(case) is not None:
+            yield _Compressed(case)
 
 
-def _dataset(c: StudyCase) -> str | None:
+def _dataset(case: CaseSummary) -> str | None:
     """Return the study's name of the data of a case."""
-    source = c.p.get("source") or ""
+    source = case.parameters.get("source") or ""
     if source == "file":
-        return _VOLUMES.get(Path(c.p.get("file") or "").name)
+        return _VOLUMES.get(Path(case.parameters.get("file") or "").name)
     return _DATASETS.get(source)
 
 
@@ -260,11 +276,10 @@ def _formats(cases: Sequence[_Compressed], values: Sequence[PublishedValue]) -> 
     pairs: dict[tuple[str, ...], dict[int, _Compressed]] = {}
     for c in cases:
         as_there = (c.p["settings"], c.p["durability"]) == ("defaults", "close")
-        if c.backend in _LIBRARIES and as_there and c.nearest_writes and "format" in c.options:
-            alike = {**c.p, **c.options} | {"format": None}
-            key = str(sorted((k, str(v)) for k, v in alike.items()))
+        if c.backend in _LIBRARIES and as_there and c.nearest_writes and "format" in c.case.options:
+            key = work_of(c.case, frozenset({"format"}))
             way = (_LIBRARIES[c.backend], c.subject[0], key)
-            pairs.setdefault(way, {})[c.options["format"]] = c
+            pairs.setdefault(way, {})[c.case.options["format"]] = c
     for value in (v for v in values if v.quantity == _FORMATS):
         p = value.parameters
         found = [
@@ -289,18 +304,14 @@ def _formats(cases: Sequence[_Compressed], values: Sequence[PublishedValue]) -> 
             )
 
 
-def _mean_ratios(pairs: Sequence[tuple[StudyCase, StudyCase]], operation: str) -> list[float]:
+def _mean_ratios(pairs: Sequence[tuple[_Compressed, _Compressed]], operation: str) -> list[float]:
     """Return, for each block that all cases have, the geometric mean of their ratios of times."""
-    times = [
-        tuple(c.case.phases[operation].by_block if operation in c.case.phases else {} for c in pair)
-        for pair in pairs
-    ]
-    blocks = set.intersection(*(set(t) for both in times for t in both)) if times else set()
-    return [
-        geometric_mean(over[block] / under[block] for over, under in times)
-        for block in sorted(blocks)
-        if all(under[block] > 0 for _, under in times)
-    ]
+    ratios = []
+    for pair in pairs:
+        phases = [c.case.phases.get(operation) for c in pair]
+        times = in_common([phase.by_block if phase else {} for phase in phases])
+        ratios.append({block: over / under for block, (over, under) in times.items() if under > 0})
+    return [geometric_mean(values) for values in in_common(ratios).values()]
 
 
 def _named(match: Match, but: str) -> str:
