@@ -29,7 +29,7 @@ from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.record.gather import Conditions, gather
 from pffbench.run.order import by_importance, ordered_block
-from pffbench.run.spec import BlockSpec, RunSpec
+from pffbench.run.spec import BlockSpec, RunSpec, repetition_directory
 from pffbench.run.turns import wait_for_turn
 from pffbench.storage.durability import Settled, Settler
 from pffbench.storage.filesystem import require_room
@@ -572,8 +572,3 @@ def prepare_repetition(
         memory=int(experiment.memory),
         **given,
     )
-
-
-def repetition_directory(case: str, block: int) -> str:
-    """Return the name of a repetition's own directory in the scratch directory."""
-    return f"{block:04d}-{case}"
