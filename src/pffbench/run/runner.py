@@ -19,7 +19,7 @@ from pffbench.data import Sources, seed_of_repetition
 from pffbench.errors import ResultsLostError, UserError
 from pffbench.experiment.plan import contents_of, copies_of_file, cost_of
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError, sleeping_barrier
-from pffbench.parallel.allocator import Allocator
+from pffbench.parallel.allocator import Allocator, TransferBuffer
 from pffbench.parallel.batch_job import StopSignals, seconds_left
 from pffbench.parallel.clock import PhaseClock, collector_off, measure_floor, objects_kept
 from pffbench.parallel.collectives import largest
@@ -36,7 +36,7 @@ from pffbench.storage.filesystem import require_room
 from pffbench.storage.scratch import Scratch
 from pffbench.text import without_digests
 from pffbench.workloads.registry import workload
-from pffbench.workloads.repetition import Repetition, TransferBuffer
+from pffbench.workloads.repetition import Repetition
 
 if TYPE_CHECKING:
     from pffbench.experiment.schema import Experiment

@@ -9,13 +9,11 @@ delivered are counted.
 from __future__ import annotations
 
 import ctypes
-import math
 from collections import Counter
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from functools import cache, partial
 
-from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.traits import Forgets
 from pffbench.parallel.allocator import use_huge_pages
 from pffbench.parallel.process_counters import metered
@@ -34,14 +32,6 @@ _LARGE = 2**17
 #: Bytes of an array from which on NumPy asks for huge pages.
 _NUMPYS_LARGE = 2**22
 _KERNEL, _DEVICE = "read_bytes", "device_read_bytes"
-
-
-def note_blocks(blocks: Counter[int], spec: ArraySpec, nbytes: int) -> None:
-    """Count the blocks of memory that a library may allocate to move `nbytes` of an array."""
-    blocks[nbytes] += 1
-    if isinstance(spec.chunks, tuple):
-        chunk = math.prod(spec.chunks) * spec.itemsize
-        blocks[chunk] += max(1, -(-nbytes // chunk))
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from pffbench.workloads.buffers import buffer_of
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import Mask, Selection, selected, selected_boxes
 from pffbench.workloads.transfer_phase import write_pieces
-from pffbench.workloads.transfers import Access, Round, turns
+from pffbench.workloads.transfers import Access, Round
 from pffbench.workloads.write_read import (
     count_owned,
     finish_writing,
@@ -303,7 +303,7 @@ def _change(repetition: Repetition) -> set[str]:
         workload = cast("Updates", repetition.workload)
         specs = workload.arrays(p, team.size, team.rank)
         changes = workload.changes(p, team.size, team.rank)
-        path, comm = repetition.path(team.rank), repetition.comm
+        path, comm = repetition.path, repetition.comm
     backend = repetition.backend
     assert isinstance(backend, Changes)
     with clock.phase("reopen"):
@@ -320,7 +320,7 @@ def _change(repetition: Repetition) -> set[str]:
     rows = specs[0].shape[0] if specs else 0
     rounds = (Round(specs, accesses) for accesses in changes)
     memory = buffer_of(repetition)
-    for group in turns(team.comm, rounds, memory.batch_memory):
+    for group in memory.turns(rounds):
         for turn, pieces in zip(group, memory.for_writing(group), strict=True):
             if turn.first and p.change == "append":
                 rows += p.rows

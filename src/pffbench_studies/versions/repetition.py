@@ -77,7 +77,7 @@ def _seed(repetition: Repetition) -> int:
 def _write(repetition: Repetition, keeper: VersionStore) -> set[str]:
     """Write all versions to a new store; return its files."""
     p, clock = _parameters(repetition), repetition.clock
-    path = repetition.path(repetition.team.rank)
+    path = repetition.path
     with clock.phase("create"):
         store = keeper.create(path)
     repetition.open_stores.append(cast(Store, store))  # the clean-up only closes it
@@ -160,7 +160,7 @@ def _prepare_cache(repetition: Repetition, written: set[str]) -> None:
 def _read(repetition: Repetition, keeper: VersionStore, target: _Target) -> None:
     """Read the versions of a target and verify them off the timer."""
     p, author = _parameters(repetition), repetition.reader_of
-    path, clock = repetition.read_path(author), repetition.clock
+    path, clock = repetition.read_path, repetition.clock
 
     def region(name: str) -> AbstractContextManager[object]:
         return clock.phase(name) if target.main else repetition.step(name)
