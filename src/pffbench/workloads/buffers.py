@@ -6,12 +6,9 @@ calls, make the data, place the transfers, divide timed reads into parts and ver
 
 from __future__ import annotations
 
-import math
 import mmap
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 from random import Random
 from typing import TYPE_CHECKING
@@ -27,7 +24,8 @@ from pffbench.data import Mismatch, Source, verify
 from pffbench.data.generators import BitRounded
 from pffbench.parallel.collectives import largest, smallest
 from pffbench.parallel.decomposition import Box
-from pffbench.workloads.read_proof import POISON, reads_apart, reads_on_the_timer
+from pffbench.parallel.process_counters import metered
+from pffbench.workloads.read_proof import DEVICE, KERNEL, POISON
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access, Round, Transfer
 
@@ -95,7 +93,7 @@ class BlockBuffer:
             for number, piece in enumerate(chain.from_iterable(pieces)):
                 piece.fill(self._source(piece.spec))
                 if self._may_be_kept(number, piece.spec):
-                    note_blocks(repetition.blocks, piece.spec, piece.memory.nbytes)
+                    repetition.blocks.update(piece.blocks)
             if repetition.keeps_memory:
                 repetition.room.use_huge_pages()
         return pieces
@@ -158,13 +156,9 @@ class BlockBuffer:
         """Return whether a library may hold the data of this transfer besides those of others."""
         return True
 
-    def parts(self, count: int) -> list[slice]:
-        """Return the parts in which `count` transfers are read on the timer."""
-        return [slice(0, count)]
-
-    def watched(self, pieces: Sequence[Transfer]) -> AbstractContextManager[None]:
-        """Return the context of a part of timed reads."""
-        return nullcontext()
+    def parts(self, pieces: Sequence[Transfer]) -> Iterator[slice]:
+        """Yield the parts in which transfers are read on the timer, each to be read at once."""
+        yield slice(0, len(pieces))
 
     def verify(
         self,
@@ -220,38 +214,39 @@ class ReusedBuffer(BlockBuffer):
         # From one buffer a library copies one transfer at a time, unless it keeps chunks.
         return spec.chunks != "contiguous" or number < WINDOWS
 
-    def parts(self, count: int) -> list[slice]:
-        """Return the parts in which transfers are read on the timer; collective.
+    def parts(self, pieces: Sequence[Transfer]) -> Iterator[slice]:
+        """Yield the parts in which transfers are read on the timer; collective.
 
         What a call reads is overwritten by the 17th call after it at the latest, so after each
         part, off the timer, what is left in the buffer is compared: something of each of its last
         17 calls. Where the parts end is drawn anew in each repetition, and is equal on all ranks.
+        The bytes that the kernel delivers meanwhile are those of the timed reads alone.
         """
-        repetition = self._repetition
-        count = largest(repetition.team.comm, count)
+        repetition, observed = self._repetition, self._repetition.observed
+        count = largest(repetition.team.comm, len(pieces))
         most = _WARMUP_PARTS if repetition.warmup else _PARTS
         inner = range(WINDOWS, count, WINDOWS)  # of the windows before it, each has something
         draw = Random(crc32(repetition.directory.encode()))
         ends = sorted(draw.sample(inner, min(most - 1, len(inner))))
-        return [slice(a, b) for a, b in zip([0, *ends], [*ends, count], strict=True)]
+        for part in map(slice, [0, *ends], [*ends, count]):
+            repetition.room.fill(POISON)
+            own = observed.own_bytes
+            with metered() as counted:
+                yield part
+            timed = counted[KERNEL] - (observed.own_bytes - own)
+            observed.timed_bytes = (observed.timed_bytes or 0.0) + timed
+            if repetition.keeps_data:
+                with repetition.step("verification"):
+                    checked = self._check_left(pieces[part])
+                observed.count("read", CHECKED, checked / repetition.reads)
 
-    @contextmanager
-    def watched(self, pieces: Sequence[Transfer]) -> Iterator[None]:
-        """Overwrite the buffer before a part of timed reads, and compare what they leave in it.
-
-        The bytes that the kernel delivers meanwhile are those of the timed reads alone.
-        """
-        repetition = self._repetition
-        repetition.room.fill(POISON)
-        with reads_on_the_timer(repetition):
-            yield
-        if repetition.keeps_data:
-            checked = set[int]()
-            with repetition.step("verification"):
-                for piece, begin, end in left_in_buffer(pieces):
-                    self._note(piece.verify_part(self._stored(piece.spec), begin, end))
-                    checked.add(id(piece))
-            repetition.observed.count("read", CHECKED, len(checked) / repetition.reads)
+    def _check_left(self, pieces: Sequence[Transfer]) -> int:
+        """Compare what transfers have left in the buffer; return how many left something."""
+        checked = set[int]()
+        for piece, begin, end in left_in_buffer(pieces):
+            self._note(piece.verify_part(self._stored(piece.spec), begin, end))
+            checked.add(id(piece))
+        return len(checked)
 
     def verify(
         self,
@@ -263,10 +258,13 @@ class ReusedBuffer(BlockBuffer):
 
         The bytes of these reads do not count as those of the reads that were timed.
         """
-        with reads_apart(self._repetition):
+        with metered() as counted:
             for piece in pieces:
                 piece.memory.fill(POISON)
                 self._compare(piece, self._read_again(arrays, piece))
+        observed = self._repetition.observed
+        kernel, device = observed.verifying_bytes
+        observed.verifying_bytes = kernel + counted[KERNEL], device + counted[DEVICE]
 
     def _read_again(self, arrays: Mapping[str, Array], piece: Transfer) -> Buffer:
         call = piece.reader(arrays, self._repetition.collective)
@@ -458,11 +456,3 @@ def _split(access: Access, limit: int | None) -> list[Box]:
     if limit is None or access.nbytes <= limit:
         return [access.box]
     return list(access.box.split(limit // access.spec.itemsize))
-
-
-def note_blocks(blocks: Counter[int], spec: ArraySpec, nbytes: int) -> None:
-    """Count the blocks of memory that a library may allocate to move `nbytes` of an array."""
-    blocks[nbytes] += 1
-    if isinstance(spec.chunks, tuple):
-        chunk = math.prod(spec.chunks) * spec.itemsize
-        blocks[chunk] += max(1, -(-nbytes // chunk))

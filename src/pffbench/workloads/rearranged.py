@@ -24,7 +24,7 @@ from pffbench.parallel.collectives import smallest
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.exchange import Exchange
 from pffbench.units import Size
-from pffbench.workloads.buffers import buffer_of, calls_of, note_blocks, one_after_the_other
+from pffbench.workloads.buffers import buffer_of, calls_of, one_after_the_other
 from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import CountAmplification
@@ -153,7 +153,8 @@ class _Through:
         repetition, clock = self._repetition, self._repetition.clock
         path = repetition.path
         with clock.phase("create"):
-            store = repetition.hold(self._opened(repetition.backend.create, path))
+            store = self._opened(repetition.backend.create, path)
+            repetition.open_stores.append(store)
         with repetition.step("preparation"):
             define_all = store.definer(self._specs)
         is_root = repetition.team.is_root
@@ -168,7 +169,7 @@ class _Through:
                 for piece in group.inside:
                     if self._has_holes:  # which no rank fills
                         piece.memory.fill(0)
-                    note_blocks(repetition.blocks, piece.spec, piece.memory.nbytes)
+                    repetition.blocks.update(piece.blocks)
                 calls = [self._exchange.to_writers(*memory) for memory in group.both]
             nbytes = sum(piece.memory.nbytes for piece in group.outside)
             with clock.phase("exchange", nbytes, len(calls)):
@@ -184,7 +185,8 @@ class _Through:
         repetition, clock = self._repetition, self._repetition.clock
         path = repetition.read_path
         with clock.phase("open"):
-            store = repetition.hold(self._opened(repetition.backend.open, path))
+            store = self._opened(repetition.backend.open, path)
+            repetition.open_stores.append(store)
         with repetition.step("preparation"):
             open_all = store.opener(self._specs)
         with clock.phase("open_array", operations=len(self._specs) * repetition.team.is_root):

@@ -51,8 +51,10 @@ def repack_by_library(
         nbytes = sum(access.nbytes for access in copies)
     collective = repetition.collective
     with repetition.clock.phase("repack", nbytes, owned):
-        source = repetition.hold(repetition.backend.open(repetition.path, repetition.comm))
-        target = repetition.hold(repetition.backend.create(anew.path, repetition.comm))
+        source = repetition.backend.open(repetition.path, repetition.comm)
+        repetition.open_stores.append(source)
+        target = repetition.backend.create(anew.path, repetition.comm)
+        repetition.open_stores.append(target)
         old, new = open_arrays(source, before), define_arrays(target, after)
         for access in copies:
             name, box = access.spec.name, access.box

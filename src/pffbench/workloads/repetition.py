@@ -197,11 +197,6 @@ class Repetition(msgspec.Struct, frozen=True):
         path = self.path_of(rank)
         return copied_name(path) if self.case.parameters.cache == "copied" else path
 
-    def hold(self, store: Store) -> Store:
-        """Note that a store is open."""
-        self.open_stores.append(store)
-        return store
-
     @property
     def keeps_data(self) -> bool:
         """Whether what is written can be read back."""

@@ -123,7 +123,8 @@ def _open(repetition: Repetition, path: str, way: Delivery) -> Store | None:
     comm = repetition.team.comm if repetition.case.parameters.shares_files else None
     with repetition.clock.phase("open", operations=int(way.reads)):
         if way.reads:
-            store = repetition.hold(repetition.backend.open(path, comm))
+            store = repetition.backend.open(path, comm)
+            repetition.open_stores.append(store)
     return store
 
 

@@ -68,16 +68,11 @@ def read_pieces(
             for piece, reader in zip(pieces, readers, strict=True)
         ]
     found: list[Buffer] = []
-    memory = buffer_of(repetition)
-    for part in memory.parts(len(pieces)):
+    for part in buffer_of(repetition).parts(pieces):
         some, timed = pieces[part], calls[part]
         nbytes, operations = amount(some)
         phase = repetition.clock.phase("read", nbytes, operations)
-        with (
-            memory.watched(some),
-            watched_transfer(repetition, "read", nbytes),
-            phase,
-        ):
+        with watched_transfer(repetition, "read", nbytes), phase:
             returned = [call() for call in timed]
         made = zip(readers[part], returned, strict=True)
         note_short(repetition, "read", arrays, some, made, wrote=False)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -56,6 +57,15 @@ class Transfer(msgspec.Struct, frozen=True):
             return None
         start = self.spec.data_start(self.box)
         return Strided(source, start, self.box.stride, self.spec.logical_shape)
+
+    @property
+    def blocks(self) -> Counter[int]:
+        """Sizes of the blocks of memory that a library may allocate for it, and their numbers."""
+        blocks = Counter([self.memory.nbytes])
+        if isinstance(self.spec.chunks, tuple):
+            chunk = prod(self.spec.chunks) * self.spec.itemsize
+            blocks[chunk] += max(1, -(-self.memory.nbytes // chunk))
+        return blocks
 
     def writer(self, arrays: Mapping[str, Array], collective: bool) -> Call:
         """Return the call that writes the box."""

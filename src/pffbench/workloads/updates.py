@@ -307,7 +307,8 @@ def _change(repetition: Repetition) -> set[str]:
     backend = repetition.backend
     assert isinstance(backend, Changes)
     with clock.phase("reopen"):
-        store = repetition.hold(backend.reopen(path, comm))
+        store = backend.reopen(path, comm)
+        repetition.open_stores.append(store)
     mine = [spec for spec in specs if spec.owner in (None, team.rank)]
     growing = specs if store.collective_growth and p.change == "append" else mine
     needed = list(dict.fromkeys([*growing, *(access.spec for access in changes[0])]))

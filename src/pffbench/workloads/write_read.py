@@ -201,7 +201,8 @@ def write_store(
         path, comm = repetition.path, repetition.comm
         owner = repetition.groups.owner(team.rank)
     with clock.phase("create"):
-        store = repetition.hold(repetition.backend.create(path, comm))
+        store = repetition.backend.create(path, comm)
+        repetition.open_stores.append(store)
     memory = buffer_of(repetition)
     for group in memory.turns(rounds(specs, accesses)):
         with repetition.step("preparation"):
@@ -274,7 +275,8 @@ def read_store(
         path, comm = repetition.read_path, repetition.read_comm
         owner = repetition.groups.owner(author)
     with clock.phase("open"):
-        store = repetition.hold(repetition.backend.open(path, comm))
+        store = repetition.backend.open(path, comm)
+        repetition.open_stores.append(store)
     every_array = store.collective_lookup or attributes.of_every_array(store)
     memory = buffer_of(repetition)
     for group in memory.turns(rounds(specs, accesses)):
@@ -328,7 +330,7 @@ def note_facts_of_reading(repetition: Repetition, store: Store) -> None:
 def remove_store(repetition: Repetition) -> None:
     """Remove the store: the first of the ranks that share a file does."""
     mine = repetition.keeps_data and repetition.keeps_file
-    path = repetition.read_path_of(repetition.team.rank)
+    path = repetition.path if repetition.shifted else repetition.read_path
     with repetition.clock.phase("remove", operations=int(mine)):
         if mine:
             repetition.scratch.remove(path)
