@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pffbench.backends.base import Backend, Store
 from pffbench.backends.inspection import StoredAs
-from pffbench.case import Case, Stage
+from pffbench.case import Case, Parameters, Stage
 from pffbench.data import Source
 from pffbench.data.verify import Mismatch
 from pffbench.parallel.agreement import AgreedStep
@@ -135,6 +136,10 @@ class Repetition(msgspec.Struct, frozen=True):
     open_stores: list[Store] = msgspec.field(default_factory=list)
     short: list[tuple[str, OSError]] = msgspec.field(default_factory=list)
 
+    def with_parameters(self, parameters: Parameters) -> Repetition:
+        """Return the repetition of a case with other parameters."""
+        return replace(self, case=replace(self.case, parameters=parameters))
+
     @property
     def groups(self) -> FileGroups:
         """Which ranks share a file."""
@@ -175,7 +180,7 @@ class Repetition(msgspec.Struct, frozen=True):
     @property
     def reader_of(self) -> int:
         """The rank whose part this rank reads."""
-        return self.team.topology.partner(self.team.rank) if self.shifted else self.team.rank
+        return self.team.topology.partners[self.team.rank] if self.shifted else self.team.rank
 
     @property
     def path(self) -> str:

@@ -22,17 +22,16 @@ from msgspec.structs import replace
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Backend, Cuts, LazyArrays
 from pffbench.backends.traits import Changes, Grows
-from pffbench.case import ArrayShape, Count, Natural, Parameters, itemsize
+from pffbench.case import ArrayShape, Count, Natural, Parameters
 from pffbench.data.views import Changed, Generation, Merged
 from pffbench.parallel.decomposition import Box, GlobalArray, Shape
 from pffbench.workloads.base import (
     CaseTotals,
     CountColumn,
     Workload,
-    legal_chunk_axes,
+    illegal_chunks,
     make_spec,
     taking_part,
-    too_large_chunks,
 )
 from pffbench.workloads.buffers import buffer_of
 from pffbench.workloads.repetition import Repetition
@@ -106,8 +105,10 @@ class Updates(Workload):
     columns = (CountColumn("grew MiB", "update", "update", "grown_bytes", 2**20),)
     summary = "parts of an array overwritten, or rows appended, after it was closed"
     parameters_type = UpdatesParameters
-    #: Whether this is the array with the appended rows.
-    grown: ClassVar[bool] = False
+
+    def __init__(self, *, grown: bool = False) -> None:
+        #: Whether this is the array with the appended rows.
+        self.grown = grown
 
     def arrays(self, parameters: UpdatesParameters, ranks: int, rank: int) -> list[ArraySpec]:
         p = parameters
@@ -127,7 +128,7 @@ class Updates(Workload):
     ) -> ArraySpec:
         rows = _final_rows(p, ranks) if self.grown else part.shape[0]
         widest = _part(p, ranks, 0) if owner is None else part
-        row = prod(widest.shape[1:]) * itemsize(p.dtype or "float32")
+        row = prod(widest.shape[1:]) * p.itemsize
         made = make_spec(
             p,
             "records" if owner is None else f"records_{owner:06d}",
@@ -169,10 +170,6 @@ class Updates(Workload):
 
         return tell
 
-    def afterwards(self) -> Updates:
-        """Return the workload with all rows appended."""
-        return GrownUpdates()
-
     def reads(self, parameters: UpdatesParameters, ranks: int, rank: int) -> list[Access]:
         p = parameters
         return self._accesses(p, ranks, rank, p.read, _final_rows(p, ranks))
@@ -201,7 +198,7 @@ class Updates(Workload):
         parts = 1
         if p.layout != "shared":
             parts = sum(1 for rank in range(ranks) if _part(p, ranks, rank).size)
-        row = prod(_whole(p, ranks).shape[1:]) * itemsize(p.dtype or "float32")
+        row = prod(_whole(p, ranks).shape[1:]) * p.itemsize
         return CaseTotals(parts, _final_rows(p, ranks) * row)
 
     def run(self, repetition: Repetition) -> None:
@@ -209,7 +206,7 @@ class Updates(Workload):
         p = _parameters(repetition)
         settle = settle_cache_again if p.cache == "dropped" else settle_cache
         merged = Merged(repetition.source, self.changed(p, repetition.team.size))
-        changed = replace(repetition, workload=self.afterwards(), source=merged)
+        changed = replace(repetition, workload=Updates(grown=True), source=merged)
         run_stages(
             repetition, lambda: _write(repetition), lambda: read_store(changed), settle=settle
         )
@@ -226,22 +223,15 @@ class Updates(Workload):
         shape = _whole(p, ranks).shape
         if len(shape) < 2:
             return f"an array of rows has 2 axes or more, {list(shape)} has {len(shape)}"
-        return (
-            legal_chunk_axes(p, range(1, len(shape) + 1))
-            or too_large_chunks(p, shape if p.layout == "shared" else _part(p, ranks, 0).shape)
-            or _check_selections(p, shape[0], _final_rows(p, ranks))
+        held = shape if p.layout == "shared" else _part(p, ranks, 0).shape
+        return illegal_chunks(p, held, axes=range(1, len(shape) + 1)) or _check_selections(
+            p, shape[0], _final_rows(p, ranks)
         )
 
     def refuse(self, parameters: UpdatesParameters, backend: type[Backend]) -> str | None:
         if issubclass(backend, Changes):
             return None
         return f"backend {backend.name} does not change what it has written"
-
-
-class GrownUpdates(Updates):
-    """`Updates` with the appended rows."""
-
-    grown = True
 
 
 def _check_selections(p: UpdatesParameters, rows: int, final_rows: int) -> str | None:

@@ -45,7 +45,8 @@ def left_by_another_job(repetition: Repetition) -> set[str]:
     team = repetition.team
     with repetition.step("files"):
         sharing = repetition.groups.members(team.rank)
-        looks = team.rank == min(r for r in sharing if team.topology.same_node(r, team.rank))
+        nodes = team.topology.nodes
+        looks = team.rank == min(r for r in sharing if nodes[r] == nodes[team.rank])
         if looks and repetition.keeps_data:
             found.update(files_below([repetition.path_of(repetition.reader_of)]))
     return found
