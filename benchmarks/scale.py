@@ -37,7 +37,8 @@ from pffbench.parallel.topology import Team, Topology
 from pffbench.provenance.binding import rank_facts
 from pffbench.record.gather import Conditions, gather
 from pffbench.record.progress import Progress
-from pffbench.run.recorder import Recorder, new_record
+from pffbench.run.recorder import Recorder
+from pffbench.run.recording import new_record
 from pffbench.storage.durability import Settled
 from pffbench.workloads.registry import workload
 from pffbench.workloads.repetition import Observed
@@ -173,7 +174,8 @@ def _recorder(loaded: LoadedExperiment, plan: Plan, team: Team, place: str) -> R
     facts = rank_facts()
     provenance = {"ranks": [facts | {"host": host} for host in team.topology.hosts]}
     floor = Floor(1e-5, 1e-5, 5e-8)
-    record = new_record(plan, loaded.path, "modelled", place, team.topology, floor, {}, provenance)
+    spec: Any = SimpleNamespace(plan=plan, experiment_file=loaded.path, run_id="modelled")
+    record = new_record(spec, place, team.topology, floor, {}, provenance)
     return Recorder(place, record, team.topology, floor, 0, Progress())
 
 

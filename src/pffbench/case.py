@@ -194,6 +194,11 @@ class Parameters(
         return _tag_of(type(self))
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return itemsize(self.dtype or "float32")
+
+    @property
     def alone(self) -> bool:
         """Whether each rank has a file to itself, and opens it without a communicator."""
         return self.file_layout == "file_per_process"

@@ -27,7 +27,7 @@ from pffbench.record.samples import (
     whole,
 )
 from pffbench.run.recorder import Recorder
-from pffbench.run.resume import moved
+from pffbench.run.recording import moved
 from pffbench.text import one_line
 from pffbench_environments.resume import changed_environment
 from pffbench_environments.steps import StepResult

@@ -96,18 +96,9 @@ def _answer(comm: MPI.Intracomm, options: RunOptions) -> None:
     provenance = collect_provenance(team, spec.plan, there, personal=options.record_account)
     startup = {"seconds_to_main": largest(comm, started)}
     if team.is_root:
-        from pffbench.run.recorder import new_record  # needed on rank 0 only
+        from pffbench.run.recording import new_record  # needed on rank 0 only
 
-        record = new_record(
-            spec.plan,
-            spec.experiment_file,
-            spec.run_id,
-            there,
-            team.topology,
-            floor,
-            startup,
-            provenance,
-        )
+        record = new_record(spec, there, team.topology, floor, startup, provenance)
         print(ANSWER + json.dumps(asdict(record), default=str), flush=True)
 
 

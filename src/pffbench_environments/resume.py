@@ -24,14 +24,8 @@ from pffbench.record.samples import Sample, drop_unfinished, read_samples
 from pffbench.regular_files import make_own_directory, write_replacing
 from pffbench.run.calibration import recorded_numbers, with_numbers
 from pffbench.run.options import RunOptions
-from pffbench.run.recording import go_on
-from pffbench.run.resume import (
-    changed_software,
-    check_unfinished,
-    moved,
-    refuse_other_cases,
-    without_left_out,
-)
+from pffbench.run.recording import changed_software, go_on, moved
+from pffbench.run.resume import check_unfinished, refuse_other_cases, without_left_out
 from pffbench_environments.start import commands_of
 from pffbench_environments.steps import remove_scratch_of
 

@@ -30,7 +30,7 @@ PHASE = {
     "workloads/write_read.py": (
         '    with repetition.step("inspection"):\n        _inspect(repetition)\n',
         '    with repetition.step("inspection"):\n        _inspect(repetition)\n'
-        '    with clock.phase("stat"):\n        files_below([repetition.path(0)])\n',
+        '    with clock.phase("stat"):\n        files_below([repetition.path])\n',
     ),
 }
 ROW_OF_SAMPLES = {

@@ -17,8 +17,9 @@ from pffbench.case import Case
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data, load_experiment, parse, to_plain
-from pffbench.experiment.plan import AvailableSpace, check_room, cost_of
+from pffbench.experiment.plan import cost_of
 from pffbench.experiment.sweep import expand
+from pffbench.run.scratch_directory import AvailableSpace, check_room
 from pffbench.workloads.registry import workload, workload_names
 
 ENTRY = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8]}

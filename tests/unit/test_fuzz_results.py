@@ -70,13 +70,6 @@ def team(ranks):
     return Team(None, None, Topology(("a",) * ranks, (0,) * ranks))
 
 
-class OneOfTwo(Team):
-    """Two ranks without MPI."""
-
-    size = 2
-    rank = 0
-
-
 def read_everything(place):
     """Read a results directory as all commands do; return how often it was refused."""
     refused = []
@@ -98,9 +91,7 @@ def read_everything(place):
     if summary is not None:
         attempt(lambda: _written(summary, place))
     lock = RunLock()
-    before = attempt(
-        lambda: resumed(str(place), OneOfTwo(None, None, Topology(("a", "b"), (0, 1))), None, lock)
-    )
+    before = attempt(lambda: resumed(str(place), Topology(("a", "b"), (0, 1)), None, lock))
     lock.release()
     if before is not None:
         attempt(lambda: before.done(3))
@@ -281,7 +272,7 @@ def go_on(run):
     lock = RunLock()
     try:
         nodes = Topology(("a", "b"), (0, 1))
-        before = resumed(str(run), OneOfTwo(None, None, nodes), None, lock)
+        before = resumed(str(run), nodes, None, lock)
         before.done(3)
         RanksFile(str(run / "ranks.h5"), ["a", "b"])
         drop_unfinished(str(run / "samples.csv"), before.record.last_written)

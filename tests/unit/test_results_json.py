@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import jsonschema
 import numpy as np
@@ -14,7 +15,7 @@ from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
 from pffbench.parallel.clock import Floor
 from pffbench.parallel.topology import Topology
-from pffbench.run.recorder import new_record
+from pffbench.run.recording import new_record
 from pffbench.summary.conclusions import verdict_lines
 from pffbench.summary.results import results_schema, write_results
 from pffbench.summary.summary import summarise
@@ -50,8 +51,8 @@ SAMPLE = [min(c for c in CONFIGS if c.parent == folder) for folder in {c.parent 
 def test_the_results_of_every_shipped_experiment_fit_the_schema(config, tmp_path, validator):
     plan = make_plan(load_experiment(str(config)), 4)
     topology = Topology(["a"] * 4, [0] * 4)
-    record = new_record(plan, str(config), "some-1", str(tmp_path), topology,
-                        Floor(1e-7, 1e-7, 1e-8), {}, None)  # fmt: skip
+    spec = SimpleNamespace(plan=plan, experiment_file=str(config), run_id="some-1")
+    record = new_record(spec, str(tmp_path), topology, Floor(1e-7, 1e-7, 1e-8), {}, None)
     cases = dict(list(record.cases.items())[:_MOST_CASES])
     a_run(tmp_path / "run", cases.items(), repetitions=5, experiment=record.experiment,
           left_out=record.left_out)  # fmt: skip

@@ -12,9 +12,8 @@ from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
 from pffbench.parallel.single import SingleProcess
-from pffbench.workloads.buffers import WINDOWS, in_windows, reused_room
+from pffbench.workloads.buffers import WINDOWS, calls_of, in_windows, reused_room
 from pffbench.workloads.registry import workload
-from pffbench.workloads.transfers import calls_of
 
 
 def pieces_of(rank=0, *, limit=None, steps=40):

@@ -25,7 +25,6 @@ def topology_of(nodes):
 def test_the_partner_sits_on_the_next_node(nodes, partners):
     topology = topology_of(nodes)
     assert topology.partners == partners
-    assert tuple(map(topology.partner, range(len(nodes)))) == partners
 
 
 @given(st.integers(2, 6), st.integers(1, 8), st.randoms())

@@ -5,7 +5,7 @@ import mmap
 import numpy as np
 import pytest
 
-from pffbench.workloads.repetition import TransferBuffer
+from pffbench.parallel.allocator import TransferBuffer
 
 
 @pytest.mark.parametrize("nbytes", [1, 4095, 3 * mmap.PAGESIZE + 5])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from io import FileIO
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
+from msgspec.structs import replace
 
 from pffbench.backends import hdf5_files as filters
-from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
+from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call, Cuts, Store
 from pffbench.backends.file_layout import Copies, Copy
 from pffbench.backends.hdf5_files import (
@@ -23,7 +23,6 @@ from pffbench.backends.hdf5_files import (
 )
 from pffbench.backends.hints import facts_alone, info_of, refuse_hints
 from pffbench.backends.inspection import (
-    MATCHED_CHUNK_CACHE,
     ChunkCacheSettings,
     StoredAs,
     StoredLayout,
@@ -34,7 +33,6 @@ from pffbench.backends.traits import Inquiry
 from pffbench.case import Parameters, Settings
 from pffbench.parallel.decomposition import Box
 from pffbench.parallel.stretches import Stretches
-from pffbench.units import CacheSize
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -57,12 +55,6 @@ class Hdf5Options(Hdf5FileOptions, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    chunk_cache : Size, optional
-        Bytes of the raw data chunk cache of each dataset (``H5Pset_cache``).
-    chunk_cache_slots : int, optional
-        Number of slots in the hash table of the same cache.
-    chunk_cache_w0 : float, optional
-        Eviction: 0 the least recently used chunk first, 1 chunks wholly read or written first.
     file_locking : bool, optional
         Whether a file is locked (only without MPI; with it HDF5 never locks).
     collective_metadata : bool, optional
@@ -82,9 +74,6 @@ class Hdf5Options(Hdf5FileOptions, frozen=True, kw_only=True):
         dataset, to measure the cost of the layers above.
     """
 
-    chunk_cache: CacheSize | None = None
-    chunk_cache_slots: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] | None = None
-    chunk_cache_w0: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     file_locking: bool | None = None
     collective_metadata: bool | None = None
     libver: Libver | None = None
@@ -100,17 +89,7 @@ class Hdf5(Hdf5Format[Hdf5Options]):
     summary = "HDF5 through h5py"
     suffix = ".h5"
     libraries = ("h5py",)
-    capabilities = Capabilities(
-        layouts=EVERY_LAYOUT,
-        transfers=EVERY_TRANSFER,
-        codecs=filters.CODECS | filters.CODECS_OF_H5PY,
-        shuffles=filters.SHUFFLES,
-        compressors=filters.COMPRESSORS,
-        codec_libraries=filters.CODEC_LIBRARIES,
-        byte_orders=frozenset({"native", "big"}),
-        attributes=True,
-        stretches=True,
-    )
+    capabilities = replace(Hdf5Format.capabilities, codecs=filters.CODECS | filters.CODECS_OF_H5PY)
 
     def __init__(self, options: Hdf5Options, settings: Settings) -> None:
         super().__init__(options, settings)
@@ -123,11 +102,8 @@ class Hdf5(Hdf5Format[Hdf5Options]):
         if settings == "matched" and options.libver is None:
             self._libver = "v108"
         _, slots, nbytes, preemption = h5py.h5p.create(h5py.h5p.FILE_ACCESS).get_cache()
-        self.usual_chunk_cache = ChunkCacheSettings(nbytes, slots, preemption)
-        usual = MATCHED_CHUNK_CACHE if settings == "matched" else self.usual_chunk_cache
-        self._chunk_cache = usual.with_options(
-            options.chunk_cache, options.chunk_cache_slots, options.chunk_cache_w0
-        )
+        common = self.common_cache(ChunkCacheSettings(nbytes, slots, preemption))
+        self._chunk_cache = options.cache(common)
         metadata = ("collective metadata on, as netCDF-C has it",) * self._collective_metadata
         self.notes = (*metadata, f"chunk cache of each dataset: {self._chunk_cache}")
 
@@ -149,13 +125,13 @@ class Hdf5(Hdf5Format[Hdf5Options]):
         return self._store(handle, path, comm)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        h5f = self._h5py.h5f
-        handle = h5f.open(path.encode(), h5f.ACC_RDONLY, fapl=self._access(comm))
-        return self._store(handle, path, comm)
+        return self._open(path, comm, self._h5py.h5f.ACC_RDONLY)
 
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        h5f = self._h5py.h5f
-        handle = h5f.open(path.encode(), h5f.ACC_RDWR, fapl=self._access(comm))
+        return self._open(path, comm, self._h5py.h5f.ACC_RDWR)
+
+    def _open(self, path: str, comm: MPI.Intracomm | None, flags: int) -> Store:
+        handle = self._h5py.h5f.open(path.encode(), flags, fapl=self._access(comm))
         return self._store(handle, path, comm)
 
     def _store(self, handle: Any, path: str, comm: MPI.Intracomm | None) -> Store:

@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 
-from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
 from pffbench.backends.base import MPI_CALL_LIMIT, Backend
 from pffbench.backends.file_layout import Copies, Copy
 from pffbench.backends.hints import Hints, Striping, check_hints
-from pffbench.backends.inspection import ChunkCacheSettings, Chunking, StoredChunks, places
+from pffbench.backends.inspection import (
+    MATCHED_CHUNK_CACHE,
+    ChunkCacheSettings,
+    Chunking,
+    StoredChunks,
+    places,
+)
 from pffbench.case import Options, Parameters
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.stretches import Stretches
-from pffbench.units import Size, SmallSize
+from pffbench.units import CacheSize, Size, SmallSize
 
 #: Numbers of the filters in files; the first four are HDF5's own.
 DEFLATE, SHUFFLE, FLETCHER32, SZIP = 1, 2, 3, 4
@@ -266,6 +272,14 @@ class Hdf5FileOptions(Options, frozen=True, kw_only=True):
 
     Parameters
     ----------
+    chunk_cache : Size, optional
+        Bytes of the chunk cache of each array (``H5Pset_cache``, ``nc_set_var_chunk_cache``). The
+        default is the library's own: in netCDF 16 MiB (4.9), and up to 64 MiB where a chunk is
+        larger; ``matched`` gives all libraries that have one 1 MiB.
+    chunk_cache_slots : int, optional
+        Number of slots in the hash table of the same cache.
+    chunk_cache_w0 : float, optional
+        Eviction: 0 the least recently used chunk first, 1 chunks wholly read or written first.
     alignment : Size, optional
         Objects of at least this size begin at multiples of it (``H5Pset_alignment``,
         ``nc_set_alignment``).
@@ -279,6 +293,9 @@ class Hdf5FileOptions(Options, frozen=True, kw_only=True):
         bytes on each.
     """
 
+    chunk_cache: CacheSize | None = None
+    chunk_cache_slots: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] | None = None
+    chunk_cache_w0: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     alignment: SmallSize | None = None
     alignment_threshold: SmallSize | None = None
     hints: Hints = {}  # noqa: RUF012 -- msgspec copies a mutable default
@@ -290,6 +307,15 @@ class Hdf5FileOptions(Options, frozen=True, kw_only=True):
         check_hints(self)
         if self.alignment_threshold is not None and self.alignment is None:
             raise ValueError("alignment_threshold: it goes with alignment, which is missing")
+
+    def cache(self, usual: ChunkCacheSettings) -> ChunkCacheSettings:
+        """Return a chunk cache with what these options say of it."""
+        nbytes, preemption = self.chunk_cache, self.chunk_cache_w0
+        return ChunkCacheSettings(
+            usual.nbytes if nbytes is None else int(nbytes),
+            self.chunk_cache_slots or usual.slots,
+            usual.preemption if preemption is None else preemption,
+        )
 
     @property
     def alignments(self) -> tuple[int, int] | None:
@@ -306,10 +332,26 @@ Hdf5OptionsT = TypeVar("Hdf5OptionsT", bound=Hdf5FileOptions)
 class Hdf5Format(Backend[Hdf5OptionsT]):
     """HDF5 files, through any library: what HDF5 itself requires and offers."""
 
+    capabilities = Capabilities(
+        layouts=EVERY_LAYOUT,
+        transfers=EVERY_TRANSFER,
+        codecs=CODECS,
+        shuffles=SHUFFLES,
+        compressors=COMPRESSORS,
+        codec_libraries=CODEC_LIBRARIES,
+        byte_orders=frozenset({"native", "big"}),
+        attributes=True,
+        stretches=True,
+    )
     file_calls = "pffbench.backends.file_calls:HDF5"
     call_limit = MPI_CALL_LIMIT
     mpi_io = "shared"
     needs_room = True
+
+    def common_cache(self, usual: ChunkCacheSettings) -> ChunkCacheSettings:
+        """Note the usual chunk cache of the library; return that of arrays without options."""
+        self.usual_chunk_cache = usual
+        return MATCHED_CHUNK_CACHE if self.settings == "matched" else usual
 
     def forget(self, overwrite: Callable[[], None]) -> None:
         from pffbench.backends.libhdf5 import garbage_collect

@@ -33,16 +33,6 @@ class ChunkCacheSettings(msgspec.Struct, frozen=True):
     slots: int
     preemption: float
 
-    def with_options(
-        self, nbytes: int | None, slots: int | None, preemption: float | None
-    ) -> ChunkCacheSettings:
-        """Return these settings with those that the options of a backend name instead."""
-        return ChunkCacheSettings(
-            self.nbytes if nbytes is None else int(nbytes),
-            slots or self.slots,
-            self.preemption if preemption is None else preemption,
-        )
-
     def __str__(self) -> str:
         return f"{Size(self.nbytes)} in {self.slots} slots, w0 {self.preemption:g}"
 

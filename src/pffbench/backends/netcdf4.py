@@ -8,9 +8,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from pffbench.backends import hdf5_files as filters
-from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
+from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts, Storage, Store
 from pffbench.backends.hdf5_files import (
     Hdf5FileOptions,
@@ -19,10 +20,9 @@ from pffbench.backends.hdf5_files import (
     superblock_version,
 )
 from pffbench.backends.hints import info_of, refuse_hints
-from pffbench.backends.inspection import MATCHED_CHUNK_CACHE, ChunkCacheSettings, StoredAs
+from pffbench.backends.inspection import ChunkCacheSettings, StoredAs
 from pffbench.backends.netcdf4_store import NetCdf4Store
 from pffbench.case import Parameters, Settings
-from pffbench.units import CacheSize
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -45,14 +45,6 @@ class NetCdf4Options(Hdf5FileOptions, frozen=True, kw_only=True):
     fill : bool, optional
         Whether variables are filled before data are written. The library's default is on;
         ``matched`` switches it off.
-    chunk_cache : Size, optional
-        Bytes of the chunk cache of each variable (``nc_set_var_chunk_cache``). The library's
-        default is 16 MiB (4.9), and up to 64 MiB where a chunk is larger; ``matched`` gives all
-        libraries that have one 1 MiB.
-    chunk_cache_slots : int, optional
-        Number of slots in the hash table of the same cache.
-    chunk_cache_w0 : float, optional
-        Eviction: 0 the least recently used chunk first, 1 chunks wholly read or written first.
     quantize : int, optional
         Bits of the mantissa that floating-point numbers keep (``nc_def_var_quantize``, BitRound),
         so that they compress better; data read are checked against numbers so rounded.
@@ -67,9 +59,6 @@ class NetCdf4Options(Hdf5FileOptions, frozen=True, kw_only=True):
     """
 
     fill: bool | None = None
-    chunk_cache: CacheSize | None = None
-    chunk_cache_slots: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] | None = None
-    chunk_cache_w0: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     quantize: Annotated[int, msgspec.Meta(ge=1, le=52)] | None = None
     dimensions: Literal["fixed", "unlimited_shared", "unlimited_private"] = "fixed"
     enddef: Literal["explicit", "implicit"] = "explicit"
@@ -97,19 +86,7 @@ class NetCdf4(Hdf5Format[NetCdf4Options]):
     summary = "netCDF-4 through netCDF4-python"
     suffix = ".nc"
     libraries = ("netCDF4",)
-    capabilities = Capabilities(
-        layouts=EVERY_LAYOUT,
-        transfers=EVERY_TRANSFER,
-        codecs=filters.CODECS,
-        shuffles=filters.SHUFFLES,
-        compressors=filters.COMPRESSORS,
-        codec_libraries=filters.CODEC_LIBRARIES,
-        byte_orders=frozenset({"native", "big"}),
-        new_arrays=True,
-        attributes=True,
-        stretches=True,
-        box_by_box=True,
-    )
+    capabilities = replace(Hdf5Format.capabilities, new_arrays=True, box_by_box=True)
 
     def __init__(self, options: NetCdf4Options, settings: Settings) -> None:
         super().__init__(options, settings)
@@ -120,12 +97,9 @@ class NetCdf4(Hdf5Format[NetCdf4Options]):
         if netCDF4.__has_set_alignment__:
             netCDF4.set_alignment(*(options.alignments or (1, 1)))
         # So does the cache that variables get when a file is created or opened.
-        self.usual_chunk_cache = _library_default(netCDF4)
-        usual = MATCHED_CHUNK_CACHE if settings == "matched" else self.usual_chunk_cache
-        netCDF4.set_chunk_cache(usual.nbytes, usual.slots, usual.preemption)
-        cache = usual.with_options(
-            options.chunk_cache, options.chunk_cache_slots, options.chunk_cache_w0
-        )
+        common = self.common_cache(_library_default(netCDF4))
+        netCDF4.set_chunk_cache(common.nbytes, common.slots, common.preemption)
+        cache = options.cache(common)
         more = "" if settings == "matched" else ", more where a chunk is larger"
         self.notes = ("reads return new arrays", f"chunk cache of each variable: {cache}{more}")
         self.kept_bits = options.quantize

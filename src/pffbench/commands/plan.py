@@ -36,7 +36,7 @@ from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.calibration import is_open
 from pffbench.run.options import add_experiment
 from pffbench.run.output import make_console, make_table, print_json
-from pffbench.run.space import parent_of_node
+from pffbench.run.scratch_directory import parent_of_node
 from pffbench.storage.filesystem import FileSystem, filesystem
 from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent

@@ -190,7 +190,7 @@ def _run(options: RunOptions, stop: StopSignals, judge: Judge | None) -> int:
             if judge is not None:
                 on_root(comm, partial(judge, None))
             for one in _one_after_another(comm, options):
-                guard.session = session = Session.prepare(comm, one, stop)
+                guard.session = session = Session(comm, one, stop)
                 ended = session.run()
                 if ended == INTERRUPTED:
                     return leave_last(comm, ended)

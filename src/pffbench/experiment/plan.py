@@ -16,7 +16,6 @@ from pffbench.case import Case, Parameters, itemsize
 from pffbench.errors import UserError
 from pffbench.experiment.case_calls import arrays_of
 from pffbench.experiment.schema import Experiment
-from pffbench.units import Size
 from pffbench.workloads.base import CaseTotals
 from pffbench.workloads.registry import workload
 
@@ -207,81 +206,6 @@ def _count_units(spec: ArraySpec, unit: tuple[int, ...] | None) -> int:
     if unit is None:
         return max(1, prod(spec.shape) * itemsize(spec.dtype) // 2**20)
     return prod(-(-n // c) for n, c in zip(spec.shape, unit, strict=True))
-
-
-class AvailableSpace(msgspec.Struct, frozen=True):
-    """Space, files and memory available on the machine.
-
-    Parameters
-    ----------
-    scratch : str
-        The directory for the files.
-    free_space, free_files : int, int or None
-        Bytes and files that fit there; None where the file system does not count files.
-    free_memory : int
-        Bytes that each rank may use, on the node with the smallest share for each.
-    """
-
-    scratch: str
-    free_space: int
-    free_files: int | None
-    free_memory: int
-
-
-def check_room(plan: Plan, room: AvailableSpace, *, keeps: bool = False) -> None:
-    """Refuse an experiment that does not fit on the machine.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    room : AvailableSpace
-        The available resources.
-    keeps : bool
-        Whether the files of all repetitions are kept, instead of those of one at a time.
-
-    Raises
-    ------
-    UserError
-        A case needs more space, files or memory than are available.
-    """
-    if keeps:
-        _check_room_for_all(plan, room)
-    for case in plan.cases:
-        cost = plan.costs[case.id]
-        if cost.space > room.free_space:
-            raise UserError(
-                f"{case.id} needs about {Size(cost.space)} in {room.scratch}, where "
-                f"{Size(room.free_space)} are free; choose smaller shapes or another --scratch"
-            )
-        if room.free_files is not None and cost.files > room.free_files:
-            raise UserError(
-                f"{case.id} makes about {cost.files} files in {room.scratch}, where "
-                f"{room.free_files} more fit; choose larger chunks or another --scratch"
-            )
-        if cost.memory > room.free_memory:
-            raise UserError(
-                f"{case.id} needs about {Size(cost.memory)} of memory on each rank, where "
-                f"{Size(room.free_memory)} are free; choose smaller shapes or fewer ranks a node"
-            )
-
-
-def _check_room_for_all(plan: Plan, room: AvailableSpace) -> None:
-    costs = [plan.costs[case.id] for case in plan.cases]
-    blocks = plan.experiment.blocks
-    space = blocks * sum(cost.space for cost in costs)
-    files = blocks * sum(cost.files for cost in costs)
-    kept = f"all {blocks} repetitions of {len(costs)} cases, which another job is to read,"
-    if space > room.free_space:
-        raise UserError(
-            f"{kept} need about {Size(space)} in {room.scratch}, where {Size(room.free_space)} "
-            "are free; take fewer repetitions, smaller shapes or another --scratch"
-        )
-    if room.free_files is not None and files > room.free_files:
-        raise UserError(
-            f"{kept} are about {files} files in {room.scratch}, where {room.free_files} more fit; "
-            "take fewer repetitions, larger chunks or another --scratch"
-        )
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -154,6 +154,8 @@ class AgreedStep:
         The ranks.
     name : str
         The step as failures name it; it may change during the step.
+    failed : Exception, optional
+        An error of this rank before the step, by which the step fails.
 
     Examples
     --------
@@ -161,9 +163,10 @@ class AgreedStep:
     ...     buffer = make_buffer()
     """
 
-    def __init__(self, comm: MPI.Intracomm, name: str) -> None:
+    def __init__(self, comm: MPI.Intracomm, name: str, failed: Exception | None = None) -> None:
         self._comm = comm
         self.name = name
+        self._failed = failed
 
     def __enter__(self) -> AgreedStep:
         return self
@@ -176,7 +179,7 @@ class AgreedStep:
     ) -> Literal[False]:
         if isinstance(error, PhaseFailedError):  # all ranks carry it already
             return False
-        known = error if isinstance(error, Exception) else None
+        known = self._failed or (error if isinstance(error, Exception) else None)
         agreement = Agreement(self._comm)
         if not agreement.reached_asleep(known):
             agreement.fail(self.name, known)

@@ -1,4 +1,4 @@
-"""The memory allocator of this process: whether it keeps memory that is freed.
+"""Memory of this process: that of its transfers, and whether the allocator keeps what is freed.
 
 Memory that comes fresh from the system costs about as much as reading into it: the kernel clears
 each page. Whether a library's read pays for that depends on its own buffers, on those of the case
@@ -13,7 +13,9 @@ import ctypes
 import mmap
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from pffbench.parallel.collectives import any_of
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 Settings = Literal["matched", "defaults"]
+Memory = np.ndarray[Any, np.dtype[np.uint8]]
 
 #: Parameters of mallopt(3).
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4
@@ -112,6 +115,48 @@ def adapted_threshold(blocks: Iterable[int]) -> int:
     """
     sizes = [size for n in blocks if (size := n + _HEADER) <= _LARGEST_THRESHOLD]
     return max(_USUAL_THRESHOLD, *sizes) if sizes else _LARGEST_THRESHOLD
+
+
+class TransferBuffer:
+    """Memory for the data that a rank moves at a time.
+
+    The kernel clears each page that it gives to a process, which takes about as long as writing it;
+    with the same memory in each repetition this happens once. It is never larger than the last
+    request, so that the peak memory of a repetition excludes the needs of another.
+    """
+
+    def __init__(self) -> None:
+        self._memory = _aligned(0)
+
+    def take(self, nbytes: int) -> Memory:
+        """Return `nbytes` of uninitialised memory; memory taken before becomes invalid."""
+        if self._memory.nbytes != nbytes:
+            self.leave()  # first, so that both never exist together
+            self._memory = _aligned(nbytes)
+        return self._memory
+
+    def fill(self, value: int) -> None:
+        """Overwrite every byte."""
+        self._memory.fill(value)
+
+    def use_huge_pages(self) -> None:
+        """Have the memory in huge pages, whatever used it before; it has been written to."""
+        use_huge_pages(self._memory.ctypes.data, self._memory.nbytes)
+
+    def leave(self) -> None:
+        """Release the memory: the next takes no space until it is touched."""
+        self._memory = _aligned(0)
+
+
+def _aligned(nbytes: int) -> Memory:
+    """Return page-aligned memory.
+
+    numpy's own memory begins 16 bytes after a page boundary, where the kernel copies about a tenth
+    slower.
+    """
+    memory = np.empty(nbytes + mmap.PAGESIZE, dtype=np.uint8)
+    begin = -memory.ctypes.data % mmap.PAGESIZE
+    return memory[begin : begin + nbytes]
 
 
 def use_huge_pages(address: int, nbytes: int) -> None:

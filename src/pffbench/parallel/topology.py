@@ -64,14 +64,6 @@ class Topology(msgspec.Struct, frozen=True, dict=True):
             found[rank] = order[(place + shift) % self.size]
         return tuple(found)
 
-    def same_node(self, one: int, other: int) -> bool:
-        """Whether two ranks share a node."""
-        return self.nodes[one] == self.nodes[other]
-
-    def partner(self, rank: int) -> int:
-        """Return the rank whose data ``rank`` reads in the cache state ``shifted``."""
-        return self.partners[rank]
-
 
 class Team(msgspec.Struct, frozen=True):
     """A job's communicator with that of this rank's node."""
@@ -128,12 +120,12 @@ class Team(msgspec.Struct, frozen=True):
         groups : FileGroups
             Which ranks share a file.
         shifted : bool
-            Whether each rank opens the file of its partner, see `Topology.partner`.
+            Whether each rank opens the file of its partner, see `Topology.partners`.
         """
         if groups.files == 1:
             return self.comm
         if (groups, shifted) not in self.split:
-            author = self.topology.partner(self.rank) if shifted else self.rank
+            author = self.topology.partners[self.rank] if shifted else self.rank
             made = cast("MPI.Intracomm", self.comm.Split(groups.index(author), author))
             self.split[groups, shifted] = made
         return self.split[groups, shifted]

@@ -20,8 +20,7 @@ from pffbench.errors import UserError
 from pffbench.experiment.plan import Plan, cost_of
 from pffbench.parallel.collectives import largest
 from pffbench.phases import PHASES
-from pffbench.run.resources import available_resources
-from pffbench.run.space import check_scratch, part_of_node
+from pffbench.run.scratch_directory import check_scratch, part_of_node
 from pffbench.text import without_digests
 from pffbench.units import duration_text
 from pffbench.workloads.registry import workload
@@ -203,7 +202,6 @@ class Calibrator:
         self._runner = runner
         self._plan = runner.spec.plan
         self._comm = runner.team.comm
-        self._memory = available_resources(runner.team).memory
 
     def run(self) -> bool:
         """Find the numbers and record them; return whether the run goes on."""
@@ -263,7 +261,7 @@ class Calibrator:
             plan = part_of_node(plan, team)
         try:
             keeps = spec.stage == "write"
-            check_scratch(plan, self._runner.scratch.directory, self._memory, keeps=keeps)
+            check_scratch(plan, self._runner.scratch.directory, spec.memory, keeps=keeps)
         except UserError as error:
             return f"of {number} {without_digests(str(error))}"
         return ""

@@ -37,9 +37,8 @@ from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.calibration import recorded_numbers, with_numbers
 from pffbench.run.options import RunOptions
 from pffbench.run.resume import Resumed, refuse_other_cases, resumed, without_left_out
-from pffbench.run.runner import repetition_directory
-from pffbench.run.space import check_scratch, parent_of_node, part_of_node
-from pffbench.run.spec import RunSpec
+from pffbench.run.scratch_directory import check_scratch, parent_of_node, part_of_node
+from pffbench.run.spec import RunSpec, repetition_directory
 from pffbench.storage.filesystem import nearest_existing
 from pffbench.storage.ownership import PREFIX
 from pffbench.storage.page_cache import reason_against_cold_reads
@@ -121,6 +120,7 @@ def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: Run
         before is not None,
         frozenset() if before is None else before.done(blocks),
         frozenset() if before is None else before.kept,
+        allowance.memory,
         options,
     )
 
@@ -164,7 +164,7 @@ def _before(options: RunOptions, team: Team, lock: RunLock) -> Resumed | None:
         return None
     if options.experiment or options.overrides:
         raise UserError("--resume goes on with the experiment of the run; it takes no other")
-    return resumed(options.resume, team, options.stage, lock)
+    return resumed(options.resume, team.topology, options.stage, lock)
 
 
 def _check_record() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,76 +10,29 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec.structs import asdict
 
 from pffbench.backends.hints import beside_count, beside_plan, without_effect
-from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID
-from pffbench.experiment.load import to_plain
-from pffbench.experiment.plan import Plan
 from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Clock, Floor
 from pffbench.parallel.machine import MemoryRates
 from pffbench.parallel.topology import Topology
 from pffbench.phases import READ_PHASES, arrivals, totals_of
-from pffbench.provenance.binding import job_clock
 from pffbench.record.counters import append_counts
 from pffbench.record.gather import Count, GatheredRepetition
 from pffbench.record.progress import Progress
 from pffbench.record.ranks import RanksFile, RecordedTimes
-from pffbench.record.run_json import RunRecord, digest_of
+from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample, SamplesLog, read_samples
 from pffbench.record.validity import clock_trouble, missing_repetitions, read_trouble
 from pffbench.regular_files import SpareDescriptors
-from pffbench.storage.filesystem import FileSystem, filesystem
 from pffbench.storage.page_cache import DROPPED_BELOW
 from pffbench.summary.headline import TotalTimes
 from pffbench.summary.labels import ignored_of
 from pffbench.workloads.registry import workload
-
-
-def new_record(
-    plan: Plan,
-    experiment_file: str,
-    run_id: str,
-    scratch: str,
-    topology: Topology,
-    floor: Floor,
-    startup: dict[str, Any],
-    provenance: dict[str, Any] | None,
-) -> RunRecord:
-    """Create the record of a new run; `enter_options` adds what its options say."""
-    experiment = plan.experiment
-    plain = to_plain(experiment)
-    there = filesystem(scratch)
-    return RunRecord(
-        run_id=run_id,
-        name=experiment.name,
-        question=experiment.question,
-        command=sys.orig_argv,
-        ranks=plan.ranks,
-        started=datetime.now(UTC).isoformat(timespec="seconds"),
-        experiment=plain,
-        experiment_digest=digest_of(plain),
-        experiment_file=experiment_file,
-        cases={case.id: case_entry(case, plan, there) for case in plan.cases},
-        left_out=[{"case": name, "reason": reason} for name, reason in plan.left_out],
-        limits=list(plan.limits),
-        scratch=scratch,
-        topology={
-            "hosts": topology.hosts,
-            "nodes": topology.nodes,
-            "ranks_per_node": topology.ranks_per_node,
-            "shifted_reads_from": topology.partners,
-        },
-        floor=floor_entry([floor]),
-        clock=job_clock(topology.nodes, (provenance or {}).get("ranks", [])),
-        startup=startup,
-        provenance=provenance or {},
-    )
 
 
 def floor_entry(floors: Sequence[Floor]) -> dict[str, Any]:
@@ -95,53 +46,6 @@ def floor_entry(floors: Sequence[Floor]) -> dict[str, Any]:
         "synced_range": [min(synced), max(synced)],
         "measured": len(floors),
     }
-
-
-def reading_entry(record: RunRecord) -> dict[str, Any]:
-    """Return the entry of the job that reads, in addition to that of the one that wrote."""
-    names = ("started", "floor", "startup", "topology", "provenance")
-    return {name: getattr(record, name) for name in names}
-
-
-def case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
-    """Return the entry of a case in `run.json` when the run begins."""
-    kind = backend_class(case.parameters.backend)
-    cost = plan.costs[case.id]
-    own = {"environment": case.environment} if case.environment else {}
-    several = bool(case.environment) and len(plan.experiment.environments) > 1
-    parameters = msgspec.to_builtins(case.parameters)
-    del parameters["file_groups"]  # which the ranks and nodes of a run determine
-    return {
-        "parameters": {"workload": case.parameters.workload, **parameters, **own},
-        "options": msgspec.to_builtins(case.options, enc_hook=int),
-        "group": case.group,
-        "roofline": case.roofline,
-        "raw": kind.capabilities.raw,
-        "verified": not kind.capabilities.discards,
-        "caller_buffer": not kind.capabilities.new_arrays,
-        "notes": (
-            *kind(case.options, case.parameters.settings).notes,
-            *workload(case.parameters.workload).notes(case.parameters),
-        ),
-        "cost": asdict(cost),
-        "counts_reads": _counts_reads(case, there),
-        # File systems without a block device of their own have the major number 0; their
-        # fetches are counted for no process.
-        "counts_device": os.major(Path(there.path).stat().st_dev) != 0,
-        # What several environments of a run have in common.
-        **({"same_case": case.id.partition("@")[0]} if several else {}),
-    }
-
-
-def _counts_reads(case: Case, there: FileSystem) -> bool:
-    """Return whether the kernel delivers each byte of a read once, and counts it.
-
-    A file system in user space may be read past the kernel.
-    """
-    p = case.parameters
-    kind = backend_class(p.backend)
-    counted = not (kind.capabilities.discards or kind.capabilities.maps_files)
-    return counted and workload(p.workload).reads_once and there.kernel_type != "fuse"
 
 
 #: Spare open files, closed when others are needed.

@@ -1,33 +1,127 @@
-"""The results directory of a run, new or resumed."""
+"""The results directory and the record of a run, new or resumed."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from pffbench.case import Stage
+import msgspec
+from msgspec.structs import asdict
+
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case, Stage
 from pffbench.errors import UserError
+from pffbench.experiment.load import to_plain
+from pffbench.experiment.plan import Plan
 from pffbench.parallel.clock import Floor
-from pffbench.parallel.topology import Team
+from pffbench.parallel.topology import Topology
+from pffbench.provenance.binding import job_clock
 from pffbench.provenance.inputs import changed_inputs
 from pffbench.record.lock import RunLock
 from pffbench.record.progress import Progress
-from pffbench.record.run_json import RunRecord
+from pffbench.record.run_json import RunRecord, digest_of
 from pffbench.record.samples import claim, drop_unfinished, read_samples
 from pffbench.run.options import RunOptions
-from pffbench.run.recorder import Recorder, reading_entry
-from pffbench.run.resume import changed_software, moved, other_commit
+from pffbench.run.recorder import Recorder, floor_entry
 from pffbench.run.spec import RunSpec
-from pffbench.storage.filesystem import same_filesystem
+from pffbench.storage.filesystem import FileSystem, filesystem, same_filesystem
+from pffbench.workloads.registry import workload
 
 _TOGETHER = "results are written to the file system under test, off the timer"
+_PROGRAMS = ("python", "pffbench")
+#: Facts about the location of a library, not its version or build.
+_PLACES = frozenset({"imported", "path", "error", "spack_hash", "blosc_threads"})
+
+
+def new_record(
+    spec: RunSpec,
+    scratch: str,
+    topology: Topology,
+    floor: Floor,
+    startup: dict[str, Any],
+    provenance: dict[str, Any] | None,
+) -> RunRecord:
+    """Create the record of a new run; `enter_options` adds what its options say."""
+    plan, experiment = spec.plan, spec.plan.experiment
+    plain = to_plain(experiment)
+    there = filesystem(scratch)
+    return RunRecord(
+        run_id=spec.run_id,
+        name=experiment.name,
+        question=experiment.question,
+        command=sys.orig_argv,
+        ranks=plan.ranks,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        experiment=plain,
+        experiment_digest=digest_of(plain),
+        experiment_file=spec.experiment_file,
+        cases={case.id: case_entry(case, plan, there) for case in plan.cases},
+        left_out=[{"case": name, "reason": reason} for name, reason in plan.left_out],
+        limits=list(plan.limits),
+        scratch=scratch,
+        topology={
+            "hosts": topology.hosts,
+            "nodes": topology.nodes,
+            "ranks_per_node": topology.ranks_per_node,
+            "shifted_reads_from": topology.partners,
+        },
+        floor=floor_entry([floor]),
+        clock=job_clock(topology.nodes, (provenance or {}).get("ranks", [])),
+        startup=startup,
+        provenance=provenance or {},
+    )
+
+
+def case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
+    """Return the entry of a case in `run.json` when the run begins."""
+    kind = backend_class(case.parameters.backend)
+    cost = plan.costs[case.id]
+    own = {"environment": case.environment} if case.environment else {}
+    several = bool(case.environment) and len(plan.experiment.environments) > 1
+    parameters = msgspec.to_builtins(case.parameters)
+    del parameters["file_groups"]  # which the ranks and nodes of a run determine
+    return {
+        "parameters": {"workload": case.parameters.workload, **parameters, **own},
+        "options": msgspec.to_builtins(case.options, enc_hook=int),
+        "group": case.group,
+        "roofline": case.roofline,
+        "raw": kind.capabilities.raw,
+        "verified": not kind.capabilities.discards,
+        "caller_buffer": not kind.capabilities.new_arrays,
+        "notes": (
+            *kind(case.options, case.parameters.settings).notes,
+            *workload(case.parameters.workload).notes(case.parameters),
+        ),
+        "cost": asdict(cost),
+        "counts_reads": _counts_reads(case, there),
+        # File systems without a block device of their own have the major number 0; their
+        # fetches are counted for no process.
+        "counts_device": os.major(Path(there.path).stat().st_dev) != 0,
+        # What several environments of a run have in common.
+        **({"same_case": case.id.partition("@")[0]} if several else {}),
+    }
+
+
+def _counts_reads(case: Case, there: FileSystem) -> bool:
+    """Return whether the kernel delivers each byte of a read once, and counts it.
+
+    A file system in user space may be read past the kernel.
+    """
+    p = case.parameters
+    kind = backend_class(p.backend)
+    counted = not (kind.capabilities.discards or kind.capabilities.maps_files)
+    return counted and workload(p.workload).reads_once and there.kernel_type != "fuse"
 
 
 def open_recorder(
     spec: RunSpec,
     record: RunRecord,
-    team: Team,
+    topology: Topology,
     floor: Floor,
     progress: Progress,
     lock: RunLock,
@@ -40,7 +134,7 @@ def open_recorder(
         Specification of the run.
     record : RunRecord
         Record of a new run; for a resumed run, that of this start.
-    team, floor, progress
+    topology, floor, progress
         Passed to the recorder.
     lock : RunLock
         Acquired on the results directory; a resumed run holds it already.
@@ -57,11 +151,15 @@ def open_recorder(
         with writing_results(out):
             path = out / "samples.csv"
             known = read_samples(path) if path.exists() else []
-            return Recorder(spec.out, record, team.topology, floor, warmup, progress, known)
+            return Recorder(spec.out, record, topology, floor, warmup, progress, known)
+    if spec.plan.experiment.node_local:
+        types = sorted({str(host["scratch"]["type"]) for host in record.provenance["hosts"]})
+        told = f"each node had files of its own, on {', '.join(types)} (node_local)"
+        record.remarks.append(told)
     begin_results(out, lock, record, spec.options, spec.scratch_parent)
     record.remarks += spec.plan.idle
     with writing_results(out, lock):
-        return Recorder(spec.out, record, team.topology, floor, warmup, progress)
+        return Recorder(spec.out, record, topology, floor, warmup, progress)
 
 
 @contextmanager
@@ -140,7 +238,8 @@ def _gone_on_with(spec: RunSpec, now: RunRecord, progress: Progress) -> RunRecor
         progress.message(text)
     _enter_stage(before, spec.stage, now.topology["hosts"])
     if spec.stage == "read":
-        before.reading = reading_entry(now)
+        names = ("started", "floor", "startup", "topology", "provenance")
+        before.reading = {name: getattr(now, name) for name in names}
     drop_unfinished(str(out / "samples.csv"), before.last_written)
     return before
 
@@ -174,3 +273,50 @@ def go_on(
     before.status, before.valid, before.finished = "running", None, None
     before.scratch = now.scratch
     return said
+
+
+def changed_software(before: RunRecord, now: RunRecord) -> Iterator[str]:
+    """Yield the differences of Python, pffbench, and the libraries and their builds.
+
+    Paths are ignored: a job may copy files to each node.
+    """
+    was, is_ = _software(before), _software(now)
+    for name in sorted(was.keys() & is_.keys()):
+        if was[name] != is_[name]:
+            yield f"{name} was {was[name]}, now it is {is_[name]}"
+
+
+def _software(record: RunRecord) -> dict[str, str]:
+    """Return the software facts that must not change, by name."""
+    told = record.provenance.get("software", {})
+    found = {f"{name} version": told.get(name, {}).get("version") for name in _PROGRAMS}
+    for library, facts in told.get("libraries", {}).items():
+        if facts.get("imported"):
+            found |= {f"{library} {k}": v for k, v in facts.items() if k not in _PLACES}
+    return {name: str(value) for name, value in found.items() if value is not None}
+
+
+def other_commit(before: RunRecord, now: RunRecord) -> str | None:
+    """Return a message if the code is another commit of the same version; else None."""
+    commits = [
+        r.provenance.get("software", {}).get("pffbench", {}).get("commit") for r in (before, now)
+    ]
+    if None in commits or commits[0] == commits[1]:
+        return None
+    return f"the run began with pffbench at commit {commits[0]} and went on with {commits[1]}"
+
+
+def moved(before: RunRecord, now: RunRecord) -> str | None:
+    """Return a message if a run is resumed on other hosts or with another placement; else None."""
+    was, is_ = list(before.topology.get("hosts", [])), list(now.topology["hosts"])
+    if was == is_:
+        return None
+    if sorted(was) == sorted(is_):
+        return "the run went on with its ranks placed otherwise on the same hosts"
+    return f"the run went on on other hosts: it began on {_few(was)} and went on on {_few(is_)}"
+
+
+def _few(hosts: list[str]) -> str:
+    names = list(dict.fromkeys(hosts))
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more

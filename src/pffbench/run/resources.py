@@ -26,30 +26,26 @@ def seconds_since_start() -> float:
 
 def available_resources(team: Team) -> Allowance:
     """Return the resources available to each rank, on the node with the fewest; collective."""
-    return Allowance(_free_memory(team), _open_files(team), _addresses(team))
+    here = (_free_memory(int(team.node.size)), _open_files(), _addresses())
+    return Allowance(*(smallest(team.comm, number) for number in here))
 
 
-def _open_files(team: Team) -> int:
-    """Return the remaining open files per rank, on the node with the fewest; collective."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    opened = sum(1 for _ in Path("/proc/self/fd").iterdir())
-    left = sys.maxsize if limit == resource.RLIM_INFINITY else limit - opened
-    return smallest(team.comm, left)
-
-
-def _addresses(team: Team) -> int:
-    """Return the minimum remaining bytes of address space of the ranks; collective."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    left = sys.maxsize if limit == resource.RLIM_INFINITY else max(limit - taken, 0)
-    return smallest(team.comm, left)
-
-
-def _free_memory(team: Team) -> int:
-    """Return the free bytes per rank, on the node with the fewest; collective."""
+def _free_memory(ranks: int) -> int:
+    """Return the free bytes of this node for each of its ranks."""
     available = labelled_bytes(PROC / "meminfo", "MemAvailable")["MemAvailable"]
     limit = rank_facts()["memory_limit_bytes"]  # of the container or the job, if any
-    if isinstance(limit, int):
-        available = min(available, limit)
-    here = available // int(team.node.size)
-    return smallest(team.comm, here)
+    return (min(available, limit) if isinstance(limit, int) else available) // ranks
+
+
+def _open_files() -> int:
+    """Return the files that this process may open in addition to those that are open."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit - opened
+
+
+def _addresses() -> int:
+    """Return the bytes of address space that this process may still take."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    return sys.maxsize if limit == resource.RLIM_INFINITY else max(limit - taken, 0)

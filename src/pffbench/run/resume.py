@@ -11,14 +11,10 @@ from pffbench.backends.registry import installed
 from pffbench.case import Stage
 from pffbench.errors import UserError
 from pffbench.experiment.plan import Plan
-from pffbench.parallel.topology import Team
+from pffbench.parallel.topology import Topology
 from pffbench.record.lock import RunLock
 from pffbench.record.run_json import RunRecord, digest_of, readable
 from pffbench.record.samples import CompletedRepetitions, Repetitions, read_samples, whole
-
-_PROGRAMS = ("python", "pffbench")
-#: Facts about the location of a library, not its version or build.
-_PLACES = frozenset({"imported", "path", "error", "spack_hash", "blosc_threads"})
 
 
 class Resumed(msgspec.Struct, frozen=True):
@@ -58,15 +54,15 @@ class Resumed(msgspec.Struct, frozen=True):
         return frozenset(key for key in left if key[0] not in failed)
 
 
-def resumed(directory: str, team: Team, asked: Stage | None, lock: RunLock) -> Resumed:
+def resumed(directory: str, topology: Topology, asked: Stage | None, lock: RunLock) -> Resumed:
     """Read a run to be resumed, on rank 0.
 
     Parameters
     ----------
     directory : str
         The results directory.
-    team : Team
-        The current ranks; nothing here is collective.
+    topology : Topology
+        The current ranks.
     asked : {"write", "read"}, optional
         The requested stage; when None, the one that was stopped.
     lock : RunLock
@@ -91,7 +87,7 @@ def resumed(directory: str, team: Team, asked: Stage | None, lock: RunLock) -> R
         record = RunRecord.load(directory)
         samples = read_samples(path, current=True) if path.exists() else []
         with readable(directory):
-            differences = list(_differences(record, team))
+            differences = list(_differences(record, topology))
             complete = whole(samples, record.last_written)
     except OSError as error:
         raise UserError(f"--resume {path} cannot be read: {error.strerror}") from None
@@ -99,7 +95,7 @@ def resumed(directory: str, team: Team, asked: Stage | None, lock: RunLock) -> R
         raise UserError(f"--resume {error}") from None
     stage = _stage(directory, record, asked)
     if stage == "read":
-        differences += _not_elsewhere(record, team)
+        differences += _not_elsewhere(record, topology)
     if differences:
         raise UserError(f"--resume {directory}: not the same run: {'; '.join(differences)}")
     record.stage = stage
@@ -184,56 +180,9 @@ def _files(record: RunRecord, case: str) -> int | None:
     return files
 
 
-def changed_software(before: RunRecord, now: RunRecord) -> Iterator[str]:
-    """Yield the differences of Python, pffbench, and the libraries and their builds.
-
-    Paths are ignored: a job may copy files to each node.
-    """
-    was, is_ = _software(before), _software(now)
-    for name in sorted(was.keys() & is_.keys()):
-        if was[name] != is_[name]:
-            yield f"{name} was {was[name]}, now it is {is_[name]}"
-
-
-def _software(record: RunRecord) -> dict[str, str]:
-    """Return the software facts that must not change, by name."""
-    told = record.provenance.get("software", {})
-    found = {f"{name} version": told.get(name, {}).get("version") for name in _PROGRAMS}
-    for library, facts in told.get("libraries", {}).items():
-        if facts.get("imported"):
-            found |= {f"{library} {k}": v for k, v in facts.items() if k not in _PLACES}
-    return {name: str(value) for name, value in found.items() if value is not None}
-
-
-def other_commit(before: RunRecord, now: RunRecord) -> str | None:
-    """Return a message if the code is another commit of the same version; else None."""
-    commits = [
-        r.provenance.get("software", {}).get("pffbench", {}).get("commit") for r in (before, now)
-    ]
-    if None in commits or commits[0] == commits[1]:
-        return None
-    return f"the run began with pffbench at commit {commits[0]} and went on with {commits[1]}"
-
-
-def moved(before: RunRecord, now: RunRecord) -> str | None:
-    """Return a message if a run is resumed on other hosts or with another placement; else None."""
-    was, is_ = list(before.topology.get("hosts", [])), list(now.topology["hosts"])
-    if was == is_:
-        return None
-    if sorted(was) == sorted(is_):
-        return "the run went on with its ranks placed otherwise on the same hosts"
-    return f"the run went on on other hosts: it began on {_few(was)} and went on on {_few(is_)}"
-
-
-def _few(hosts: list[str]) -> str:
-    names = list(dict.fromkeys(hosts))
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(names[:4]) + more
-
-
-def _differences(record: RunRecord, team: Team) -> Iterator[str]:
-    if record.ranks != team.size:
-        yield f"it had {record.ranks} ranks, now there are {team.size}"
+def _differences(record: RunRecord, topology: Topology) -> Iterator[str]:
+    if record.ranks != topology.size:
+        yield f"it had {record.ranks} ranks, now there are {topology.size}"
     if record.experiment_digest not in (None, digest_of(record.experiment)):
         yield "the experiment in run.json was changed"
     before = record.provenance.get("software", {})
@@ -244,9 +193,9 @@ def _differences(record: RunRecord, team: Team) -> Iterator[str]:
             yield f"{name} was {was}, now it is {now}"
 
 
-def _not_elsewhere(record: RunRecord, team: Team) -> Iterator[str]:
+def _not_elsewhere(record: RunRecord, topology: Topology) -> Iterator[str]:
     """Yield messages about nodes that may have the data to be read in memory."""
-    both = sorted(set(record.wrote_on) & set(team.topology.hosts))
+    both = sorted(set(record.wrote_on) & set(topology.hosts))
     if both:
         yield (
             f"{', '.join(both)} wrote these data and may hold them in memory; read them on other "

@@ -19,7 +19,7 @@ from pffbench.data import Sources, seed_of_repetition
 from pffbench.errors import ResultsLostError, UserError
 from pffbench.experiment.plan import contents_of, copies_of_file, cost_of
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError, sleeping_barrier
-from pffbench.parallel.allocator import Allocator
+from pffbench.parallel.allocator import Allocator, TransferBuffer
 from pffbench.parallel.batch_job import StopSignals, seconds_left
 from pffbench.parallel.clock import PhaseClock, collector_off, measure_floor, objects_kept
 from pffbench.parallel.collectives import largest
@@ -29,14 +29,14 @@ from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.record.gather import Conditions, gather
 from pffbench.run.order import by_importance, ordered_block
-from pffbench.run.spec import BlockSpec, RunSpec
+from pffbench.run.spec import BlockSpec, RunSpec, repetition_directory
 from pffbench.run.turns import wait_for_turn
 from pffbench.storage.durability import Settled, Settler
 from pffbench.storage.filesystem import require_room
 from pffbench.storage.scratch import Scratch
 from pffbench.text import without_digests
 from pffbench.workloads.registry import workload
-from pffbench.workloads.repetition import Repetition, TransferBuffer
+from pffbench.workloads.repetition import Repetition
 
 if TYPE_CHECKING:
     from pffbench.experiment.schema import Experiment
@@ -572,8 +572,3 @@ def prepare_repetition(
         memory=int(experiment.memory),
         **given,
     )
-
-
-def repetition_directory(case: str, block: int) -> str:
-    """Return the name of a repetition's own directory in the scratch directory."""
-    return f"{block:04d}-{case}"

@@ -1,24 +1,178 @@
-"""The scratch directory of a run: shared by all nodes, or of each node's own."""
+"""The scratch directory of a run: where it is, whether a plan fits there, how it is made.
+
+It is shared by all nodes, or each node has one of its own.
+"""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+import re
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from pffbench.errors import UserError
+from pffbench.experiment.plan import Cost, Plan
 from pffbench.parallel.collectives import on_root
 from pffbench.parallel.topology import Team
-from pffbench.run.resources import available_resources
-from pffbench.run.runner import repetition_directory
-from pffbench.run.space import check_scratch, parent_of_node, part_of_node
-from pffbench.run.spec import RunSpec
-from pffbench.storage.filesystem import check_parent
+from pffbench.run.spec import RunSpec, repetition_directory
+from pffbench.storage.filesystem import FileSystem, check_parent, filesystem, quota_left
 from pffbench.storage.ownership import PREFIX
-from pffbench.storage.scratch import Scratch
+from pffbench.storage.scratch import Scratch, scratch_parent
+from pffbench.units import Size
+
+_VARIABLE = re.compile(r"\$\{?(\w+)")
+
+
+def parent_of_node(given: str | None, before: str | None = None) -> tuple[str, bool]:
+    """Return this node's directory for its scratch directory, and whether it may be created.
+
+    Environment variables in the path have their value on this node.
+
+    Parameters
+    ----------
+    given, before
+        As for `pffbench.storage.scratch.scratch_parent`.
+
+    Raises
+    ------
+    UserError
+        A variable in the path is not set on this node.
+    """
+    named, own = scratch_parent(given, before)
+    path = os.path.expandvars(named)
+    if missing := _VARIABLE.search(path):
+        raise UserError(f"--scratch {named}: the variable {missing[1]} is not set")
+    return path, own
+
+
+def part_of_node(plan: Plan, team: Team) -> Plan:
+    """Return a plan with the space and files of the ranks of this node alone."""
+    part = team.node.size / team.size
+
+    def here(cost: Cost) -> Cost:
+        space, files = math.ceil(cost.space * part), math.ceil(cost.files * part)
+        return msgspec.structs.replace(cost, space=space, files=files)
+
+    costs = {case: here(cost) for case, cost in plan.costs.items()}
+    return msgspec.structs.replace(plan, costs=costs)
+
+
+def check_scratch(plan: Plan, parent: str, free_memory: int, *, keeps: bool) -> None:
+    """Reject a plan that exceeds the available resources.
+
+    Parameters
+    ----------
+    plan : Plan
+        Plan of the run.
+    parent : str
+        Directory on the file system under test.
+    free_memory : int
+        Bytes available to each rank.
+    keeps : bool
+        Whether the files of all repetitions are kept, instead of one at a time.
+
+    Raises
+    ------
+    UserError
+        Space, files or memory do not suffice, or the cache cannot be dropped there.
+    """
+    try:
+        there = filesystem(parent)
+    except OSError as error:
+        raise UserError(f"--scratch {parent}: cannot be reached: {error.strerror}") from None
+    if there.in_memory and any(c.parameters.cache == "dropped" for c in plan.cases):
+        raise UserError(
+            f"--scratch {parent}: cache: dropped is impossible on {there.type}, which lives in "
+            "memory; choose a directory on a disk"
+        )
+    check_room(plan, _room(there, parent, free_memory), keeps=keeps)
+
+
+def _room(there: FileSystem, parent: str, free_memory: int) -> AvailableSpace:
+    """Return the available space in a directory: free space, or the rest of the user's quota."""
+    quota = quota_left(there)
+    if quota is None or (quota.space is None and quota.files is None):
+        return AvailableSpace(parent, there.free_bytes, there.free_inodes, free_memory)
+    space = there.free_bytes if quota.space is None else min(quota.space, there.free_bytes)
+    limits = [limit for limit in (quota.files, there.free_inodes) if limit is not None]
+    return AvailableSpace(f"{parent} by your quota", space, min(limits, default=None), free_memory)
+
+
+class AvailableSpace(msgspec.Struct, frozen=True):
+    """Space, files and memory available on the machine.
+
+    Parameters
+    ----------
+    scratch : str
+        The directory for the files.
+    free_space, free_files : int, int or None
+        Bytes and files that fit there; None where the file system does not count files.
+    free_memory : int
+        Bytes that each rank may use, on the node with the smallest share for each.
+    """
+
+    scratch: str
+    free_space: int
+    free_files: int | None
+    free_memory: int
+
+
+def check_room(plan: Plan, room: AvailableSpace, *, keeps: bool = False) -> None:
+    """Refuse an experiment that does not fit on the machine.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    room : AvailableSpace
+        The available resources.
+    keeps : bool
+        Whether the files of all repetitions are kept, instead of those of one at a time.
+
+    Raises
+    ------
+    UserError
+        A case needs more space, files or memory than are available.
+    """
+    if keeps:
+        _check_room_for_all(plan, room)
+    for case in plan.cases:
+        cost = plan.costs[case.id]
+        if cost.space > room.free_space:
+            raise UserError(
+                f"{case.id} needs about {Size(cost.space)} in {room.scratch}, where "
+                f"{Size(room.free_space)} are free; choose smaller shapes or another --scratch"
+            )
+        if room.free_files is not None and cost.files > room.free_files:
+            raise UserError(
+                f"{case.id} makes about {cost.files} files in {room.scratch}, where "
+                f"{room.free_files} more fit; choose larger chunks or another --scratch"
+            )
+        if cost.memory > room.free_memory:
+            raise UserError(
+                f"{case.id} needs about {Size(cost.memory)} of memory on each rank, where "
+                f"{Size(room.free_memory)} are free; choose smaller shapes or fewer ranks a node"
+            )
+
+
+def _check_room_for_all(plan: Plan, room: AvailableSpace) -> None:
+    costs = [plan.costs[case.id] for case in plan.cases]
+    blocks = plan.experiment.blocks
+    space = blocks * sum(cost.space for cost in costs)
+    files = blocks * sum(cost.files for cost in costs)
+    kept = f"all {blocks} repetitions of {len(costs)} cases, which another job is to read,"
+    if space > room.free_space:
+        raise UserError(
+            f"{kept} need about {Size(space)} in {room.scratch}, where {Size(room.free_space)} "
+            "are free; take fewer repetitions, smaller shapes or another --scratch"
+        )
+    if room.free_files is not None and files > room.free_files:
+        raise UserError(
+            f"{kept} are about {files} files in {room.scratch}, where {room.free_files} more fit; "
+            "take fewer repetitions, larger chunks or another --scratch"
+        )
 
 
 def create_scratch(team: Team, spec: RunSpec) -> Scratch:
@@ -63,12 +217,6 @@ def remove_scratch(scratch: Scratch, spec: RunSpec) -> str | None:
     return None
 
 
-def on_each_node(provenance: Mapping[str, Any]) -> str:
-    """Return the remark that files were on each node, with the types of file systems."""
-    types = sorted({str(host["scratch"]["type"]) for host in provenance["hosts"]})
-    return f"each node had files of its own, on {', '.join(types)} (node_local)"
-
-
 def _made_at(parent: str, spec: RunSpec) -> Scratch:
     own = spec.own_scratch_parent
     if not spec.goes_on:
@@ -81,11 +229,10 @@ def _made_at(parent: str, spec: RunSpec) -> Scratch:
 
 def _on_each_node(team: Team, spec: RunSpec) -> Scratch:
     """Create a directory on each node after all nodes have been checked; collective."""
-    free = available_resources(team).memory
     parent, why = spec.scratch_parent, None
     if team.is_leader and not team.is_root:  # rank 0 has been checked
         try:
-            parent = _checked_parent(team, spec, free)
+            parent = _checked_parent(team, spec)
         except (UserError, OSError) as error:
             why = str(error)
     _refuse(team, why)
@@ -106,11 +253,11 @@ def _on_each_node(team: Team, spec: RunSpec) -> Scratch:
     return msgspec.structs.replace(here, node_local=True)
 
 
-def _checked_parent(team: Team, spec: RunSpec, free: int) -> str:
+def _checked_parent(team: Team, spec: RunSpec) -> str:
     """Return this node's parent of the scratch directory, in which its ranks have space."""
     before = f"{spec.scratch_parent}/{PREFIX}" if spec.goes_on else None
     parent, own = parent_of_node(spec.options.scratch, before)
-    check_scratch(part_of_node(spec.plan, team), parent, free, keeps=False)
+    check_scratch(part_of_node(spec.plan, team), parent, spec.memory, keeps=False)
     check_parent(Path(os.path.realpath(parent)), own)
     return parent
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
-
-import msgspec
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import (
     INTERRUPTED,
@@ -33,78 +32,113 @@ from pffbench.record.lock import RunLock
 from pffbench.run.options import RunOptions
 from pffbench.run.resources import available_resources, seconds_since_start
 from pffbench.run.runner import Runner
-from pffbench.run.scratch_directory import create_scratch, on_each_node, remove_scratch
+from pffbench.run.scratch_directory import create_scratch, remove_scratch
 from pffbench.run.spec import RunSpec
-from pffbench.storage.scratch import Scratch
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from pffbench.record.progress import Progress
     from pffbench.run.recorder import Recorder
 
 
-class Session(msgspec.Struct, frozen=True):
-    """A checked run, with its scratch and results directories created."""
+class Session:
+    """A run, from the check of its options to the verdict; every method is collective.
 
-    team: Team
-    spec: RunSpec
-    scratch: Scratch
-    progress: Progress | None
-    recorder: Recorder | None
-    lock: RunLock
-    stop: StopSignals
-    #: Monotonic seconds at which it was prepared.
-    began: float
+    It is made when nothing is wrong, and then has the scratch and the results directory.
 
-    @classmethod
-    def prepare(cls, comm: MPI.Intracomm, options: RunOptions, stop: StopSignals) -> Session:
-        """Check for all errors, then create the resources of the run; collective.
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        All ranks.
+    options : RunOptions
+        Options of the run.
+    stop : StopSignals
+        Tells whether the run has been asked to end.
 
-        Raises
-        ------
-        UserError
-            On every rank, when the input is wrong; nothing has been created then.
-        StoppedError
-            On every rank, when the run was asked to end before anything was created.
-        """
-        lock = RunLock()
+    Raises
+    ------
+    UserError
+        On every rank, when the input is wrong; nothing has been created then.
+    StoppedError
+        On every rank, when the run was asked to end before anything was created.
+    """
+
+    def __init__(self, comm: MPI.Intracomm, options: RunOptions, stop: StopSignals) -> None:
+        self._began = time.monotonic()
+        self._seconds_to_main = seconds_since_start()
+        self._team = Team.of(comm)
+        self._stop = stop
+        self._lock = RunLock()
+        #: Of rank 0 alone.
+        self._recorder: Recorder | None = None
         try:
-            return cls._prepared(comm, options, lock, stop)
+            self.spec = self._decide(options)
+            if any_of(comm, stop.asked):
+                raise StoppedError(
+                    "a signal asked the run to end before it began; nothing was made"
+                )
+            self._scratch = create_scratch(self._team, self.spec)
+            self._begin()
         except BaseException:
-            lock.release()
+            self._lock.release()
             raise
 
-    @classmethod
-    def _prepared(
-        cls, comm: MPI.Intracomm, options: RunOptions, lock: RunLock, stop: StopSignals
-    ) -> Session:
-        began = time.monotonic()
-        started = seconds_since_start()
-        team = Team.of(comm)
-        spec = _decided(team, options, lock)
-        if any_of(team.comm, stop.asked):
-            raise StoppedError("a signal asked the run to end before it began; nothing was made")
-        scratch = create_scratch(team, spec)
+    def _decide(self, options: RunOptions) -> RunSpec:
+        """Check for all errors on rank 0, and broadcast the specification of the run."""
+        allowance = available_resources(self._team)
+
+        def decide_on_root() -> RunSpec:
+            from pffbench.run.prepare import prepare_run
+
+            spec = prepare_run(options, self._team, allowance, self._lock)
+            if spec.plan.experiment.environments:
+                raise UserError(
+                    f"{spec.experiment_file}: a run of several environments starts its ranks "
+                    "itself: start it as one process without mpiexec or srun, and name the "
+                    "launcher in the experiment (launcher: mpiexec -n 4)"
+                )
+            return spec
+
+        return on_root(self._team.comm, decide_on_root)
+
+    def _begin(self) -> None:
+        """Have rank 0 create the record of the run; if that fails, remove the scratch directory."""
+        team, spec, directory = self._team, self.spec, self._scratch.directory
         try:
             floor = measure_floor(team.comm)
-            progress, recorder = _begun(team, spec, scratch, floor, started, lock)
+            startup = {"seconds_to_main": largest(team.comm, self._seconds_to_main)}
+            personal = spec.options.record_account
+            # Last, since rank 0 goes on alone in it: the others wait asleep for the record.
+            facts = collect_provenance(team, spec.plan, directory, personal=personal)
+            open_recorder = partial(self._open_recorder, floor, startup, facts)
+            self._recorder = kept_by_root(team.comm, open_recorder)
         except BaseException as error:
             # An error on a single rank ends the job before the others learn of it.
-            keeps = team.keeps(node_local=scratch.node_local)
-            if (keeps or not isinstance(error, UserError)) and not spec.kept:
-                remove_scratch(scratch, spec)
+            if (self._keeps_scratch or not isinstance(error, UserError)) and not spec.kept:
+                remove_scratch(self._scratch, spec)
             raise
-        return cls(
-            team,
-            spec,
-            scratch,
-            progress,
-            recorder,
-            lock,
-            stop,
-            began,
-        )
+
+    def _open_recorder(
+        self, floor: Floor, startup: dict[str, Any], facts: dict[str, Any] | None
+    ) -> Recorder:
+        """Create the record of the run, on rank 0."""
+        from pffbench.record.progress import make_progress
+        from pffbench.run.next_steps import available_processors, more_ranks
+        from pffbench.run.recording import new_record, open_recorder
+
+        spec, topology, experiment = self.spec, self._team.topology, self.spec.plan.experiment
+        record = new_record(spec, self._scratch.directory, topology, floor, startup, facts)
+        style, cases = spec.options.progress_style, len(spec.plan.cases)
+        progress = make_progress(style, cases, experiment.blocks, experiment.time_budget)
+        recorder = open_recorder(spec, record, topology, floor, progress, self._lock)
+        if topology.size == 1:
+            progress.message(more_ranks(spec.options, os.environ, available_processors()))
+        return recorder
+
+    @property
+    def _keeps_scratch(self) -> bool:
+        """Whether this rank removes a scratch directory: rank 0, or one rank of each node."""
+        return self._team.keeps(node_local=self._scratch.node_local)
 
     @property
     def how_to_go_on(self) -> str:
@@ -112,66 +146,63 @@ class Session(msgspec.Struct, frozen=True):
         return f"go on with: pffbench run --resume {self.spec.out}"
 
     def leave(self) -> None:
-        """Remove the bar from the terminal when the run ends early."""
-        if self.progress is not None:
-            self.progress.close()
+        """Remove the bar from the terminal."""
+        if self._recorder is not None:
+            self._recorder.progress.close()
 
     def run(self) -> int:
         """Run the plan, remove the scratch directory, print the verdict; return the exit status."""
-        places = (self.scratch.directory, (*WRITE_PHASES, *UPDATE_PHASES), self.spec.out)
-        with Watchdog(self.team, self.spec.options.hang_timeout, *places) as watchdog:
-            self.stop.when_asked = watchdog.asked_to_end
+        places = (self._scratch.directory, (*WRITE_PHASES, *UPDATE_PHASES), self.spec.out)
+        with Watchdog(self._team, self.spec.options.hang_timeout, *places) as watchdog:
+            self._stop.when_asked = watchdog.asked_to_end
             self._remark_on(watchdog)
             runner = Runner(
-                team=self.team,
+                team=self._team,
                 spec=self.spec,
-                scratch=self.scratch,
-                recorder=self.recorder,
+                scratch=self._scratch,
+                recorder=self._recorder,
                 watchdog=watchdog,
-                stop=self.stop,
+                stop=self._stop,
             )
             try:
                 complete = runner.run()
             except ResultsLostError as error:
                 return self._lost(error)
         status = VALID
-        if self.progress is not None:
-            self.progress.close()
+        self.leave()
         if complete or self.spec.stage == "all":
             self._destroy_scratch()
-        if self.recorder is not None:
+        if self._recorder is not None:
             status = self._reported(complete)
-            self.lock.release()
-        sleeping_barrier(self.team.comm)
-        status = int(self.team.comm.bcast(status))
-        if any_of(self.team.comm, bool(runner.abandoned)):
+            self._lock.release()
+        sleeping_barrier(self._team.comm)
+        status = int(self._team.comm.bcast(status))
+        if any_of(self._team.comm, bool(runner.abandoned)):
             _leave_at_once(status)
         return status
 
     def _reported(self, complete: bool) -> int:
         """Record and print the result, unless what started the ranks prints it; on rank 0."""
-        assert self.recorder is not None
+        assert self._recorder is not None
         try:
-            self.recorder.finish(complete)
+            self._recorder.finish(complete)
         except OSError as error:
             return self._print_loss(error)
         if self.spec.options.in_turns:
-            return self.recorder.exit_status
+            return self._recorder.exit_status
         from pffbench.run.verdict import report_result  # needed on rank 0 only
 
-        return report_result(self.recorder, self.spec.options, self.began)
+        return report_result(self._recorder, self.spec.options, self._began)
 
     def _lost(self, error: ResultsLostError) -> int:
         """Report that nothing more can be recorded; the run can be resumed from its records."""
-        keeps = self.team.keeps(node_local=self.scratch.node_local)
-        if keeps and self.spec.stage == "all":
-            remove_scratch(self.scratch, self.spec)
-        if self.recorder is not None:
-            assert self.progress is not None
-            self.progress.close()
-            self.lock.release()
+        if self._keeps_scratch and self.spec.stage == "all":
+            remove_scratch(self._scratch, self.spec)
+        self.leave()
+        if self._recorder is not None:
+            self._lock.release()
             self._print_loss(error)
-        sleeping_barrier(self.team.comm)
+        sleeping_barrier(self._team.comm)
         return INTERRUPTED
 
     def _print_loss(self, error: Exception) -> int:
@@ -183,22 +214,20 @@ class Session(msgspec.Struct, frozen=True):
 
     def _remark_on(self, watchdog: Watchdog) -> None:
         """Record where no watchdog runs; collective."""
-        missing = self.team.comm.gather(watchdog.missing)
+        missing = self._team.comm.gather(watchdog.missing)
         for why in sorted({why for why in missing or () if why is not None}):
-            assert self.recorder is not None
-            self.recorder.remark(f"the watchdog is not everywhere: {why}")
+            assert self._recorder is not None
+            self._recorder.remark(f"the watchdog is not everywhere: {why}")
 
     def _destroy_scratch(self) -> None:
         """Remove all files, unless another job is to read them; collective."""
         if self.spec.stage == "write":
             return
-        node_local = self.scratch.node_local
-        keeps = self.team.keeps(node_local=node_local)
-        left = remove_scratch(self.scratch, self.spec) if keeps else None
-        everywhere = self.team.comm.gather(left) if node_local else [left]
+        left = remove_scratch(self._scratch, self.spec) if self._keeps_scratch else None
+        everywhere = self._team.comm.gather(left) if self._scratch.node_local else [left]
         for text in everywhere or ():
-            if text is not None and self.recorder is not None:
-                self.recorder.remark(text)
+            if text is not None and self._recorder is not None:
+                self._recorder.remark(text)
 
 
 def import_for_rank_0() -> None:
@@ -208,68 +237,6 @@ def import_for_rank_0() -> None:
     import pffbench.run.next_steps
     import pffbench.run.prepare
     import pffbench.run.recording  # noqa: F401
-
-
-def _decided(team: Team, options: RunOptions, lock: RunLock) -> RunSpec:
-    """Create the specification of the run on rank 0 and broadcast it; collective."""
-    allowance = available_resources(team)
-
-    def decide_on_root() -> RunSpec:
-        from pffbench.run.prepare import prepare_run
-
-        spec = prepare_run(options, team, allowance, lock)
-        if spec.plan.experiment.environments:
-            raise UserError(
-                f"{spec.experiment_file}: a run of several environments starts its ranks itself: "
-                "start it as one process without mpiexec or srun, and name the launcher in the "
-                "experiment (launcher: mpiexec -n 4)"
-            )
-        return spec
-
-    return on_root(team.comm, decide_on_root)
-
-
-def _begun(
-    team: Team,
-    spec: RunSpec,
-    scratch: Scratch,
-    floor: Floor,
-    started: float,
-    lock: RunLock,
-) -> tuple[Progress, Recorder] | tuple[None, None]:
-    """Determine the topology, and have rank 0 create the record of the run; collective."""
-    options, startup = spec.options, {"seconds_to_main": largest(team.comm, started)}
-    # Last, since rank 0 goes on alone in it: the others wait asleep for the record.
-    facts = collect_provenance(team, spec.plan, scratch.directory, personal=options.record_account)
-
-    def make() -> tuple[Progress, Recorder]:
-        from pffbench.record.progress import make_progress
-        from pffbench.run.next_steps import available_processors, more_ranks
-        from pffbench.run.recorder import new_record
-        from pffbench.run.recording import open_recorder
-
-        record = new_record(
-            spec.plan,
-            spec.experiment_file,
-            spec.run_id,
-            scratch.directory,
-            team.topology,
-            floor,
-            startup,
-            facts,
-        )
-        blocks = spec.plan.experiment.blocks
-        style = options.progress_style
-        if scratch.node_local:
-            record.remarks.append(on_each_node(record.provenance))
-        budget = spec.plan.experiment.time_budget
-        progress = make_progress(style, len(spec.plan.cases), blocks, budget)
-        recorder = open_recorder(spec, record, team, floor, progress, lock)
-        if team.size == 1:
-            progress.message(more_ranks(options, os.environ, available_processors()))
-        return progress, recorder
-
-    return kept_by_root(team.comm, make) or (None, None)
 
 
 def _leave_at_once(status: int) -> None:

@@ -40,6 +40,8 @@ class RunSpec(msgspec.Struct, frozen=True):
         Completed repetitions, as case and number.
     kept : frozenset of (str, int)
         Repetitions whose files exist and are still needed.
+    memory : int
+        Bytes that each rank may take, on the node with the fewest.
     options : RunOptions
         Options of the command line.
     """
@@ -54,6 +56,7 @@ class RunSpec(msgspec.Struct, frozen=True):
     goes_on: bool
     done: Repetitions
     kept: Repetitions
+    memory: int
     options: RunOptions
 
 
@@ -70,3 +73,8 @@ class BlockSpec(msgspec.Struct, frozen=True):
 
     cases: tuple[int, ...]
     reads: Mapping[int, int]
+
+
+def repetition_directory(case: str, block: int) -> str:
+    """Return the name of a repetition's own directory in the scratch directory."""
+    return f"{block:04d}-{case}"

@@ -384,20 +384,28 @@ def taking_part(
     return (spec for spec in specs if collective or spec.owner in (rank, None))
 
 
-def legal_chunk_axes(parameters: Parameters, axes: Iterable[int]) -> str | None:
-    """Return that a chunk shape has the wrong number of axes, or None."""
-    allowed = tuple(axes)
-    if isinstance(parameters.chunks, tuple) and len(parameters.chunks) not in allowed:
-        wanted = " or ".join(map(str, allowed))
-        return f"chunks {list(parameters.chunks)} must have {wanted} axes, as the array has"
-    return None
+def illegal_chunks(
+    parameters: Parameters, shape: Shape, what: str = "the array", axes: Sequence[int] = ()
+) -> str | None:
+    """Return why the chunk shape of a case cannot be that of an array, or None.
 
-
-def too_large_chunks(parameters: Parameters, shape: Shape, what: str = "the array") -> str | None:
-    """Return that a chunk is larger than the array, or what else it is part of, or None."""
+    Parameters
+    ----------
+    parameters : Parameters
+        The case.
+    shape : tuple of int
+        Shape of the array, or of what else a chunk is part of.
+    what : str
+        That, in words.
+    axes : sequence of int
+        Numbers of axes that a chunk may have; that of the shape when not given.
+    """
     chunks = parameters.chunks
     if not isinstance(chunks, tuple):
         return None
+    if len(chunks) not in (allowed := axes or [len(shape)]):
+        wanted = " or ".join(map(str, allowed))
+        return f"chunks {list(chunks)} must have {wanted} axes, as the array has"
     inner = shape[len(shape) - len(chunks) :]
     if any(c > n for c, n in zip(chunks, inner, strict=True)):
         return f"chunks {list(chunks)} are larger than {what} {list(inner)}; make them smaller"

@@ -1,35 +1,36 @@
 """The memory that transfers go through: a block for each, or one buffer that all reuse.
 
-`buffer_of` chooses by the key `buffer`. Both make the data, place the transfers, divide timed reads
-into parts and verify what was read; the cycle of `write_read` asks for no more.
+`buffer_of` chooses by the key `buffer`. Both cut accesses into batches that fit in memory and into
+calls, make the data, place the transfers, divide timed reads into parts and verify what was read.
 """
 
 from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from random import Random
+from typing import TYPE_CHECKING
 from zlib import crc32
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, what_was_read
 from pffbench.data import Mismatch, Source, verify
-from pffbench.parallel.collectives import largest
-from pffbench.workloads.read_proof import POISON, note_blocks, reads_apart, reads_on_the_timer
+from pffbench.data.generators import BitRounded
+from pffbench.parallel.collectives import largest, smallest
+from pffbench.parallel.decomposition import Box
+from pffbench.parallel.process_counters import metered
+from pffbench.workloads.read_proof import DEVICE, KERNEL, POISON
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.transfers import (
-    Access,
-    Batch,
-    Transfer,
-    calls_of,
-    one_after_the_other,
-)
+from pffbench.workloads.transfers import Access, Round, Transfer
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 #: Places in the memory of a buffer that is reused, a page apart: 17 transfers in turn have contents
 #: of their own, so that one that goes to another's place in the file is noticed.
@@ -60,6 +61,28 @@ class BlockBuffer:
         """Bytes of data that a batch may hold."""
         return self._repetition.memory
 
+    def turns(self, rounds: Iterable[Round]) -> Iterator[Sequence[Batch]]:
+        """Group batches that fit in memory together; collective, equal on all ranks.
+
+        Data of a group are made before its first batch and verified after its last one, so that
+        each of thousands of small rounds consists of its phases only.
+
+        Parameters
+        ----------
+        rounds : iterable of Round
+            The rounds, as many on each rank.
+        """
+        comm, memory, left = self._repetition.team.comm, self.batch_memory, list(rounds)
+        while left:
+            together = smallest(comm, _fitting(left, memory))
+            if together > 1:
+                yield [Batch(one, one.accesses) for one in left[:together]]
+            else:
+                parts = list(batches(comm, left[0].accesses, memory)) or [()]
+                for number, part in enumerate(parts, start=1):
+                    yield [Batch(left[0], part, number == 1, number == len(parts))]
+            del left[:together]
+
     def for_writing(self, group: Sequence[Batch]) -> list[list[Transfer]]:
         """Make the data of a group of batches; return the transfers of each; collective."""
         repetition = self._repetition
@@ -68,9 +91,9 @@ class BlockBuffer:
         pieces = self._place(group, memory, repetition.team.rank)
         with repetition.step("data"):
             for number, piece in enumerate(chain.from_iterable(pieces)):
-                piece.fill(repetition.source_of(piece.spec))
+                piece.fill(self._source(piece.spec))
                 if self._may_be_kept(number, piece.spec):
-                    note_blocks(repetition.blocks, piece.spec, piece.memory.nbytes)
+                    repetition.blocks.update(piece.blocks)
             if repetition.keeps_memory:
                 repetition.room.use_huge_pages()
         return pieces
@@ -133,13 +156,9 @@ class BlockBuffer:
         """Return whether a library may hold the data of this transfer besides those of others."""
         return True
 
-    def parts(self, count: int) -> list[slice]:
-        """Return the parts in which `count` transfers are read on the timer."""
-        return [slice(0, count)]
-
-    def watched(self, pieces: Sequence[Transfer]) -> AbstractContextManager[None]:
-        """Return the context of a part of timed reads."""
-        return nullcontext()
+    def parts(self, pieces: Sequence[Transfer]) -> Iterator[slice]:
+        """Yield the parts in which transfers are read on the timer, each to be read at once."""
+        yield slice(0, len(pieces))
 
     def verify(
         self,
@@ -152,12 +171,21 @@ class BlockBuffer:
             self._compare(piece, got)
 
     def _compare(self, piece: Transfer, got: Buffer) -> None:
-        source = self._repetition.stored_source(piece.spec)
+        source = self._stored(piece.spec)
         data = np.ascontiguousarray(np.ma.getdata(got))
         if piece.spec.byte_order != "native":  # netCDF4-python returns that of the file
             data = data.astype(data.dtype.newbyteorder("="), copy=False)
         self._note(piece.verify(source, data.reshape(piece.box.shape)))
         self._repetition.observed.verified_bytes += piece.memory.nbytes
+
+    def _source(self, spec: ArraySpec) -> Source:
+        """Return the data of an array, which may have a type of its own."""
+        return self._repetition.others.get(spec.dtype, self._repetition.source)
+
+    def _stored(self, spec: ArraySpec) -> Source:
+        """Return its data as the store has them: rounded, where numbers lose bits in it."""
+        bits, source = self._repetition.backend.kept_bits, self._source(spec)
+        return source if bits is None else BitRounded(source, bits)
 
     def _note(self, wrong: Mismatch | None) -> None:
         if wrong is not None:
@@ -186,39 +214,39 @@ class ReusedBuffer(BlockBuffer):
         # From one buffer a library copies one transfer at a time, unless it keeps chunks.
         return spec.chunks != "contiguous" or number < WINDOWS
 
-    def parts(self, count: int) -> list[slice]:
-        """Return the parts in which transfers are read on the timer; collective.
+    def parts(self, pieces: Sequence[Transfer]) -> Iterator[slice]:
+        """Yield the parts in which transfers are read on the timer; collective.
 
         What a call reads is overwritten by the 17th call after it at the latest, so after each
         part, off the timer, what is left in the buffer is compared: something of each of its last
         17 calls. Where the parts end is drawn anew in each repetition, and is equal on all ranks.
+        The bytes that the kernel delivers meanwhile are those of the timed reads alone.
         """
-        repetition = self._repetition
-        count = largest(repetition.team.comm, count)
+        repetition, observed = self._repetition, self._repetition.observed
+        count = largest(repetition.team.comm, len(pieces))
         most = _WARMUP_PARTS if repetition.warmup else _PARTS
         inner = range(WINDOWS, count, WINDOWS)  # of the windows before it, each has something
         draw = Random(crc32(repetition.directory.encode()))
         ends = sorted(draw.sample(inner, min(most - 1, len(inner))))
-        return [slice(a, b) for a, b in zip([0, *ends], [*ends, count], strict=True)]
+        for part in map(slice, [0, *ends], [*ends, count]):
+            repetition.room.fill(POISON)
+            own = observed.own_bytes
+            with metered() as counted:
+                yield part
+            timed = counted[KERNEL] - (observed.own_bytes - own)
+            observed.timed_bytes = (observed.timed_bytes or 0.0) + timed
+            if repetition.keeps_data:
+                with repetition.step("verification"):
+                    checked = self._check_left(pieces[part])
+                observed.count("read", CHECKED, checked / repetition.reads)
 
-    @contextmanager
-    def watched(self, pieces: Sequence[Transfer]) -> Iterator[None]:
-        """Overwrite the buffer before a part of timed reads, and compare what they leave in it.
-
-        The bytes that the kernel delivers meanwhile are those of the timed reads alone.
-        """
-        repetition = self._repetition
-        repetition.room.fill(POISON)
-        with reads_on_the_timer(repetition):
-            yield
-        if repetition.keeps_data:
-            checked = set[int]()
-            with repetition.step("verification"):
-                for piece, begin, end in left_in_buffer(pieces):
-                    source = repetition.stored_source(piece.spec)
-                    self._note(piece.verify_part(source, begin, end))
-                    checked.add(id(piece))
-            repetition.observed.count("read", CHECKED, len(checked) / repetition.reads)
+    def _check_left(self, pieces: Sequence[Transfer]) -> int:
+        """Compare what transfers have left in the buffer; return how many left something."""
+        checked = set[int]()
+        for piece, begin, end in left_in_buffer(pieces):
+            self._note(piece.verify_part(self._stored(piece.spec), begin, end))
+            checked.add(id(piece))
+        return len(checked)
 
     def verify(
         self,
@@ -230,10 +258,13 @@ class ReusedBuffer(BlockBuffer):
 
         The bytes of these reads do not count as those of the reads that were timed.
         """
-        with reads_apart(self._repetition):
+        with metered() as counted:
             for piece in pieces:
                 piece.memory.fill(POISON)
                 self._compare(piece, self._read_again(arrays, piece))
+        observed = self._repetition.observed
+        kernel, device = observed.verifying_bytes
+        observed.verifying_bytes = kernel + counted[KERNEL], device + counted[DEVICE]
 
     def _read_again(self, arrays: Mapping[str, Array], piece: Transfer) -> Buffer:
         call = piece.reader(arrays, self._repetition.collective)
@@ -327,3 +358,101 @@ def left_in_buffer(pieces: Sequence[Transfer]) -> Iterator[tuple[ReusedTransfer,
                 yield piece, begin - first, end - first
         cut = [(a, min(b, first)) for a, b in free] + [(max(a, last), b) for a, b in free]
         free = sorted(part for part in cut if part[0] < part[1])
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """The accesses of one phase: a round, or a part of one that does not fit in memory.
+
+    Parameters
+    ----------
+    round : Round
+        The round.
+    accesses : sequence of Access
+        The accesses of this part.
+    first, last : bool
+        Whether it begins and ends the round.
+    """
+
+    round: Round
+    accesses: Sequence[Access]
+    first: bool = True
+    last: bool = True
+
+
+def batches(
+    comm: MPI.Intracomm, accesses: Sequence[Access], memory: int
+) -> Iterator[Sequence[Access]]:
+    """Cut the accesses into batches that fit in memory, the same number of them on all ranks.
+
+    In a collective transfer the n-th call of every rank must be in the same batch, so the ranks
+    agree on the shortest batch that fits on any of them; a single access always fits.
+    """
+    longest = largest(comm, len(accesses))
+    done = 0
+    while done < longest:
+        fits, nbytes = 0, 0
+        for access in accesses[done:]:
+            nbytes += access.nbytes
+            if fits and nbytes > memory:
+                break
+            fits += 1
+        at_end = done + fits >= len(accesses)
+        agreed = smallest(comm, longest - done if at_end else fits)
+        yield accesses[done : done + agreed]
+        done += agreed
+
+
+def _fitting(rounds: Sequence[Round], memory: int) -> int:
+    """Count the leading rounds that fit in memory together, at least one."""
+    nbytes = 0
+    for number, one in enumerate(rounds):
+        nbytes += one.nbytes
+        if number and nbytes > memory:
+            return number
+    return len(rounds)
+
+
+def calls_of(
+    comm: MPI.Intracomm, batch: Sequence[Access], limit: int | None, collective: bool
+) -> list[Access]:
+    """Return a batch cut into what one call of the library moves, in the order of the calls.
+
+    An access longer than the limit of one call is split. On an array that all ranks write together
+    all must make the same number of calls, so the ranks with less get empty ones: collective
+    transfers need it, as do the views of independent MPI-IO, which are set collectively.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        The ranks; the function is collective for arrays that all ranks write together.
+    batch : sequence of Access
+        Accesses of this rank.
+    limit : int or None
+        Most bytes that one call of the library moves.
+    collective : bool
+        Whether the transfer is collective.
+    """
+    found: list[Access] = []
+    for access in batch:
+        boxes = _split(access, limit)
+        together = collective or access.spec.owner is None
+        if together and limit is not None and access.spec.nbytes > limit:
+            most = largest(comm, len(boxes))
+            boxes += [access.box.nothing] * (most - len(boxes))
+        found += [Access(access.spec, box) for box in boxes]
+    return found
+
+
+def one_after_the_other(calls: Sequence[Access], memory: Buffer) -> list[Transfer]:
+    """Return the transfers of calls, each with a block of memory behind that of the one before."""
+    found, done = [], 0
+    for call in calls:
+        found.append(Transfer(call.spec, call.box, call.view_of(memory, done)))
+        done += call.nbytes
+    return found
+
+
+def _split(access: Access, limit: int | None) -> list[Box]:
+    if limit is None or access.nbytes <= limit:
+        return [access.box]
+    return list(access.box.split(limit // access.spec.itemsize))

@@ -17,10 +17,9 @@ from pffbench.parallel.decomposition import Box, Shape
 from pffbench.workloads.base import (
     CaseTotals,
     Workload,
-    legal_chunk_axes,
+    illegal_chunks,
     make_spec,
     taking_part,
-    too_large_chunks,
 )
 from pffbench.workloads.decodes import Decodes, Unit, count, cut, granules_of, region_of, unit_shape
 from pffbench.workloads.repack import note_storage, repack_by_library, repack_by_program
@@ -170,7 +169,7 @@ class ChunkCache(Workload):
 
     def volume(self, parameters: ChunkCacheParameters, ranks: int) -> CaseTotals:
         p, total = parameters, _total(parameters, ranks)
-        size = itemsize(p.dtype or "float32")
+        size = p.itemsize
         arrays = 1 if p.layout == "shared" else min(ranks, total)
         return CaseTotals(p.datasets * arrays, p.datasets * total * prod(_granule(p)) * size)
 
@@ -222,12 +221,7 @@ class ChunkCache(Workload):
         if (p.granules is None) == (p.granules_per_rank is None):
             return "give either granules (in total) or granules_per_rank"
         stored = _region(p, ranks, None if p.layout == "shared" else 0).shape
-        return (
-            legal_chunk_axes(p, [len(stored)])
-            or too_large_chunks(p, stored)
-            or _check_sharing(p)
-            or _check_repacking(p, stored, ranks)
-        )
+        return illegal_chunks(p, stored) or _check_sharing(p) or _check_repacking(p, stored, ranks)
 
     def refuse(self, parameters: ChunkCacheParameters, backend: type[Backend]) -> str | None:
         p, can = parameters, backend.capabilities
@@ -350,7 +344,7 @@ def _check_repacking(p: ChunkCacheParameters, stored: Shape, ranks: int) -> str 
     if p.repack_codec == "gzip" and p.codec not in ("auto", "none", "gzip"):
         return f"repack_codec: gzip is for codec none or gzip, which is {p.codec} here"
     anew = p.as_read()
-    if reason := legal_chunk_axes(anew, [len(stored)]) or too_large_chunks(anew, stored):
+    if reason := illegal_chunks(anew, stored):
         return f"repack_{reason}"
     granule = _granule(p)
     if p.repack_chunks is None:
@@ -366,11 +360,8 @@ def _check_repacking(p: ChunkCacheParameters, stored: Shape, ranks: int) -> str 
 def _as_read(repetition: Repetition) -> Repetition:
     """Return the same repetition with the store and the parameters of the reads."""
     p = _parameters(repetition)
-    return replace(
-        repetition,
-        case=replace(repetition.case, parameters=p.as_read()),
-        label="-repacked" if p.repacks else "",
-    )
+    anew = repetition.with_parameters(p.as_read())
+    return replace(anew, label="-repacked" if p.repacks else "")
 
 
 def _repack(repetition: Repetition, anew: Repetition) -> set[str]:

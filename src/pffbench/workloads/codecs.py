@@ -83,7 +83,7 @@ def _count_stored(repetition: Repetition) -> None:
         for access in repetition.workload.writes(p, team.size, team.rank):
             if access.box.size == 0:
                 continue
-            spec, path = access.spec, repetition.path(team.rank)
+            spec, path = access.spec, repetition.path
             found = backend.stored_part(path, spec.name, access.box)
             if found is None:
                 continue

@@ -22,10 +22,9 @@ from pffbench.workloads.base import (
     CaseTotals,
     PhaseColumn,
     Workload,
-    legal_chunk_axes,
+    illegal_chunks,
     make_spec,
     taking_part,
-    too_large_chunks,
 )
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfer_phase import Sink, into_memory
@@ -130,7 +129,7 @@ class Datasets(Workload):
         assert shape is not None
         shared = owner_of is None
         block = GlobalArray.in_slabs(shape, ranks).part(0).shape if shared else shape
-        nbytes = prod(shape) * itemsize(parameters.dtype or "float32")
+        nbytes = prod(shape) * parameters.itemsize
         for place, number in enumerate(numbers):
             yield make_spec(
                 parameters,
@@ -163,7 +162,7 @@ class Datasets(Workload):
     def volume(self, parameters: DatasetsParameters, ranks: int) -> CaseTotals:
         total = self._total(parameters, ranks)
         assert parameters.shape is not None
-        size = itemsize(parameters.dtype or "float32")
+        size = parameters.itemsize
         return CaseTotals(total, total * prod(parameters.shape) * size)
 
     def without_footprint(self, parameters: DatasetsParameters) -> str | None:
@@ -214,8 +213,7 @@ class Datasets(Workload):
             return "give either datasets (in total) or datasets_per_rank"
         if parameters.calibrated_datasets is not None and parameters.datasets != "auto":
             return "calibrated_datasets is the number of datasets: auto; leave it out, or set that"
-        axes = legal_chunk_axes(parameters, [len(parameters.shape)])
-        return axes or too_large_chunks(parameters, parameters.shape)
+        return illegal_chunks(parameters, parameters.shape)
 
     def is_open(self, parameters: DatasetsParameters) -> bool:
         return parameters.datasets == "auto" and parameters.calibrated_datasets is None

@@ -82,7 +82,7 @@ class Decodes:
         repetition = self.repetition
         if not self._moved or not repetition.keeps_file:
             return None
-        path = repetition.read_path(repetition.reader_of)
+        path = repetition.read_path
         backend = repetition.backend
         if not isinstance(backend, SizesChunks):
             return None

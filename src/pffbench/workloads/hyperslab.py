@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Backend, Cuts
-from pffbench.case import ArrayShape, ChunkShape, Count, Natural, Parameters, itemsize
+from pffbench.case import ArrayShape, ChunkShape, Count, Natural, Parameters
 from pffbench.data.base import DType
 from pffbench.parallel.decomposition import (
     Box,
@@ -35,11 +35,10 @@ from pffbench.workloads.base import (
     CaseTotals,
     Impossible,
     Workload,
-    legal_chunk_axes,
+    illegal_chunks,
     make_spec,
     own_chunks,
     taking_part,
-    too_large_chunks,
 )
 from pffbench.workloads.irregular import MapFile
 from pffbench.workloads.map_rules import (
@@ -364,7 +363,7 @@ class Hyperslab(Workload):
             parts = sum(1 for _ in self._boxes(p, ranks))
         else:
             parts = prod(len(axis) for axis in self._lengths(p, ranks))
-        each = times * (p.steps or 1) * itemsize(p.dtype or "float32")
+        each = times * (p.steps or 1) * p.itemsize
         whole = prod(global_shape(p, ranks))
         if isinstance(p.decomposition, MapFile):
             moved = whole if self.exchanges(p) else int(p.decomposition.map.sizes(ranks).sum())
@@ -387,7 +386,7 @@ class Hyperslab(Workload):
     def largest_write(self, parameters: HyperslabParameters, ranks: int) -> int:
         if not isinstance(parameters.arrays, int):
             return max(self.largest_write(one, ranks) for _, one in parameters.each)
-        each = itemsize(parameters.dtype or "float32")
+        each = parameters.itemsize
         if isinstance(parameters.decomposition, MapFile):
             return each * int(parameters.decomposition.map.sizes(ranks).max())
         longest = (max(axis) for axis in self._lengths(parameters, ranks))
@@ -423,7 +422,7 @@ class Hyperslab(Workload):
         if not isinstance(p.writers, Writers):
             return 0, 0
         part = self.largest_write(p, ranks)
-        whole = prod(global_shape(p, ranks)) * itemsize(p.dtype or "float32")
+        whole = prod(global_shape(p, ranks)) * p.itemsize
         if p.writers.count is not None:
             return part + -(-whole // p.writers.count), 0
         return part, -(-whole // (ranks * (p.writers.per_node or 1)))
@@ -437,7 +436,7 @@ class Hyperslab(Workload):
             return f"writers.per_node is {p.writers.per_node}, but a node has {fewest} ranks"
         parts = [self._part(p, ranks, rank) for rank in range(ranks)]
         writers = WriterRanks.of(p.writers, topology)
-        most = largest_share(writers, parts, topology.nodes) * itemsize(p.dtype or "float32")
+        most = largest_share(writers, parts, topology.nodes) * p.itemsize
         if most <= memory:
             return None
         return (
@@ -548,10 +547,8 @@ class Hyperslab(Workload):
         for key in ("decomposition", "read_decomposition"):
             if getattr(p, key) == "pencil" and len(shape) < 2:
                 return f"{key}: a pencil needs 2 axes, the array has {len(shape)}"
-        allowed = [len(shape)] if p.steps is None else [len(shape), len(shape) + 1]
         return (
-            legal_chunk_axes(p, allowed)
-            or self._check_chunks(p, ranks)
+            self._check_chunks(p, ranks)
             or self._check_groups(p, ranks)
             or self._check_reading(p, ranks)
             or self._check_writers(p, ranks)
@@ -602,7 +599,9 @@ class Hyperslab(Workload):
             part, what = next(self._boxes(p, ranks)).shape, "the array of a group of ranks"
         elif p.layout != "shared":
             part, what = self._first_part(p, ranks), "a rank's part of the array, with this layout,"
-        return too_large_chunks(p, (*((p.steps,) if p.steps else ()), *part), what)
+        steps = (p.steps,) if p.steps else ()
+        axes = range(len(part), len(part) + len(steps) + 1)
+        return illegal_chunks(p, (*steps, *part), what, axes)
 
     def _check_reading(self, p: HyperslabParameters, ranks: int) -> str | None:
         if p.buffer == "reuse" and p.source not in _SHAPELESS:

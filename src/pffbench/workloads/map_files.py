@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 import numpy as np
 import psutil
@@ -36,6 +36,10 @@ _WORD, _VERSION = b"version", 2001
 _TRACE = b"Obtained"
 
 
+class _NotAMapError(Exception):
+    """Says why a file is no decomposition map."""
+
+
 def read_map(path: str) -> DecompositionMap:
     """Read a map.
 
@@ -46,12 +50,14 @@ def read_map(path: str) -> DecompositionMap:
     """
     try:
         with open_regular(path, most=_MOST_BYTES) as file:
-            found = _from_npz(file, path) if zipfile.is_zipfile(file) else _from_text(file, path)
+            found = _from_npz(file) if zipfile.is_zipfile(file) else _from_text(file)
+        _check(found)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
     except MemoryError:
         raise UserError(f"{path} does not fit into memory") from None
-    _check(found, path)
+    except _NotAMapError as error:
+        raise UserError(f"{path} is no decomposition map: {error}") from None
     return found
 
 
@@ -74,95 +80,98 @@ def write_text(path: str | Path, made: DecompositionMap) -> None:
     Path(path).write_text("\n".join(lines) + "\n", encoding="ascii")
 
 
-def _refuse(path: str, why: str) -> NoReturn:
-    raise UserError(f"{path} is no decomposition map: {why}")
-
-
-def _check(found: DecompositionMap, path: str) -> None:
+def _check(found: DecompositionMap) -> None:
     """Refuse stretches that are not in the array."""
     total = prod(found.shape)
     if not 1 <= found.processes <= _MOST_PROCESSES:
-        _refuse(path, f"it has {found.processes} processes (1 to {_MOST_PROCESSES} are possible)")
+        raise _NotAMapError(
+            f"it has {found.processes} processes (1 to {_MOST_PROCESSES} are possible)"
+        )
     if not found.offsets.size:
-        _refuse(path, "no process has an element")
+        raise _NotAMapError("no process has an element")
     for name, arrays, least in (("an offset", found.offsets, 0), ("a length", found.lengths, 1)):
         if arrays.min() < least:
-            _refuse(path, f"{name} is {arrays.min()}, and must be at least {least}")
+            raise _NotAMapError(f"{name} is {arrays.min()}, and must be at least {least}")
     outside = np.flatnonzero(found.lengths > total - found.offsets)
     if outside.size:
         first = int(outside[0])
-        _refuse(
-            path,
+        raise _NotAMapError(
             f"a stretch of {found.lengths[first]} elements begins at {found.offsets[first]}, and "
             f"the array of shape {list(found.shape)} has {total}",
         )
 
 
-def _shape(lengths: Sequence[int], path: str) -> Shape:
+def _shape(lengths: Sequence[int]) -> Shape:
     shape = tuple(int(n) for n in lengths)
     if not 1 <= len(shape) <= _MOST_AXES or min(shape) < 1 or prod(shape) >= 2**63:
-        _refuse(path, f"shape {list(shape)} (1 to {_MOST_AXES} axes of 1 or more are possible)")
+        raise _NotAMapError(
+            f"shape {list(shape)} (1 to {_MOST_AXES} axes of 1 or more are possible)"
+        )
     return shape
 
 
-def _from_npz(file: BinaryIO, path: str) -> DecompositionMap:
+def _from_npz(file: BinaryIO) -> DecompositionMap:
     try:
         with zipfile.ZipFile(file) as parts:
             members = parts.infolist()
             sizes = {part.filename.removesuffix(".npy"): part.file_size for part in members}
         if missing := [key for key in _KEYS if key not in sizes]:
-            _refuse(path, f"the array {missing[0]} is missing (needed: {', '.join(_KEYS)})")
+            raise _NotAMapError(f"the array {missing[0]} is missing (needed: {', '.join(_KEYS)})")
         most = int(_PART_OF_MEMORY * psutil.virtual_memory().total)
         if too_large := [key for key in _KEYS if sizes[key] > min(most, _MOST_BYTES)]:
             key = too_large[0]
-            _refuse(path, f"{key} takes {Size(sizes[key])} of memory, more than {Size(most)}")
+            raise _NotAMapError(f"{key} takes {Size(sizes[key])} of memory, more than {Size(most)}")
         file.seek(0)
         with np.load(file, allow_pickle=False) as data:
-            arrays = {key: _integers(data[key], key, path) for key in _KEYS}
-    except (UserError, MemoryError, OSError):
+            arrays = {key: _integers(data[key], key) for key in _KEYS}
+    except (_NotAMapError, MemoryError, OSError):
         raise
     except Exception as error:  # noqa: BLE001 - a spoilt archive fails in a dozen ways
-        _refuse(path, " ".join(str(error).split()) or type(error).__name__)
-    shape = _shape(arrays["shape"].tolist(), path)
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise _NotAMapError(why) from None
+    shape = _shape(arrays["shape"].tolist())
     counts, offsets, lengths = (arrays[key] for key in _KEYS[1:])
     if counts.size and counts.min() < 0:
-        _refuse(path, f"a count is {counts.min()}, and must be at least 0")
+        raise _NotAMapError(f"a count is {counts.min()}, and must be at least 0")
     if counts.size and counts.max() > len(offsets):  # the sum below is one of 64 bits
-        _refuse(path, f"a count is {counts.max()}, and there are {len(offsets)} offsets")
+        raise _NotAMapError(f"a count is {counts.max()}, and there are {len(offsets)} offsets")
     if not len(offsets) == len(lengths) == int(counts.sum()):
-        _refuse(
-            path,
+        raise _NotAMapError(
             f"counts add up to {counts.sum()} stretches, and there are {len(offsets)} offsets and "
             f"{len(lengths)} lengths",
         )
     return DecompositionMap(shape, counts, offsets, lengths)
 
 
-def _integers(array: Any, key: str, path: str) -> Integers:
+def _integers(array: Any, key: str) -> Integers:
     if not isinstance(array, np.ndarray):
-        _refuse(path, f"{key} is no array in the format of NumPy")
+        raise _NotAMapError(f"{key} is no array in the format of NumPy")
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        _refuse(path, f"{key} must be a list of integers, not {array.dtype} of shape {array.shape}")
+        raise _NotAMapError(
+            f"{key} must be a list of integers, not {array.dtype} of shape {array.shape}"
+        )
     if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
-        _refuse(path, f"{key} has {array.max()}, which is too large")
+        raise _NotAMapError(f"{key} has {array.max()}, which is too large")
     return np.ascontiguousarray(array, np.int64)
 
 
-def _from_text(file: BinaryIO, path: str) -> DecompositionMap:
-    lines = _Lines(file, path)
+def _from_text(file: BinaryIO) -> DecompositionMap:
+    lines = _Lines(file)
     words = lines.following().split()
     if words[:1] != [_WORD] or words[2:3] != [b"npes"] or words[4:5] != [b"ndims"]:
-        _refuse(path, "it is neither an .npz file nor text that begins with: version 2001 npes")
-    version, processes, axes = _numbers(words[1:6:2], "the first line", path, count=3).tolist()
+        raise _NotAMapError(
+            "it is neither an .npz file nor text that begins with: version 2001 npes"
+        )
+    version, processes, axes = _numbers(words[1:6:2], "the first line", count=3).tolist()
     if version != _VERSION:
-        _refuse(path, f"version {version} of the text form is not known ({_VERSION} is)")
+        raise _NotAMapError(f"version {version} of the text form is not known ({_VERSION} is)")
     if not 1 <= processes <= _MOST_PROCESSES:
-        _refuse(path, f"npes {processes} (1 to {_MOST_PROCESSES} are possible)")
-    lengths = _numbers(lines.following().split(), "the second line", path, count=axes)
-    shape = _shape(lengths.tolist()[::-1], path)  # the fastest axis is the first one there
+        raise _NotAMapError(f"npes {processes} (1 to {_MOST_PROCESSES} are possible)")
+    lengths = _numbers(lines.following().split(), "the second line", count=axes)
+    shape = _shape(lengths.tolist()[::-1])  # the fastest axis is the first one there
     counts, offsets, found = np.zeros(processes, np.int64), [], []
-    for process, elements in _processes(lines, processes, path):
-        begins, amounts = _stretches(elements, prod(shape), process, path)
+    for process, elements in _processes(lines, processes):
+        begins, amounts = _stretches(elements, prod(shape), process)
         counts[process] = len(begins)
         offsets.append(begins)
         found.append(amounts)
@@ -175,55 +184,55 @@ def _from_text(file: BinaryIO, path: str) -> DecompositionMap:
 class _Lines:
     """The lines of a text that are not blank, none longer than it can be."""
 
-    def __init__(self, file: BinaryIO, path: str) -> None:
-        self._file, self._path = file, path
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
         file.seek(0)
 
     def following(self, most: int = _SHORT_LINE) -> bytes:
         """Return the next line; empty at the end."""
         while line := self._file.readline(most + 1):
             if len(line) > most:
-                _refuse(self._path, f"a line is longer than {Size(most)}, as none there can be")
+                raise _NotAMapError(f"a line is longer than {Size(most)}, as none there can be")
             if line.strip():
                 return line
         return b""
 
 
-def _processes(lines: _Lines, count: int, path: str) -> Iterator[tuple[int, Integers]]:
+def _processes(lines: _Lines, count: int) -> Iterator[tuple[int, Integers]]:
     """Yield each process that has elements, with their numbers as the file has them."""
     following = 0
     while following < count:
         line = lines.following()
         if not line:
-            _refuse(path, f"it ends before process {following} of {count}")
+            raise _NotAMapError(f"it ends before process {following} of {count}")
         if line.startswith(_TRACE):  # the processes that are left have nothing
             return
         line_of = f"the line before the elements of process {following}"
-        process, elements = _numbers(line.split(), line_of, path, count=2).tolist()
+        process, elements = _numbers(line.split(), line_of, count=2).tolist()
         if not following <= process < count:
-            _refuse(path, f"process {process} stands where {following} to {count - 1} can stand")
+            raise _NotAMapError(
+                f"process {process} stands where {following} to {count - 1} can stand"
+            )
         following = process + 1
         if elements:
             words = lines.following(min(_MOST_LINE, _ELEMENT * elements + 2)).split()
-            yield process, _numbers(words, f"the line of process {process}", path, elements)
+            yield process, _numbers(words, f"the line of process {process}", elements)
 
 
-def _numbers(words: Sequence[bytes], where: str, path: str, count: int) -> Integers:
+def _numbers(words: Sequence[bytes], where: str, count: int) -> Integers:
     if len(words) != count:
-        _refuse(path, f"{where} has {len(words)} numbers instead of {count}")
+        raise _NotAMapError(f"{where} has {len(words)} numbers instead of {count}")
     try:
         return np.array(words).astype(np.int64) if words else np.empty(0, np.int64)
     except (ValueError, OverflowError):
-        _refuse(path, f"{where} has something other than whole numbers")
+        raise _NotAMapError(f"{where} has something other than whole numbers") from None
 
 
-def _stretches(
-    elements: Integers, total: int, process: int, path: str
-) -> tuple[Integers, Integers]:
+def _stretches(elements: Integers, total: int, process: int) -> tuple[Integers, Integers]:
     """Return the stretches of elements that are numbered from 1, where 0 stands for nothing."""
     mine = np.sort(elements[elements != 0]) - 1
     if mine.size and not 0 <= mine[0] <= mine[-1] < total:
         wrong = int(mine[0] if mine[0] < 0 else mine[-1]) + 1
-        _refuse(path, f"process {process} has element {wrong}, and there are 1 to {total}")
+        raise _NotAMapError(f"process {process} has element {wrong}, and there are 1 to {total}")
     first = np.flatnonzero(np.diff(mine, prepend=-2) != 1)
     return mine[first], np.diff(first, append=mine.size)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pffbench.backends.base import Backend
-from pffbench.case import itemsize
 from pffbench.parallel import open_file
 from pffbench.workloads.base import Impossible
 from pffbench.workloads.irregular import MapFile
@@ -96,7 +95,7 @@ def elements_in_files(p: HyperslabParameters, whole: int) -> int:
     assert isinstance(p.decomposition, MapFile)
     if p.rearrange != "none" or p.settings != "matched" or by_map(p).chunks != "contiguous":
         return whole
-    found, each = p.decomposition.map, itemsize(p.dtype or "float32")
+    found, each = p.decomposition.map, p.itemsize
     touched = int(found.lengths.sum()) + 2 * found.pieces * _BLOCK // each
     return min(found.extent, touched)
 
@@ -105,5 +104,5 @@ def stretches_told(p: HyperslabParameters, ranks: int) -> str | None:
     """Return how many stretches ranks have and how long they are; None without a map."""
     if not isinstance(p.decomposition, MapFile):
         return None
-    told = p.decomposition.map.told(ranks, itemsize(p.dtype or "float32"))
+    told = p.decomposition.map.told(ranks, p.itemsize)
     return f"{p.decomposition.file}: {told}"

@@ -9,13 +9,11 @@ delivered are counted.
 from __future__ import annotations
 
 import ctypes
-import math
 from collections import Counter
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from functools import cache, partial
 
-from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.traits import Forgets
 from pffbench.parallel.allocator import use_huge_pages
 from pffbench.parallel.process_counters import metered
@@ -33,15 +31,8 @@ _HEADERS = (0, 16, 33, 64)
 _LARGE = 2**17
 #: Bytes of an array from which on NumPy asks for huge pages.
 _NUMPYS_LARGE = 2**22
-_KERNEL, _DEVICE = "read_bytes", "device_read_bytes"
-
-
-def note_blocks(blocks: Counter[int], spec: ArraySpec, nbytes: int) -> None:
-    """Count the blocks of memory that a library may allocate to move `nbytes` of an array."""
-    blocks[nbytes] += 1
-    if isinstance(spec.chunks, tuple):
-        chunk = math.prod(spec.chunks) * spec.itemsize
-        blocks[chunk] += max(1, -(-nbytes // chunk))
+#: Counters of the bytes that the kernel delivered, and that it fetched from a device.
+KERNEL, DEVICE = "read_bytes", "device_read_bytes"
 
 
 @contextmanager
@@ -61,35 +52,13 @@ def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
     with metered() as counted:
         yield
     kernel, device = observed.verifying_bytes
-    observed.kernel_bytes = counted[_KERNEL] - kernel - observed.own_bytes
+    observed.kernel_bytes = counted[KERNEL] - kernel - observed.own_bytes
     if observed.timed_bytes is not None:  # without what libraries read when they start
         observed.kernel_bytes = observed.timed_bytes
-    observed.device_bytes = counted[_DEVICE] - device
+    observed.device_bytes = counted[DEVICE] - device
     if repetition.case.parameters.cache == "dropped":
         repetition.clock.tell("residency")
         repetition.observed.resident_after = resident_bytes(repetition.team, files)
-
-
-@contextmanager
-def reads_apart(repetition: Repetition) -> Iterator[None]:
-    """Keep reads that only verify out of the count of those that were timed."""
-    with metered() as counted:
-        yield
-    kernel, device = repetition.observed.verifying_bytes
-    more = kernel + counted[_KERNEL], device + counted[_DEVICE]
-    repetition.observed.verifying_bytes = more
-
-
-@contextmanager
-def reads_on_the_timer(repetition: Repetition) -> Iterator[None]:
-    """Count the bytes of reads that are timed by themselves."""
-    observed = repetition.observed
-    own = observed.own_bytes
-    with metered() as counted:
-        yield
-    observed.timed_bytes = (
-        (observed.timed_bytes or 0.0) + counted[_KERNEL] - (observed.own_bytes - own)
-    )
 
 
 def forget_data(repetition: Repetition) -> None:

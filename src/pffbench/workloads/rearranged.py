@@ -24,12 +24,12 @@ from pffbench.parallel.collectives import smallest
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.exchange import Exchange
 from pffbench.units import Size
-from pffbench.workloads.buffers import buffer_of
-from pffbench.workloads.read_proof import POISON, note_blocks
+from pffbench.workloads.buffers import buffer_of, calls_of, one_after_the_other
+from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import CountAmplification
-from pffbench.workloads.transfer_phase import read_pieces, step_after_transfers, write_pieces
-from pffbench.workloads.transfers import Access, Transfer, transfers_of
+from pffbench.workloads.transfer_phase import read_pieces, write_pieces
+from pffbench.workloads.transfers import Access, Transfer
 from pffbench.workloads.write_read import (
     finish_writing,
     note_facts_of_reading,
@@ -151,9 +151,10 @@ class _Through:
     def write(self) -> set[str]:
         """Write through the writers; return the files that this rank wrote to."""
         repetition, clock = self._repetition, self._repetition.clock
-        path = repetition.path(0)
+        path = repetition.path
         with clock.phase("create"):
-            store = repetition.hold(self._opened(repetition.backend.create, path))
+            store = self._opened(repetition.backend.create, path)
+            repetition.open_stores.append(store)
         with repetition.step("preparation"):
             define_all = store.definer(self._specs)
         is_root = repetition.team.is_root
@@ -168,23 +169,24 @@ class _Through:
                 for piece in group.inside:
                     if self._has_holes:  # which no rank fills
                         piece.memory.fill(0)
-                    note_blocks(repetition.blocks, piece.spec, piece.memory.nbytes)
+                    repetition.blocks.update(piece.blocks)
                 calls = [self._exchange.to_writers(*memory) for memory in group.both]
             nbytes = sum(piece.memory.nbytes for piece in group.outside)
             with clock.phase("exchange", nbytes, len(calls)):
                 for call in calls:
                     call()
             write_pieces(repetition, arrays, group.inside)
-            with step_after_transfers(repetition, "touched"):
+            with repetition.step("touched"):
                 touched(arrays, [Access(piece.spec, piece.box) for piece in group.inside])
         return finish_writing(repetition, store)
 
     def read(self) -> None:
         """Read through the writers, and verify every byte of each rank's part off the timer."""
         repetition, clock = self._repetition, self._repetition.clock
-        path = repetition.read_path(0)
+        path = repetition.read_path
         with clock.phase("open"):
-            store = repetition.hold(self._opened(repetition.backend.open, path))
+            store = self._opened(repetition.backend.open, path)
+            repetition.open_stores.append(store)
         with repetition.step("preparation"):
             open_all = store.opener(self._specs)
         with clock.phase("open_array", operations=len(self._specs) * repetition.team.is_root):
@@ -193,7 +195,7 @@ class _Through:
         for group in self._groups():
             repetition.room.fill(POISON)
             got = read_pieces(repetition, arrays, group.inside)
-            with step_after_transfers(repetition, "preparation"):
+            with repetition.step("preparation"):
                 calls = [self._exchange.from_writers(*memory) for memory in group.both]
                 allocated = [
                     (piece.memory, found)
@@ -247,7 +249,8 @@ class _Through:
             limit, together = repetition.backend.call_limit, repetition.collective
             for access, memory in zip(accesses, boxes, strict=True):
                 moved = list(self._of_writer(access))
-                inside += transfers_of(self._comm, moved, memory, limit, together)
+                calls = calls_of(self._comm, moved, limit, together)
+                inside += one_after_the_other(calls, memory)
         return _Group(outside, inside, list(zip(parts, boxes, strict=True)))
 
     def _of_writer(self, access: Access) -> Iterator[Access]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer, define_arrays, open_arrays, what_was_read
+from pffbench.backends.base import define_arrays, open_arrays, what_was_read
 from pffbench.backends.traits import Repacks
 from pffbench.storage.durability import disk_usage, files_below
 from pffbench.workloads.repetition import Repetition
@@ -51,16 +51,16 @@ def repack_by_library(
         nbytes = sum(access.nbytes for access in copies)
     collective = repetition.collective
     with repetition.clock.phase("repack", nbytes, owned):
-        source = repetition.hold(
-            repetition.backend.open(repetition.path(team.rank), repetition.comm)
-        )
-        target = repetition.hold(repetition.backend.create(anew.path(team.rank), repetition.comm))
+        source = repetition.backend.open(repetition.path, repetition.comm)
+        repetition.open_stores.append(source)
+        target = repetition.backend.create(anew.path, repetition.comm)
+        repetition.open_stores.append(target)
         old, new = open_arrays(source, before), define_arrays(target, after)
         for access in copies:
             name, box = access.spec.name, access.box
             if box.size == 0 and not (collective or access.spec.owner is None):
                 continue
-            part = _part(memory, access)
+            part = access.view_of(memory, 0)
             got = what_was_read(old[name].reader(box, part, collective)(), part)
             new[name].writer(box, np.ma.getdata(got), collective)()
         target.close()
@@ -103,7 +103,7 @@ def repack_by_program(
         )
         if datasets is not None:
             specs = [spec for spec in specs if spec.number < datasets]
-        paths = repetition.path(team.rank), anew.path(team.rank)
+        paths = repetition.path, anew.path
         command: list[str] = []
         if mine and isinstance(repetition.backend, Repacks):
             command = repetition.backend.repack_command(*paths, specs)
@@ -121,13 +121,9 @@ def note_storage(anew: Repetition) -> None:
         if not anew.team.is_root:
             return
         ranks = filter(anew.groups.keeps, range(anew.team.size))
-        anew.observed.disk = disk_usage([anew.path(rank) for rank in ranks])
+        anew.observed.disk = disk_usage([anew.path_of(rank) for rank in ranks])
         if anew.inspect:
             anew.observed.stored_as = describe_store(anew)
-
-
-def _part(memory: Buffer, access: Access) -> Buffer:
-    return memory[: access.nbytes].view(access.spec.dtype).reshape(access.box.shape)
 
 
 def _run(command: Sequence[str]) -> None:

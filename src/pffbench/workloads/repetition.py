@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-import mmap
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import numpy as np
+from msgspec.structs import replace
 
-from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Backend, Buffer, Store
+from pffbench.backends.base import Backend, Store
 from pffbench.backends.inspection import StoredAs
-from pffbench.case import Case, Stage
+from pffbench.case import Case, Parameters, Stage
 from pffbench.data import Source
-from pffbench.data.generators import BitRounded
 from pffbench.data.verify import Mismatch
 from pffbench.parallel.agreement import AgreedStep
-from pffbench.parallel.allocator import use_huge_pages
+from pffbench.parallel.allocator import TransferBuffer
 from pffbench.parallel.clock import PhaseClock
 from pffbench.parallel.file_groups import FileGroups
 from pffbench.parallel.process_counters import PeakMemory
@@ -28,48 +25,6 @@ from pffbench.storage.durability import DiskUsage
 from pffbench.storage.page_cache import CacheProof, copied_name
 from pffbench.storage.scratch import Scratch
 from pffbench.workloads.base import Workload
-
-
-class TransferBuffer:
-    """Memory for the data that a rank moves at a time.
-
-    The kernel clears each page that it gives to a process, which takes about as long as writing it;
-    with the same memory in each repetition this happens once. It is never larger than the last
-    request, so that the peak memory of a repetition excludes the needs of another.
-    """
-
-    def __init__(self) -> None:
-        self._memory = _aligned(0)
-
-    def take(self, nbytes: int) -> Buffer:
-        """Return `nbytes` of uninitialised memory; memory taken before becomes invalid."""
-        if self._memory.nbytes != nbytes:
-            self.leave()  # first, so that both never exist together
-            self._memory = _aligned(nbytes)
-        return self._memory
-
-    def fill(self, value: int) -> None:
-        """Overwrite every byte."""
-        self._memory.fill(value)
-
-    def use_huge_pages(self) -> None:
-        """Have the memory in huge pages, whatever used it before; it has been written to."""
-        use_huge_pages(self._memory.ctypes.data, self._memory.nbytes)
-
-    def leave(self) -> None:
-        """Release the memory: the next takes no space until it is touched."""
-        self._memory = _aligned(0)
-
-
-def _aligned(nbytes: int) -> Buffer:
-    """Return page-aligned memory.
-
-    numpy's own memory begins 16 bytes after a page boundary, where the kernel copies about a tenth
-    slower.
-    """
-    memory = np.empty(nbytes + mmap.PAGESIZE, dtype=np.uint8)
-    begin = -memory.ctypes.data % mmap.PAGESIZE
-    return memory[begin : begin + nbytes]
 
 
 class Observed(msgspec.Struct):
@@ -108,13 +63,6 @@ class Observed(msgspec.Struct):
     def count(self, phase: str, what: str, amount: float) -> None:
         """Add to a counter of this rank in a phase; it is written to `counters.csv`."""
         self.counts[phase, what] = self.counts.get((phase, what), 0.0) + amount
-
-
-class ShortTransfer(msgspec.Struct, frozen=True):
-    """A call that moved fewer bytes than requested: its phase and its message."""
-
-    phase: str
-    told: str
 
 
 class Repetition(msgspec.Struct, frozen=True):
@@ -160,8 +108,9 @@ class Repetition(msgspec.Struct, frozen=True):
         Observations of the repetition.
     open_stores : list of Store
         The open stores, to be closed after a failure.
-    short : list of ShortTransfer
-        Calls that moved fewer bytes than requested, until the next step reports them to all ranks.
+    short : list of (str, OSError)
+        Phases and errors of calls that moved fewer bytes than requested, which the next step
+        reports to all ranks.
     """
 
     team: Team
@@ -185,7 +134,11 @@ class Repetition(msgspec.Struct, frozen=True):
     label: str = ""
     observed: Observed = msgspec.field(default_factory=Observed)
     open_stores: list[Store] = msgspec.field(default_factory=list)
-    short: list[ShortTransfer] = msgspec.field(default_factory=list)
+    short: list[tuple[str, OSError]] = msgspec.field(default_factory=list)
+
+    def with_parameters(self, parameters: Parameters) -> Repetition:
+        """Return the repetition of a case with other parameters."""
+        return replace(self, case=replace(self.case, parameters=parameters))
 
     @property
     def groups(self) -> FileGroups:
@@ -227,36 +180,32 @@ class Repetition(msgspec.Struct, frozen=True):
     @property
     def reader_of(self) -> int:
         """The rank whose part this rank reads."""
-        return self.team.topology.partner(self.team.rank) if self.shifted else self.team.rank
+        return self.team.topology.partners[self.team.rank] if self.shifted else self.team.rank
 
-    def path(self, rank: int) -> str:
+    @property
+    def path(self) -> str:
+        """The store that this rank writes to."""
+        return self.path_of(self.team.rank)
+
+    @property
+    def read_path(self) -> str:
+        """The store that this rank reads."""
+        return self.read_path_of(self.reader_of)
+
+    def path_of(self, rank: int) -> str:
         """Return the store that a rank writes to."""
         stem = self.case.parameters.file_stem(self.groups.index(rank))
         return self.scratch.path(self.directory, stem + self.label + self.backend.suffix)
 
-    def read_path(self, rank: int) -> str:
+    def read_path_of(self, rank: int) -> str:
         """Return the store to read a rank's data from: the one that it wrote, or its copy."""
-        path = self.path(rank)
+        path = self.path_of(rank)
         return copied_name(path) if self.case.parameters.cache == "copied" else path
-
-    def hold(self, store: Store) -> Store:
-        """Note that a store is open."""
-        self.open_stores.append(store)
-        return store
 
     @property
     def keeps_data(self) -> bool:
         """Whether what is written can be read back."""
         return not self.backend.capabilities.discards
-
-    def source_of(self, spec: ArraySpec) -> Source:
-        """Return the data of an array, which has a type of its own."""
-        return self.others.get(spec.dtype, self.source)
-
-    def stored_source(self, spec: ArraySpec) -> Source:
-        """Return its data as the store has them: rounded, where numbers lose bits in it."""
-        bits, source = self.backend.kept_bits, self.source_of(spec)
-        return source if bits is None else BitRounded(source, bits)
 
     @property
     def keeps_memory(self) -> bool:
@@ -264,6 +213,11 @@ class Repetition(msgspec.Struct, frozen=True):
         return self.case.parameters.settings == "matched"
 
     def step(self, name: str) -> AgreedStep:
-        """Return the context manager of an untimed step."""
+        """Return the context manager of an untimed step.
+
+        It fails if calls before it moved too little, named by their phase: so all ranks learn of
+        that without an additional step.
+        """
         self.clock.tell(name)
-        return AgreedStep(self.team.comm, name)
+        phase, error = self.short[0] if self.short else (name, None)
+        return AgreedStep(self.team.comm, phase, error)

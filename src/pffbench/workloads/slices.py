@@ -11,16 +11,15 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts
-from pffbench.case import Count, Extent, Natural, Parameters, Transfer, itemsize
+from pffbench.case import Count, Extent, Natural, Parameters, Transfer
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.workloads.base import (
     CaseTotals,
     Workload,
-    legal_chunk_axes,
+    illegal_chunks,
     make_spec,
     own_chunks,
     taking_part,
-    too_large_chunks,
 )
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import (
@@ -114,7 +113,7 @@ class Slices(Workload):
         shape = _shape(p)
         if p.layout == "shared":
             return [_spec(p, "volume", 0, None, 0)]
-        nbytes = prod(shape) * itemsize(p.dtype or "float32")
+        nbytes = prod(shape) * p.itemsize
         if p.alone:
             return [_spec(p, "volume", rank, rank, 0)]
         return [_spec(p, f"volume_{r:06d}", r, r, r * nbytes) for r in range(ranks)]
@@ -151,7 +150,7 @@ class Slices(Workload):
 
     def volume(self, parameters: SlicesParameters, ranks: int) -> CaseTotals:
         volumes = 1 if parameters.layout == "shared" else ranks
-        size = itemsize(parameters.dtype or "float32")
+        size = parameters.itemsize
         return CaseTotals(volumes, volumes * prod(_shape(parameters.with_shape(ranks))) * size)
 
     def kinds(self, parameters: SlicesParameters, ranks: int) -> list[ArraySpec]:
@@ -165,9 +164,7 @@ class Slices(Workload):
     def run(self, repetition: Repetition) -> None:
         """Run the stages, reading by another transfer if requested."""
         p = repetition.case.parameters
-        transfer = p.transfer_of_reads
-        as_read = replace(repetition.case, parameters=replace(p, transfer=transfer))
-        reading = replace(repetition, case=as_read)
+        reading = repetition.with_parameters(replace(p, transfer=p.transfer_of_reads))
         run_stages(
             repetition,
             lambda: write_store(repetition),
@@ -183,12 +180,7 @@ class Slices(Workload):
         assert p.shape is not None
         if len(p.shape) != 3:  # that of a variable in the user's file
             return f"a volume has 3 axes, {list(p.shape)} has {len(p.shape)}"
-        return (
-            legal_chunk_axes(p, [3])
-            or too_large_chunks(p, p.shape)
-            or _check_places(p, p.shape)
-            or _check_sharing(p)
-        )
+        return illegal_chunks(p, p.shape) or _check_places(p, p.shape) or _check_sharing(p)
 
 
 def wanted(p: SlicesParameters) -> list[Box]:
@@ -219,7 +211,7 @@ def _blocks(p: SlicesParameters, ranks: int) -> tuple[list[int], int, int, int]:
     """Return the edges of the ranks' parts, the longest part, the rows of a call, a row's bytes."""
     shape, unit = _shape(p), _written_unit(p)
     edges = _written_edges(p, ranks) if p.layout == "shared" else [0, shape[_WRITTEN_ALONG]]
-    row = prod(shape) // shape[_WRITTEN_ALONG] * itemsize(p.dtype or "float32")
+    row = prod(shape) // shape[_WRITTEN_ALONG] * p.itemsize
     longest = max(stop - start for start, stop in pairwise(edges))
     return edges, longest, max(1, _BLOCK_BYTES // (row * unit)) * unit, row
 

@@ -17,15 +17,14 @@ from msgspec.structs import replace
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Backend, Cuts
 from pffbench.backends.null import Null, NullOptions
-from pffbench.case import ArrayShape, Count, Parameters, itemsize
+from pffbench.case import ArrayShape, Count, Parameters
 from pffbench.workloads.attributes import Attributes
 from pffbench.workloads.base import (
     CaseTotals,
     PhaseColumn,
     Workload,
-    legal_chunk_axes,
+    illegal_chunks,
     make_spec,
-    too_large_chunks,
 )
 from pffbench.workloads.read_proof import forget_data
 from pffbench.workloads.repetition import Repetition
@@ -100,7 +99,7 @@ class StartOfJob(Workload):
         assert shape is not None
         if p.alone and rank:
             return []
-        nbytes = prod(shape) * itemsize(p.dtype or "float32")
+        nbytes = prod(shape) * p.itemsize
         return [
             make_spec(
                 p,
@@ -155,7 +154,7 @@ class StartOfJob(Workload):
             for number in range(repetition.reads):
                 forget_data(repetition)
                 counted = repetition.clock.counts and number == 0
-                path = alone.read_path(0)
+                path = alone.read_path_of(0)
                 read_everything(repetition, path, p.strategy, attributes, counted=counted)
             repetition.observed.reads = repetition.reads
 
@@ -171,7 +170,7 @@ class StartOfJob(Workload):
             return "cache: shifted reads the partner's part, and here all ranks need everything"
         if p.transfer == "collective" and p.strategy != "collective":
             return f"transfer: collective needs strategy: collective, not {p.strategy}"
-        return legal_chunk_axes(p, [len(p.shape)]) or too_large_chunks(p, p.shape)
+        return illegal_chunks(p, p.shape)
 
     def refuse(self, parameters: StartupParameters, backend: type[Backend]) -> str | None:
         p, can = parameters, backend.capabilities
@@ -185,4 +184,4 @@ class StartOfJob(Workload):
 def _alone(repetition: Repetition) -> Repetition:
     """Return the repetition as rank 0 writes the store: a file that it has to itself."""
     p = replace(repetition.case.parameters, layout="file_per_process", transfer="independent")
-    return replace(repetition, case=replace(repetition.case, parameters=p))
+    return repetition.with_parameters(p)

@@ -20,8 +20,8 @@ from pffbench.workloads.attributes import Attributes
 from pffbench.workloads.buffers import buffer_of
 from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.transfer_phase import note_short, step_after_transfers
-from pffbench.workloads.transfers import Access, Transfer, amount
+from pffbench.workloads.transfer_phase import amount, note_short
+from pffbench.workloads.transfers import Access, Transfer
 
 #: What a program knows of an array once it has asked: name, shape, type.
 Description = tuple[str, tuple[int, ...], str]
@@ -106,7 +106,7 @@ def _read(
             _pack(pieces, got)
             text = way.deliver(text, memory)
         got = [piece.memory for piece in pieces]
-    with step_after_transfers(repetition, "verification"):
+    with repetition.step("verification"):
         _compare(repetition, attributes, specs, text, received=not way.reads)
         if repetition.keeps_data:
             buffer_of(repetition).verify(arrays, pieces, got)
@@ -123,7 +123,8 @@ def _open(repetition: Repetition, path: str, way: Delivery) -> Store | None:
     comm = repetition.team.comm if repetition.case.parameters.shares_files else None
     with repetition.clock.phase("open", operations=int(way.reads)):
         if way.reads:
-            store = repetition.hold(repetition.backend.open(path, comm))
+            store = repetition.backend.open(path, comm)
+            repetition.open_stores.append(store)
     return store
 
 

@@ -16,8 +16,8 @@ from pffbench.backends.traits import TellsLayout
 from pffbench.parallel.allocator import return_free_memory
 from pffbench.parallel.process_counters import metered, thread_times, threads_that_ran
 from pffbench.workloads.buffers import buffer_of
-from pffbench.workloads.repetition import Repetition, ShortTransfer
-from pffbench.workloads.transfers import Transfer, amount
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.transfers import Transfer
 
 #: Names of the counters.
 THREADS, MEMORY = "threads", "memory_added"
@@ -68,16 +68,11 @@ def read_pieces(
             for piece, reader in zip(pieces, readers, strict=True)
         ]
     found: list[Buffer] = []
-    memory = buffer_of(repetition)
-    for part in memory.parts(len(pieces)):
+    for part in buffer_of(repetition).parts(pieces):
         some, timed = pieces[part], calls[part]
         nbytes, operations = amount(some)
         phase = repetition.clock.phase("read", nbytes, operations)
-        with (
-            memory.watched(some),
-            watched_transfer(repetition, "read", nbytes),
-            phase,
-        ):
+        with watched_transfer(repetition, "read", nbytes), phase:
             returned = [call() for call in timed]
         made = zip(readers[part], returned, strict=True)
         note_short(repetition, "read", arrays, some, made, wrote=False)
@@ -170,19 +165,7 @@ def note_short(
         if missing := piece.missing(arrays, call, returned):
             told = f"a call moved {nbytes - missing} of {nbytes} bytes of {name}"
             why = _diagnose(repetition, arrays, piece) if wrote and not repetition.short else ""
-            repetition.short.append(ShortTransfer(phase, f"{told}: {why}" if why else told))
-
-
-@contextmanager
-def step_after_transfers(repetition: Repetition, name: str) -> Iterator[None]:
-    """Enter an untimed step; it fails if calls moved too little, named by their phase.
-
-    All ranks learn of the failure then, without an additional step.
-    """
-    with repetition.step(repetition.short[0].phase if repetition.short else name):
-        if repetition.short:
-            raise OSError(repetition.short[0].told)
-        yield
+            repetition.short.append((phase, OSError(f"{told}: {why}" if why else told)))
 
 
 def raise_with_reason(
@@ -208,7 +191,13 @@ def _diagnose(repetition: Repetition, arrays: Mapping[str, Array], piece: Transf
     array = arrays[piece.spec.name]
     if not (repetition.backend.capabilities.raw and isinstance(array, TellsLayout)):
         return ""
-    layout, path = array.layout(False), repetition.path(repetition.team.rank)
+    layout = array.layout(False)
     if not isinstance(layout, Copies):
         return ""
-    return diagnose_short_write(path, layout.copies, piece.box, piece.memory)
+    return diagnose_short_write(repetition.path, layout.copies, piece.box, piece.memory)
+
+
+def amount(pieces: Sequence[Transfer]) -> tuple[int, int]:
+    """Return the bytes and the calls of a batch; empty calls do not count."""
+    nbytes = sum(piece.memory.nbytes for piece in pieces)
+    return nbytes, sum(1 for piece in pieces if piece.memory.size)

@@ -1,10 +1,11 @@
-"""Accesses, and their division into rounds, batches and transfers that fit in memory."""
+"""Accesses of a rank to arrays, their rounds, and the transfers that move them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -15,12 +16,11 @@ from pffbench.backends.base import Array, Buffer, Call
 from pffbench.backends.traits import CountsMissing
 from pffbench.data import Mismatch, Source, verify
 from pffbench.data.views import Gathered, Strided
-from pffbench.parallel.collectives import largest, smallest
 from pffbench.parallel.decomposition import Box
 from pffbench.parallel.stretches import Stretches
 
 if TYPE_CHECKING:
-    from mpi4py import MPI
+    pass
 
 
 class Transfer(msgspec.Struct, frozen=True):
@@ -58,6 +58,15 @@ class Transfer(msgspec.Struct, frozen=True):
         start = self.spec.data_start(self.box)
         return Strided(source, start, self.box.stride, self.spec.logical_shape)
 
+    @property
+    def blocks(self) -> Counter[int]:
+        """Sizes of the blocks of memory that a library may allocate for it, and their numbers."""
+        blocks = Counter([self.memory.nbytes])
+        if isinstance(self.spec.chunks, tuple):
+            chunk = prod(self.spec.chunks) * self.spec.itemsize
+            blocks[chunk] += max(1, -(-self.memory.nbytes // chunk))
+        return blocks
+
     def writer(self, arrays: Mapping[str, Array], collective: bool) -> Call:
         """Return the call that writes the box."""
         return arrays[self.spec.name].writer(self.box, self.memory, collective)
@@ -90,100 +99,6 @@ class Transfer(msgspec.Struct, frozen=True):
 def _counts_missing(kind: type[Array]) -> bool:
     """Return whether arrays of a class have the trait; asked of an object it takes 10 µs."""
     return issubclass(kind, CountsMissing)
-
-
-def batches(
-    comm: MPI.Intracomm, accesses: Sequence[Access], memory: int
-) -> Iterator[Sequence[Access]]:
-    """Cut the accesses into batches that fit in memory, the same number of them on all ranks.
-
-    In a collective transfer the n-th call of every rank must be in the same batch, so the ranks
-    agree on the shortest batch that fits on any of them; a single access always fits.
-    """
-    longest = largest(comm, len(accesses))
-    done = 0
-    while done < longest:
-        fits, nbytes = 0, 0
-        for access in accesses[done:]:
-            nbytes += access.nbytes
-            if fits and nbytes > memory:
-                break
-            fits += 1
-        at_end = done + fits >= len(accesses)
-        agreed = smallest(comm, longest - done if at_end else fits)
-        yield accesses[done : done + agreed]
-        done += agreed
-
-
-def transfers_of(
-    comm: MPI.Intracomm,
-    batch: Sequence[Access],
-    buffer: Buffer,
-    limit: int | None,
-    collective: bool,
-) -> list[Transfer]:
-    """Return the transfers of a batch, one for each call, in the order of the calls.
-
-    Parameters
-    ----------
-    comm, batch, limit, collective
-        See `calls_of`; the function is collective where that one is.
-    buffer : array of uint8
-        Memory of the batch.
-    """
-    return one_after_the_other(calls_of(comm, batch, limit, collective), buffer)
-
-
-def calls_of(
-    comm: MPI.Intracomm, batch: Sequence[Access], limit: int | None, collective: bool
-) -> list[Access]:
-    """Return a batch cut into what one call of the library moves, in the order of the calls.
-
-    An access longer than the limit of one call is split. On an array that all ranks write together
-    all must make the same number of calls, so the ranks with less get empty ones: collective
-    transfers need it, as do the views of independent MPI-IO, which are set collectively.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks; the function is collective for arrays that all ranks write together.
-    batch : sequence of Access
-        Accesses of this rank.
-    limit : int or None
-        Most bytes that one call of the library moves.
-    collective : bool
-        Whether the transfer is collective.
-    """
-    found: list[Access] = []
-    for access in batch:
-        boxes = _split(access, limit)
-        together = collective or access.spec.owner is None
-        if together and limit is not None and access.spec.nbytes > limit:
-            most = largest(comm, len(boxes))
-            boxes += [access.box.nothing] * (most - len(boxes))
-        found += [Access(access.spec, box) for box in boxes]
-    return found
-
-
-def one_after_the_other(calls: Sequence[Access], memory: Buffer) -> list[Transfer]:
-    """Return the transfers of calls, each with a block of memory behind that of the one before."""
-    found, done = [], 0
-    for call in calls:
-        found.append(Transfer(call.spec, call.box, call.view_of(memory, done)))
-        done += call.nbytes
-    return found
-
-
-def _split(access: Access, limit: int | None) -> list[Box]:
-    if limit is None or access.nbytes <= limit:
-        return [access.box]
-    return list(access.box.split(limit // access.spec.itemsize))
-
-
-def amount(pieces: Sequence[Transfer]) -> tuple[int, int]:
-    """Return the bytes and the calls of a batch; empty calls do not count."""
-    nbytes = sum(piece.memory.nbytes for piece in pieces)
-    return nbytes, sum(1 for piece in pieces if piece.memory.size)
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -223,25 +138,6 @@ class Round(msgspec.Struct, frozen=True):
         return sum(access.nbytes for access in self.accesses)
 
 
-class Batch(msgspec.Struct, frozen=True):
-    """The accesses of one phase: a round, or a part of one that does not fit in memory.
-
-    Parameters
-    ----------
-    round : Round
-        The round.
-    accesses : sequence of Access
-        The accesses of this part.
-    first, last : bool
-        Whether it begins and ends the round.
-    """
-
-    round: Round
-    accesses: Sequence[Access]
-    first: bool = True
-    last: bool = True
-
-
 #: Cuts the arrays of a store and a rank's accesses to them into rounds. Phases are collective, so
 #: it must give every rank the same number of rounds.
 Rounds = Callable[[Sequence[ArraySpec], Sequence[Access]], Iterator[Round]]
@@ -278,40 +174,3 @@ def one_by_one(count: int) -> Rounds:
         return (Round(*both) for both in zip(defined, moved, strict=True))
 
     return cut
-
-
-def turns(comm: MPI.Intracomm, rounds: Iterator[Round], memory: int) -> Iterator[Sequence[Batch]]:
-    """Group batches that fit in memory together; collective, equal on all ranks.
-
-    Data of a group are made before its first batch and verified after its last one, so that each of
-    thousands of small rounds consists of its phases only.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        The ranks.
-    rounds : iterator of Round
-        The rounds, as many on each rank.
-    memory : int
-        Most bytes of a group on a rank, but for a single access that is longer.
-    """
-    left = list(rounds)
-    while left:
-        together = smallest(comm, _fitting(left, memory))
-        if together > 1:
-            yield [Batch(one, one.accesses) for one in left[:together]]
-        else:
-            parts = list(batches(comm, left[0].accesses, memory)) or [()]
-            for number, part in enumerate(parts, start=1):
-                yield [Batch(left[0], part, number == 1, number == len(parts))]
-        del left[:together]
-
-
-def _fitting(rounds: Sequence[Round], memory: int) -> int:
-    """Count the leading rounds that fit in memory together, at least one."""
-    nbytes = 0
-    for number, one in enumerate(rounds):
-        nbytes += one.nbytes
-        if number and nbytes > memory:
-            return number
-    return len(rounds)

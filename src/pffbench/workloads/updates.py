@@ -22,23 +22,22 @@ from msgspec.structs import replace
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Backend, Cuts, LazyArrays
 from pffbench.backends.traits import Changes, Grows
-from pffbench.case import ArrayShape, Count, Natural, Parameters, itemsize
+from pffbench.case import ArrayShape, Count, Natural, Parameters
 from pffbench.data.views import Changed, Generation, Merged
 from pffbench.parallel.decomposition import Box, GlobalArray, Shape
 from pffbench.workloads.base import (
     CaseTotals,
     CountColumn,
     Workload,
-    legal_chunk_axes,
+    illegal_chunks,
     make_spec,
     taking_part,
-    too_large_chunks,
 )
 from pffbench.workloads.buffers import buffer_of
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import Mask, Selection, selected, selected_boxes
 from pffbench.workloads.transfer_phase import write_pieces
-from pffbench.workloads.transfers import Access, Round, turns
+from pffbench.workloads.transfers import Access, Round
 from pffbench.workloads.write_read import (
     count_owned,
     finish_writing,
@@ -106,8 +105,10 @@ class Updates(Workload):
     columns = (CountColumn("grew MiB", "update", "update", "grown_bytes", 2**20),)
     summary = "parts of an array overwritten, or rows appended, after it was closed"
     parameters_type = UpdatesParameters
-    #: Whether this is the array with the appended rows.
-    grown: ClassVar[bool] = False
+
+    def __init__(self, *, grown: bool = False) -> None:
+        #: Whether this is the array with the appended rows.
+        self.grown = grown
 
     def arrays(self, parameters: UpdatesParameters, ranks: int, rank: int) -> list[ArraySpec]:
         p = parameters
@@ -127,7 +128,7 @@ class Updates(Workload):
     ) -> ArraySpec:
         rows = _final_rows(p, ranks) if self.grown else part.shape[0]
         widest = _part(p, ranks, 0) if owner is None else part
-        row = prod(widest.shape[1:]) * itemsize(p.dtype or "float32")
+        row = prod(widest.shape[1:]) * p.itemsize
         made = make_spec(
             p,
             "records" if owner is None else f"records_{owner:06d}",
@@ -169,10 +170,6 @@ class Updates(Workload):
 
         return tell
 
-    def afterwards(self) -> Updates:
-        """Return the workload with all rows appended."""
-        return GrownUpdates()
-
     def reads(self, parameters: UpdatesParameters, ranks: int, rank: int) -> list[Access]:
         p = parameters
         return self._accesses(p, ranks, rank, p.read, _final_rows(p, ranks))
@@ -201,7 +198,7 @@ class Updates(Workload):
         parts = 1
         if p.layout != "shared":
             parts = sum(1 for rank in range(ranks) if _part(p, ranks, rank).size)
-        row = prod(_whole(p, ranks).shape[1:]) * itemsize(p.dtype or "float32")
+        row = prod(_whole(p, ranks).shape[1:]) * p.itemsize
         return CaseTotals(parts, _final_rows(p, ranks) * row)
 
     def run(self, repetition: Repetition) -> None:
@@ -209,7 +206,7 @@ class Updates(Workload):
         p = _parameters(repetition)
         settle = settle_cache_again if p.cache == "dropped" else settle_cache
         merged = Merged(repetition.source, self.changed(p, repetition.team.size))
-        changed = replace(repetition, workload=self.afterwards(), source=merged)
+        changed = replace(repetition, workload=Updates(grown=True), source=merged)
         run_stages(
             repetition, lambda: _write(repetition), lambda: read_store(changed), settle=settle
         )
@@ -226,22 +223,15 @@ class Updates(Workload):
         shape = _whole(p, ranks).shape
         if len(shape) < 2:
             return f"an array of rows has 2 axes or more, {list(shape)} has {len(shape)}"
-        return (
-            legal_chunk_axes(p, range(1, len(shape) + 1))
-            or too_large_chunks(p, shape if p.layout == "shared" else _part(p, ranks, 0).shape)
-            or _check_selections(p, shape[0], _final_rows(p, ranks))
+        held = shape if p.layout == "shared" else _part(p, ranks, 0).shape
+        return illegal_chunks(p, held, axes=range(1, len(shape) + 1)) or _check_selections(
+            p, shape[0], _final_rows(p, ranks)
         )
 
     def refuse(self, parameters: UpdatesParameters, backend: type[Backend]) -> str | None:
         if issubclass(backend, Changes):
             return None
         return f"backend {backend.name} does not change what it has written"
-
-
-class GrownUpdates(Updates):
-    """`Updates` with the appended rows."""
-
-    grown = True
 
 
 def _check_selections(p: UpdatesParameters, rows: int, final_rows: int) -> str | None:
@@ -303,11 +293,12 @@ def _change(repetition: Repetition) -> set[str]:
         workload = cast("Updates", repetition.workload)
         specs = workload.arrays(p, team.size, team.rank)
         changes = workload.changes(p, team.size, team.rank)
-        path, comm = repetition.path(team.rank), repetition.comm
+        path, comm = repetition.path, repetition.comm
     backend = repetition.backend
     assert isinstance(backend, Changes)
     with clock.phase("reopen"):
-        store = repetition.hold(backend.reopen(path, comm))
+        store = backend.reopen(path, comm)
+        repetition.open_stores.append(store)
     mine = [spec for spec in specs if spec.owner in (None, team.rank)]
     growing = specs if store.collective_growth and p.change == "append" else mine
     needed = list(dict.fromkeys([*growing, *(access.spec for access in changes[0])]))
@@ -320,7 +311,7 @@ def _change(repetition: Repetition) -> set[str]:
     rows = specs[0].shape[0] if specs else 0
     rounds = (Round(specs, accesses) for accesses in changes)
     memory = buffer_of(repetition)
-    for group in turns(team.comm, rounds, memory.batch_memory):
+    for group in memory.turns(rounds):
         for turn, pieces in zip(group, memory.for_writing(group), strict=True):
             if turn.first and p.change == "append":
                 rows += p.rows

@@ -29,7 +29,6 @@ from pffbench.workloads.transfer_phase import (
     Sink,
     into_memory,
     read_pieces,
-    step_after_transfers,
     write_pieces,
 )
 from pffbench.workloads.transfers import (
@@ -37,7 +36,6 @@ from pffbench.workloads.transfers import (
     Round,
     Rounds,
     all_at_once,
-    turns,
 )
 
 
@@ -47,9 +45,10 @@ def left_by_another_job(repetition: Repetition) -> set[str]:
     team = repetition.team
     with repetition.step("files"):
         sharing = repetition.groups.members(team.rank)
-        looks = team.rank == min(r for r in sharing if team.topology.same_node(r, team.rank))
+        nodes = team.topology.nodes
+        looks = team.rank == min(r for r in sharing if nodes[r] == nodes[team.rank])
         if looks and repetition.keeps_data:
-            found.update(files_below([repetition.path(repetition.reader_of)]))
+            found.update(files_below([repetition.path_of(repetition.reader_of)]))
     return found
 
 
@@ -92,14 +91,14 @@ def _prepare_cache(repetition: Repetition, written: set[str]) -> tuple[CacheProo
 
 def _copied(repetition: Repetition) -> set[str]:
     """Copy the store, on the first rank that shares it; return the files of the copy."""
-    team, keeps_data = repetition.team, repetition.keeps_data
+    keeps_data = repetition.keeps_data
     found: set[str] = set()
     with repetition.step("copying"):
         if keeps_data and repetition.keeps_file:
-            leave_a_copy(repetition.path(team.rank))
+            leave_a_copy(repetition.path)
     with repetition.step("files"):
         if keeps_data:
-            found.update(files_below([repetition.read_path(team.rank)]))
+            found.update(files_below([repetition.read_path]))
     return found
 
 
@@ -200,12 +199,13 @@ def write_store(
     with repetition.step("plan"):
         specs = repetition.workload.arrays(p, team.size, team.rank)
         accesses = repetition.workload.writes(p, team.size, team.rank)
-        path, comm = repetition.path(team.rank), repetition.comm
+        path, comm = repetition.path, repetition.comm
         owner = repetition.groups.owner(team.rank)
     with clock.phase("create"):
-        store = repetition.hold(repetition.backend.create(path, comm))
+        store = repetition.backend.create(path, comm)
+        repetition.open_stores.append(store)
     memory = buffer_of(repetition)
-    for group in turns(team.comm, rounds(specs, accesses), memory.batch_memory):
+    for group in memory.turns(rounds(specs, accesses)):
         with repetition.step("preparation"):
             definers = deque(store.definer(turn.round.specs) for turn in group if turn.first)
         for turn, pieces in zip(group, memory.for_writing(group), strict=True):
@@ -232,7 +232,7 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
         Suffix of the phases' names, if a store is written more than once.
     """
     durability, clock = repetition.case.parameters.durability, repetition.clock
-    with step_after_transfers(repetition, "facts"):
+    with repetition.step("facts"):
         if isinstance(store, Reports):
             repetition.observed.facts.update(store.transfer_facts())
     if durability != "close":
@@ -273,13 +273,14 @@ def read_store(
         author = repetition.reader_of
         specs = repetition.workload.arrays(p, team.size, author)
         accesses = repetition.workload.reads(p, team.size, author)
-        path, comm = repetition.read_path(author), repetition.read_comm
+        path, comm = repetition.read_path, repetition.read_comm
         owner = repetition.groups.owner(author)
     with clock.phase("open"):
-        store = repetition.hold(repetition.backend.open(path, comm))
+        store = repetition.backend.open(path, comm)
+        repetition.open_stores.append(store)
     every_array = store.collective_lookup or attributes.of_every_array(store)
     memory = buffer_of(repetition)
-    for group in turns(team.comm, rounds(specs, accesses), memory.batch_memory):
+    for group in memory.turns(rounds(specs, accesses)):
         with repetition.step("preparation"):
             wants = [_wanted(turn.round, every_array) for turn in group if turn.first]
             openers = deque((wanted, store.opener(wanted)) for wanted in wants)
@@ -296,7 +297,7 @@ def read_store(
             if turn.last and look is not None:
                 with repetition.step("inspection"):
                     look(arrays, one.accesses)
-        with step_after_transfers(repetition, "verification"):
+        with repetition.step("verification"):
             if repetition.keeps_data:
                 for pieces, got in zip(placed, results, strict=True):
                     memory.verify(arrays, pieces, got)
@@ -330,7 +331,7 @@ def note_facts_of_reading(repetition: Repetition, store: Store) -> None:
 def remove_store(repetition: Repetition) -> None:
     """Remove the store: the first of the ranks that share a file does."""
     mine = repetition.keeps_data and repetition.keeps_file
-    path = repetition.read_path(repetition.team.rank)
+    path = repetition.path if repetition.shifted else repetition.read_path
     with repetition.clock.phase("remove", operations=int(mine)):
         if mine:
             repetition.scratch.remove(path)
@@ -357,4 +358,4 @@ def _inspect(repetition: Repetition) -> None:
 def describe_store(repetition: Repetition) -> StoredAs:
     """Return the storage layout of the store of rank 0; of no chunks if the backend sees none."""
     backend = repetition.backend
-    return backend.describe(repetition.path(0)) if isinstance(backend, Describes) else StoredAs()
+    return backend.describe(repetition.path) if isinstance(backend, Describes) else StoredAs()

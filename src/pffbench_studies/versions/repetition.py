@@ -78,7 +78,7 @@ def _history(repetition: Repetition, rank: int) -> Iterator[Version]:
 def _write(repetition: Repetition, keeper: VersionStore) -> set[str]:
     """Write all versions to a new store; return its files."""
     p, clock = _parameters(repetition), repetition.clock
-    path = repetition.path(repetition.team.rank)
+    path = repetition.path
     with clock.phase("create"):
         store = keeper.create(path)
     repetition.open_stores.append(cast(Store, store))  # the clean-up only closes it
@@ -161,7 +161,7 @@ def _prepare_cache(repetition: Repetition, written: set[str]) -> None:
 def _read(repetition: Repetition, keeper: VersionStore, target: _Target) -> None:
     """Read the versions of a target and verify them off the timer."""
     author, clock = repetition.reader_of, repetition.clock
-    path = repetition.read_path(author)
+    path = repetition.read_path
 
     def region(name: str) -> AbstractContextManager[object]:
         return clock.phase(name) if target.main else repetition.step(name)

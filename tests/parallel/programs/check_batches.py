@@ -7,10 +7,11 @@ from mpi4py import MPI
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.data import make_source
+from pffbench.parallel.allocator import TransferBuffer
 from pffbench.parallel.decomposition import Box
 from pffbench.workloads.base import Access
-from pffbench.workloads.repetition import TransferBuffer
-from pffbench.workloads.transfers import amount, batches, transfers_of
+from pffbench.workloads.buffers import batches, calls_of, one_after_the_other
+from pffbench.workloads.transfer_phase import amount
 
 COMM = MPI.COMM_WORLD
 ROOM = TransferBuffer()
@@ -43,7 +44,7 @@ def check(seed):
     for batch in cut:
         buffer = ROOM.take(sum(access.nbytes for access in batch))
         assert buffer.nbytes <= max(memory, max((a.nbytes for a in batch), default=0))
-        pieces = transfers_of(COMM, batch, buffer, limit, collective)
+        pieces = one_after_the_other(calls_of(COMM, batch, limit, collective), buffer)
         check_pieces(pieces, batch, buffer, limit)
         if collective:
             assert len(set(COMM.allgather(len(pieces)))) == 1

@@ -8,9 +8,9 @@ from pffbench.workloads.repetition import Repetition
 
 def _path_of_another(repetition, rank):
     size = repetition.team.size
-    return repetition.path((rank + size // 2) % size)
+    return repetition.path_of((rank + size // 2) % size)
 
 
 if __name__ == "__main__":
-    Repetition.read_path = _path_of_another
+    Repetition.read_path_of = _path_of_another
     sys.exit(main())
