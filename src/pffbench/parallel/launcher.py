@@ -105,6 +105,23 @@ def speaks_for_all(environ: Mapping[str, str]) -> bool:
     return number.strip() in ("", "0")
 
 
+def on_terminal() -> bool:
+    """Return whether the output is a terminal.
+
+    Open MPI's mpiexec gives its ranks a pseudo-terminal even if its output goes to a file, so the
+    output of the parent process is checked there.
+    """
+    if not sys.stdout.isatty():
+        return False
+    if "OMPI_COMM_WORLD_SIZE" not in os.environ:
+        return True
+    try:
+        target = os.readlink(f"/proc/{os.getppid()}/fd/1")  # noqa: PTH115 -- a link of /proc
+    except OSError:
+        return False
+    return target.startswith(("/dev/pts/", "/dev/tty"))
+
+
 def needs_yield(environ: Mapping[str, str], cpus: int) -> bool:
     """Whether ranks must yield their core while they wait, because there are more ranks than cores.
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
-import sys
 import time
-from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from pffbench.case import Case
+from pffbench.parallel.launcher import on_terminal
 from pffbench.text import one_line, without_digests
 
 if TYPE_CHECKING:
@@ -124,24 +122,7 @@ def make_progress(style: Style, cases: int, blocks: int, budget: float | None) -
         Time budget of the run in seconds.
     """
     if style == "auto":
-        style = "bar" if on_terminal(os.environ) else "plain"
+        style = "bar" if on_terminal() else "plain"
     if style == "bar":
         return Bar(cases, blocks, budget)
     return Lines(cases, blocks, budget) if style == "plain" else Progress()
-
-
-def on_terminal(environ: Mapping[str, str]) -> bool:
-    """Return whether the output is a terminal.
-
-    Open MPI's mpiexec gives its ranks a pseudo-terminal even if its output goes to a file, so the
-    output of the parent process is checked there.
-    """
-    if not sys.stdout.isatty():
-        return False
-    if "OMPI_COMM_WORLD_SIZE" not in environ:
-        return True
-    try:
-        target = os.readlink(f"/proc/{os.getppid()}/fd/1")  # noqa: PTH115 -- a link of /proc
-    except OSError:
-        return False
-    return target.startswith(("/dev/pts/", "/dev/tty"))
