@@ -286,7 +286,7 @@ def studentised_p(a: Values, b: Values, shift: float) -> float:
     if variance == 0.0:
         return 0.0 if distance else 1.0
     freedom = variance**2 / (one**2 / (a.size - 1) + other**2 / (b.size - 1))
-    return 2 * student_tail(distance / math.sqrt(variance), freedom)
+    return min(1.0, 2 * student_tail(distance / math.sqrt(variance), freedom))
 
 
 def _placements(a: Values, b: Values) -> tuple[float, float]:
