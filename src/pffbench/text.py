@@ -143,6 +143,12 @@ def similar_word(word: str, known: Iterable[str]) -> str | None:
     return next(iter(get_close_matches(word, list(known), n=1, cutoff=_NEAR)), None)
 
 
+def perhaps_meant(word: str, known: Iterable[str]) -> str:
+    """Return the question whether another word was meant; empty if none is similar."""
+    near = similar_word(word, known)
+    return f"; did you mean {near!r}?" if near else ""
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number of things in words, such as ``1 rank`` and ``2 ranks``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
