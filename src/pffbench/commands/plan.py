@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pffbench.case import Case, case_names
-from pffbench.commands.arguments import add_json, list_experiments, ranks
+from pffbench.commands.arguments import add_json, list_experiments, number_of
 from pffbench.errors import UserError
 from pffbench.experiment.check import extra_cold_reads, make_plan
 from pffbench.experiment.estimate import (
@@ -30,7 +30,7 @@ from pffbench.experiment.estimate import (
 from pffbench.experiment.load import experiment_files, load_experiment, to_plain
 from pffbench.experiment.plan import Cost, Plan
 from pffbench.experiment.schema import Experiment
-from pffbench.parallel.launcher import reason_against_mpi
+from pffbench.parallel.launcher import mpi_unstarted, reason_against_mpi
 from pffbench.parallel.topology import Topology
 from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.calibration import is_open
@@ -135,7 +135,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n",
         "--ranks",
-        type=ranks,
+        type=number_of("ranks"),
         metavar="N",
         help="number of ranks to plan for (default: the tasks of the Slurm job, else 1) "
         "(example: --ranks 64)",
@@ -164,6 +164,7 @@ def _size(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+@mpi_unstarted()
 def main(arguments: argparse.Namespace) -> int:
     """Print the cases of an experiment and their cost. Return the exit status.
 
@@ -174,7 +175,6 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.list or not any(v for k, v in vars(arguments).items() if k not in alone):
         return list_experiments(as_json=arguments.json)
     gc.disable()  # objects of planning live to the end, and collecting among them takes long
-    keep_mpi_asleep()
     no_mpi = reason_against_mpi()
     ranks = arguments.ranks or int(os.environ.get("SLURM_NTASKS", "1"))
     given: str | None = arguments.experiment
@@ -256,16 +256,6 @@ def _list_left_out(plan: Plan) -> list[str]:
         f"{'see the end' if plan.is_limit(reason) else reason}"
         for (name, reason), count in alike.items()
     ]
-
-
-def keep_mpi_asleep() -> None:
-    """Keep MPI from being initialised by a parallel h5py, which reads the user's own file."""
-    try:
-        import mpi4py
-    except ImportError:
-        return
-    mpi4py.rc.initialize = False
-    mpi4py.rc.finalize = False
 
 
 def _cases(plan: Plan, console: Console, cases: Sequence[Case]) -> list[Table | str]:

@@ -11,7 +11,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -120,6 +121,21 @@ def on_terminal() -> bool:
     except OSError:
         return False
     return target.startswith(("/dev/pts/", "/dev/tty"))
+
+
+@contextmanager
+def mpi_unstarted() -> Iterator[None]:
+    """Keep an h5py that was built with MPI from initialising it where it is imported."""
+    try:
+        from mpi4py import rc
+    except ImportError:
+        yield
+        return
+    before, rc.initialize = rc.initialize, False
+    try:
+        yield
+    finally:
+        rc.initialize = before
 
 
 def needs_yield(environ: Mapping[str, str], cpus: int) -> bool:

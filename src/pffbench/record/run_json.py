@@ -25,10 +25,8 @@ from pffbench.record.plausible import Natural, Positive
 from pffbench.regular_files import read_regular, similar_path, write_replacing
 from pffbench.text import escaped, json_needs_escaping, one_line, without_digests
 
-#: Version of the layout of a results directory; readers reject unknown versions.
+#: Version of the layout of a results directory; readers reject others.
 SCHEMA_VERSION = 2
-#: Readable versions.
-_READABLE = (1, 2)
 #: Maximum bytes of a record; one of 100 000 cases, the maximum, has a tenth of them.
 LARGEST = 2**29
 _NOT_THERE = (
@@ -78,7 +76,7 @@ class RunRecord(msgspec.Struct):
     Attributes
     ----------
     schema_version : int
-        Layout of the directory: 2. Readers know 1 and 2 and refuse others.
+        Layout of the directory: 2. Readers refuse others.
     run_id : str
         Identifies the run; the marker of its scratch directory contains it too.
     name, question : str
@@ -251,15 +249,13 @@ class RunRecord(msgspec.Struct):
         version = data.get("schema_version") if isinstance(data, dict) else None
         if not isinstance(version, int):
             raise ValueError(f"{path} names no schema_version: it is not the record of a run")
-        if version not in _READABLE:
+        if version != SCHEMA_VERSION:
             age = "an older" if version < SCHEMA_VERSION else "a newer"
             raise ValueError(
-                f"{path} has layout version {version}, of {age} pffbench; this one reads versions "
-                f"{_READABLE[0]} to {SCHEMA_VERSION}: use the pffbench that made it "
+                f"{path} has layout version {version}, of {age} pffbench; this one reads version "
+                f"{SCHEMA_VERSION}: use the pffbench that made it "
                 "(provenance.software.pffbench)"
             )
-        if version == 1:
-            _from_version_1(data)
         try:
             check_layout(data)
             record = cls(**data)
@@ -279,18 +275,6 @@ def _decoded(data: bytes) -> Any:
     """Return the contents of a record, without text that would act on a terminal."""
     found = msgspec.json.decode(data)
     return escaped(found) if json_needs_escaping(data) else found
-
-
-def _from_version_1(data: dict[str, Any]) -> None:
-    """Convert a record of the first layout, whose runs stopped all cases at once."""
-    stopped = data.pop("stopped_after", None)
-    cases = data.get("cases")
-    for entry in cases.values() if stopped is not None and isinstance(cases, dict) else ():
-        if isinstance(entry, dict):
-            entry.setdefault("stopped_after", stopped)
-    floor = data.get("floor")
-    if isinstance(floor, dict) and "barrier" in floor:
-        floor["own"] = floor["synced"] = floor.pop("barrier")
 
 
 def _last_written(parameters: dict[str, Any]) -> str:
