@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 # Patterns are compiled where they are first used: all ranks import this, and most need none.
 #: Controls of C0 and C1 except tab and newline, marks that change the direction of text, separators
@@ -91,6 +95,20 @@ def markdown_table(
     yield markdown_row(names)
     yield markdown_row("---" if words is None or name in words else "---:" for name in names)
     yield from map(markdown_row, rows)
+
+
+def make_table() -> Table:
+    """Return a table for a terminal, with a line below its headings and no other."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def fits(table: Table, console: Console) -> bool:
+    """Return whether a table is no wider than a terminal."""
+    unlimited = console.options.update(width=1000)
+    return console.measure(table, options=unlimited).maximum <= console.width
 
 
 def _inline(text: str) -> str:

@@ -14,8 +14,8 @@ from pffbench.commands.arguments import add_json, number_of
 from pffbench.errors import UserError
 from pffbench.parallel.launcher import mpi_unstarted
 from pffbench.run.options import add_changes
-from pffbench.run.output import make_console, make_table, print_json
-from pffbench.text import counted, one_line
+from pffbench.run.output import make_console, print_json
+from pffbench.text import counted, make_table, one_line
 from pffbench.units import Size
 
 if TYPE_CHECKING:

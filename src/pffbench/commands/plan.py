@@ -35,12 +35,12 @@ from pffbench.parallel.topology import Topology
 from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.calibration import is_open
 from pffbench.run.options import add_experiment
-from pffbench.run.output import make_console, make_table, print_json
+from pffbench.run.output import make_console, print_json
 from pffbench.run.space import parent_of_node
 from pffbench.storage.filesystem import FileSystem, filesystem
 from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
-from pffbench.text import counted, one_line, without_digests
+from pffbench.text import counted, fits, make_table, one_line, without_digests
 from pffbench.units import Size, duration_text
 from pffbench.workloads.registry import workload
 
@@ -277,9 +277,7 @@ def _cases(plan: Plan, console: Console, cases: Sequence[Case]) -> list[Table | 
         plural = "s" if cost.arrays != 1 else ""
         lines += [name, f"    {data} in {cost.arrays} array{plural}, files {cost.files}, "
                         f"space {space}, memory/rank {memory}"]  # fmt: skip
-    unlimited = console.options.update(width=1000)
-    fits = console.measure(table, options=unlimited).maximum <= console.width
-    return [table] if fits else lines
+    return [table] if fits(table, console) else lines
 
 
 def _of_writer(cost: Cost) -> str:
