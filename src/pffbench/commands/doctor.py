@@ -12,7 +12,6 @@ from pffbench.commands.arguments import add_json
 from pffbench.doctor.finding import Report, of_topic, print_report, problem, warning
 from pffbench.errors import NOT_VALID, VALID, UserError
 
-HEALTHY, PROBLEMS = VALID, NOT_VALID
 #: Version of what `--json` prints; a higher one changed or removed a key.
 _JSON_VERSION = 1
 
@@ -52,19 +51,19 @@ def _with_mpi(arguments: argparse.Namespace) -> int:
     try:
         comm = start_mpi()
     except (ImportError, RuntimeError) as error:
-        return _without_mpi4py(arguments, error) if speaks_for_all(os.environ) else HEALTHY
+        return _without_mpi4py(arguments, error) if speaks_for_all(os.environ) else VALID
     except UserError as error:  # in the one process that reports
         return _wrongly_launched(arguments, error)
     if comm.size == 1 and not speaks_for_all(os.environ):
         # One process reports for all of them that they cannot find each other, and its status is
         # the job's: srun ends all tasks of a step at the first failure.
-        return HEALTHY
+        return VALID
     from pffbench.doctor.collective import Examination
     from pffbench.parallel.topology import Team
 
     team = Team.of(comm)
     report = Examination(team, arguments.scratch).run()
-    status = _report(report, arguments) if team.is_root else HEALTHY
+    status = _report(report, arguments) if team.is_root else VALID
     return int(team.comm.bcast(status))
 
 
@@ -113,4 +112,4 @@ def _report(report: Report, arguments: argparse.Namespace) -> int:
     else:
         print_report(report)
     sys.stdout.flush()
-    return PROBLEMS if report.count("problem") else HEALTHY
+    return NOT_VALID if report.count("problem") else VALID
