@@ -177,22 +177,22 @@ class RunRecord(msgspec.Struct):
     schema_version: int = SCHEMA_VERSION
     status: str = "running"
     valid: bool | None = None
-    reasons: list[str] = msgspec.field(default_factory=list)
-    remarks: list[str] = msgspec.field(default_factory=list)
+    reasons: list[str] = []
+    remarks: list[str] = []
     finished: str | None = None
-    resumed: list[str] = msgspec.field(default_factory=list)
+    resumed: list[str] = []
     stage: str = "all"
-    wrote_on: list[str] = msgspec.field(default_factory=list)
+    wrote_on: list[str] = []
     reading: dict[str, Any] | None = None
     imported: str | None = None
     experiment_digest: str | None = None
     clock: str = "own"
-    stops: list[str] = msgspec.field(default_factory=list)
-    limits: list[str] = msgspec.field(default_factory=list)
-    environments: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
-    calibrations: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
-    cross_reads: list[dict[str, Any]] = msgspec.field(default_factory=list)
-    allocator: dict[str, str] = msgspec.field(default_factory=dict)
+    stops: list[str] = []
+    limits: list[str] = []
+    environments: dict[str, dict[str, Any]] = {}
+    calibrations: dict[str, dict[str, Any]] = {}
+    cross_reads: list[dict[str, Any]] = []
+    allocator: dict[str, str] = {}
 
     @property
     def last_written(self) -> dict[str, str]:

@@ -99,7 +99,7 @@ class ComparisonTable(msgspec.Struct, frozen=True):
     times: Mapping[str, Times]
     pairs: tuple[tuple[str, str], ...]
     paired: bool = False
-    kinds: Mapping[str, str] = msgspec.field(default_factory=dict)
+    kinds: Mapping[str, str] = {}
     between: BetweenStarts = OF_TOTALS
 
 

@@ -90,7 +90,7 @@ class CaseSummary(msgspec.Struct, frozen=True):
     peak_memory: int
     phases: Mapping[str, PhaseSummary]
     read_bytes: int = 0
-    counts: Mapping[tuple[str, str], float] = msgspec.field(default_factory=dict)
+    counts: Mapping[tuple[str, str], float] = {}
     invalid: str = ""
     repetitions: int = 0
     disk_inodes: int | None = None
