@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from pffbench.errors import NOT_VALID, VALID, UserError
+from pffbench.errors import NOT_VALID, VALID, UserError, explained
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.durability import DiskUsage, disk_usage
 from pffbench.storage.ownership import JOB_PREFIX, Leftover, find_leftovers, leftover_at
@@ -125,10 +125,8 @@ def find_stale_scratch(parent: str, *, kept: bool) -> Iterator[StaleScratch]:
     UserError
         The parent cannot be read.
     """
-    try:
+    with explained(f"--scratch {parent}: cannot be read"):
         found = find_leftovers(parent)
-    except OSError as error:
-        raise UserError(f"--scratch {parent}: cannot be read: {error.strerror}") from None
     for leftover in found:
         removable, why = _judge(leftover, kept)
         try:

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from pffbench.case import Case, case_names
 from pffbench.commands.arguments import add_json, list_experiments, number_of
-from pffbench.errors import UserError
+from pffbench.errors import UserError, explained
 from pffbench.experiment.check import extra_cold_reads, make_plan
 from pffbench.experiment.estimate import (
     FAST_RATE,
@@ -91,10 +91,8 @@ class PlannedRun(msgspec.Struct, frozen=True):
             The scratch directory cannot be reached, or writer ranks hold more than a node has.
         """
         parent = _parent(plan.experiment, scratch)
-        try:
+        with explained(f"--scratch {parent}: cannot be reached"):
             there = filesystem(parent)
-        except OSError as error:
-            raise UserError(f"--scratch {parent}: cannot be reached: {error.strerror}") from None
         nodes = _nodes()
         memory = node_memory or psutil.virtual_memory().total
         large = list(_large_writers(plan, memory))
