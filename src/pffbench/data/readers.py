@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from pffbench.data.base import Array
+from pffbench.data.base import Array, ElementType, Index
 from pffbench.errors import UserError
 from pffbench.regular_files import check_regular, open_regular
 from pffbench.text import abridged, perhaps_meant
@@ -82,6 +82,8 @@ _LISTED = 10
 #: Most datasets of an HDF5 file that are looked at.
 MOST_NAMES = 10_000
 
+#: Arrays of a file by name, as objects of its library.
+Arrays = dict[str, Any]
 Format = Literal["npy", "hdf5", "classic", "zarr"]
 
 
@@ -93,10 +95,10 @@ class Variable(msgspec.Struct, frozen=True):
     #: The variable's name within it; empty where it has none.
     name: str
     #: As stored; the byte order may be foreign.
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    shape: Index
+    dtype: ElementType
     #: Chunk shape, if it is chunked.
-    chunks: tuple[int, ...] | None
+    chunks: Index | None
     #: Takes a tuple of slices, gives an ndarray of stored values.
     array: Any
     #: Closes the file.
@@ -149,7 +151,7 @@ def open_variable(path: Path, variable: str | None) -> Variable:
 
 
 @contextmanager
-def open_arrays(path: Path) -> Iterator[tuple[Format, dict[str, Any]]]:
+def open_arrays(path: Path) -> Iterator[tuple[Format, Arrays]]:
     """Open a file and yield its format and its arrays, by name, as objects of its library.
 
     Of very many datasets of HDF5 only the first ones are there: one more than `MOST_NAMES`.
@@ -224,11 +226,11 @@ def _choose(path: Path, names: Iterable[str], variable: str | None) -> str:
     raise UserError(f"{path}: has no variable {variable!r} (there are: {listed}){hint}")
 
 
-def _list_npy(path: Path, stack: ExitStack, wanted: str | None) -> dict[str, Any]:  # noqa: ARG001
+def _list_npy(path: Path, stack: ExitStack, wanted: str | None) -> Arrays:  # noqa: ARG001
     return {"": np.load(path, mmap_mode="r", allow_pickle=False)}
 
 
-def _list_hdf5(path: Path, stack: ExitStack, wanted: str | None) -> dict[str, Any]:
+def _list_hdf5(path: Path, stack: ExitStack, wanted: str | None) -> Arrays:
     """Return the datasets by name, which are the values of netCDF-4 too; or the one wanted.
 
     Links are not followed.
@@ -240,7 +242,7 @@ def _list_hdf5(path: Path, stack: ExitStack, wanted: str | None) -> dict[str, An
         _refuse_link(path, file, wanted)
         if isinstance(one := file.get(wanted), h5py.Dataset):
             return {wanted: one}
-    found: dict[str, Any] = {}
+    found: Arrays = {}
 
     def visit(name: str, item: Any) -> bool | None:
         if isinstance(item, h5py.Dataset) and not _is_bare_dimension(item.attrs):
@@ -276,7 +278,7 @@ def _is_bare_dimension(attributes: Mapping[str, Any]) -> bool:
     return isinstance(name, bytes) and name.startswith(_BARE_DIMENSION)
 
 
-def _list_classic(path: Path, stack: ExitStack, wanted: str | None) -> dict[str, Any]:  # noqa: ARG001
+def _list_classic(path: Path, stack: ExitStack, wanted: str | None) -> Arrays:  # noqa: ARG001
     import netCDF4
 
     file = stack.enter_context(netCDF4.Dataset(path, "r"))
@@ -284,7 +286,7 @@ def _list_classic(path: Path, stack: ExitStack, wanted: str | None) -> dict[str,
     return dict(file.variables)
 
 
-def _list_zarr(path: Path, stack: ExitStack, wanted: str | None) -> dict[str, Any]:  # noqa: ARG001
+def _list_zarr(path: Path, stack: ExitStack, wanted: str | None) -> Arrays:  # noqa: ARG001
     """Return the arrays of a group by name, or a single array without one."""
     import zarr
 
@@ -301,6 +303,6 @@ def _list_zarr(path: Path, stack: ExitStack, wanted: str | None) -> dict[str, An
 
 
 #: What opens a file of each format, which the stack closes, and returns its arrays by name.
-_LISTS: Mapping[Format, Callable[[Path, ExitStack, str | None], dict[str, Any]]] = {
+_LISTS: Mapping[Format, Callable[[Path, ExitStack, str | None], Arrays]] = {
     "npy": _list_npy, "hdf5": _list_hdf5, "classic": _list_classic, "zarr": _list_zarr,
 }  # fmt: skip

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,13 +29,16 @@ from pffbench.text import escaped, json_needs_escaping, one_line, without_digest
 SCHEMA_VERSION = 2
 #: Maximum bytes of a record; one of 100 000 cases, the maximum, has a tenth of them.
 LARGEST = 2**29
+#: An object of JSON as plain data, and the entry of a case, which readers leave as it is.
+JsonObject = dict[str, Any]
+Entry = Mapping[str, Any]
 _NOT_THERE = (
     KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError, OverflowError,
     RecursionError,
 )  # fmt: skip
 
 
-def digest_of(experiment: dict[str, Any]) -> str:
+def digest_of(experiment: JsonObject) -> str:
     """Return the digest of an experiment as plain data."""
     text = json.dumps(experiment, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -165,15 +168,15 @@ class RunRecord(msgspec.Struct):
     command: list[str]
     ranks: int
     started: str
-    experiment: dict[str, Any]
+    experiment: JsonObject
     experiment_file: str
-    cases: dict[str, dict[str, Any]]
+    cases: dict[str, JsonObject]
     left_out: list[dict[str, str]]
     scratch: str
-    topology: dict[str, Any]
+    topology: JsonObject
     floor: dict[str, float]
-    startup: dict[str, Any]
-    provenance: dict[str, Any]
+    startup: JsonObject
+    provenance: JsonObject
     schema_version: int = SCHEMA_VERSION
     status: str = "running"
     valid: bool | None = None
@@ -183,15 +186,15 @@ class RunRecord(msgspec.Struct):
     resumed: list[str] = []
     stage: str = "all"
     wrote_on: list[str] = []
-    reading: dict[str, Any] | None = None
+    reading: JsonObject | None = None
     imported: str | None = None
     experiment_digest: str | None = None
     clock: str = "own"
     stops: list[str] = []
     limits: list[str] = []
-    environments: dict[str, dict[str, Any]] = {}
-    calibrations: dict[str, dict[str, Any]] = {}
-    cross_reads: list[dict[str, Any]] = []
+    environments: dict[str, JsonObject] = {}
+    calibrations: dict[str, JsonObject] = {}
+    cross_reads: list[JsonObject] = []
     allocator: dict[str, str] = {}
 
     @property
@@ -267,7 +270,7 @@ class RunRecord(msgspec.Struct):
         return record
 
 
-def _json_of(data: dict[str, Any]) -> str:
+def _json_of(data: JsonObject) -> str:
     return json.dumps(data, indent=1, allow_nan=False, default=str)
 
 
@@ -277,7 +280,7 @@ def _decoded(data: bytes) -> Any:
     return escaped(found) if json_needs_escaping(data) else found
 
 
-def _last_written(parameters: dict[str, Any]) -> str:
+def _last_written(parameters: JsonObject) -> str:
     phase = "sync" if parameters["durability"] == "sync" else "close"
     return phase + "_update" if parameters.get("workload") == "updates" else phase
 
@@ -339,7 +342,7 @@ class CaseEntry(msgspec.Struct):
     """One case."""
 
     parameters: ParametersEntry = msgspec.field(default_factory=ParametersEntry)
-    options: dict[str, Any] = {}
+    options: JsonObject = {}
     group: str = ""
     same_case: str = ""
     raw: bool = False
@@ -384,9 +387,9 @@ class Startup(msgspec.Struct):
 class Software(msgspec.Struct):
     """Versions of the software."""
 
-    python: dict[str, Any] = {}
-    pffbench: dict[str, Any] = {}
-    libraries: dict[str, dict[str, Any]] = {}
+    python: JsonObject = {}
+    pffbench: JsonObject = {}
+    libraries: dict[str, JsonObject] = {}
 
 
 class Host(msgspec.Struct):
@@ -408,14 +411,14 @@ class Provenance(msgspec.Struct):
 
     software: Software = msgspec.field(default_factory=Software)
     hosts: list[Host] = []
-    ranks: list[dict[str, Any]] = []
+    ranks: list[JsonObject] = []
     filesystem: FileSystemEntry = msgspec.field(default_factory=FileSystemEntry)
-    environment: dict[str, Any] | None = None
-    mpi_io: dict[str, Any] | None = None
-    slurm: dict[str, Any] | None = None
-    pbs: dict[str, Any] | None = None
-    flux: dict[str, Any] | None = None
-    spack: dict[str, Any] | None = None
+    environment: JsonObject | None = None
+    mpi_io: JsonObject | None = None
+    slurm: JsonObject | None = None
+    pbs: JsonObject | None = None
+    flux: JsonObject | None = None
+    spack: JsonObject | None = None
 
 
 class ExperimentEntry(msgspec.Struct):

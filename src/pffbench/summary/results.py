@@ -16,6 +16,7 @@ import msgspec
 
 from pffbench.docstrings import field_descriptions, first_line
 from pffbench.record.cross_reads import CrossRead, cross_reads_of
+from pffbench.record.run_json import Entry, JsonObject
 from pffbench.regular_files import write_replacing
 from pffbench.summary.answer import AnswerTable, answer_of
 from pffbench.summary.cautions import cautions
@@ -127,8 +128,8 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     raw: bool
     roofline: bool
-    parameters: dict[str, Any]
-    options: dict[str, Any]
+    parameters: JsonObject
+    options: JsonObject
     bytes: int
     stored_as: str
     disk_bytes: int | None
@@ -138,7 +139,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     phases: tuple[PhaseResult, ...]  # type: ignore[valid-type]
 
     @classmethod
-    def of(cls, case: CaseSummary, entry: dict[str, Any], fom_name: str) -> CaseResult:
+    def of(cls, case: CaseSummary, entry: Entry, fom_name: str) -> CaseResult:
         """Convert the summary of a case.
 
         Parameters
@@ -380,9 +381,9 @@ def _finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else value
 
 
-def as_data(summary: Summary) -> dict[str, Any]:
+def as_data(summary: Summary) -> JsonObject:
     """Return the results of a run as plain data."""
-    data: dict[str, Any] = msgspec.to_builtins(Results.of(summary))
+    data: JsonObject = msgspec.to_builtins(Results.of(summary))
     return data
 
 
@@ -393,9 +394,9 @@ def write_results(summary: Summary, directory: str | Path) -> Path:
     return path
 
 
-def results_schema() -> dict[str, Any]:
+def results_schema() -> JsonObject:
     """Return the JSON Schema of `results.json`, with the descriptions of the docstrings here."""
-    schema: dict[str, Any] = msgspec.json.schema(Results)
+    schema: JsonObject = msgspec.json.schema(Results)
     for kind in (
         RatioResult, CaseResult, ContenderResult, ComparisonResult, FormatChoice,
         LoadSummary, CrossRead, AnswerTable, SettingsTable, Results,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from pffbench.phases import MOVING, TOTALS
 from pffbench.record.counters import median_counts
 from pffbench.record.run import MeasuredRun, resolution_of
-from pffbench.record.run_json import RunRecord, readable
+from pffbench.record.run_json import JsonObject, RunRecord, readable
 from pffbench.record.samples import Sample
 from pffbench.summary.dependence import variance_inflation
 from pffbench.summary.headline import (
@@ -152,7 +152,7 @@ class Summary(msgspec.Struct, frozen=True, dict=True):
 
         return () if self.record.imported else sweeps_of(self)
 
-    def entry(self, case: CaseSummary) -> dict[str, Any]:
+    def entry(self, case: CaseSummary) -> JsonObject:
         """Return the entry of a case in `run.json`: parameters, options, storage."""
         return self.record.cases[case.sample.case]
 
