@@ -16,7 +16,7 @@ from pffbench.commands.compare import NEXT_SIDE
 from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.parallel.launcher import is_launched, speaks_for_all
 from pffbench.run.output import best_effort_output, status_after
-from pffbench.text import one_line, similar_word, without_digests
+from pffbench.text import one_line, perhaps_meant, without_digests
 
 #: Exit status of a program that Ctrl-C ended, as shells report it.
 _INTERRUPTED = 130
@@ -194,22 +194,16 @@ class Parser(argparse.ArgumentParser):
             if isinstance(action.choices, dict):
                 parsers += action.choices.values()
         known = [name for parser in parsers for name in parser._option_string_actions]
-        return _near(given.split()[0].partition("=")[0], known)
+        return perhaps_meant(given.split()[0].partition("=")[0], known)
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         """Refuse an unknown command or choice, with the one that was probably meant."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            if hint := _near(str(value), list(map(str, action.choices or ()))):
+            if hint := perhaps_meant(str(value), list(map(str, action.choices or ()))):
                 raise argparse.ArgumentError(action, f"{error.message}{hint}") from None
             raise
-
-
-def _near(word: str, known: Sequence[str]) -> str:
-    """Return the question whether another word was meant; empty if none is similar."""
-    near = similar_word(word, known)
-    return f"; did you mean {near!r}?" if near else ""
 
 
 class _Version(argparse.Action):

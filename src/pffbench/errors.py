@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 #: Exit statuses. The last two are of `pffbench compare --fail-if-slower`: with `--strict` the runs
 #: do not decide (of `reproduce` too), and the machine itself has changed.
 VALID, NOT_VALID, WRONG_INPUT, INTERRUPTED, INCONCLUSIVE, MACHINE_CHANGED = range(6)
@@ -33,3 +36,20 @@ class ImpossibleCaseError(UserError):
 
 class UnsupportedCaseError(ImpossibleCaseError):
     """A case that the backend can run, but not with the libraries that are installed."""
+
+
+@contextmanager
+def explained(what: str, kind: type[Exception] = UserError) -> Iterator[None]:
+    """Raise an error of the system in the ``with`` block as one that says what it means.
+
+    Parameters
+    ----------
+    what : str
+        What is not possible, such as ``DIR: cannot be read``; the system's reason follows.
+    kind : type
+        The error.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {error.strerror or error}") from None

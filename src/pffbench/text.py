@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 # Patterns are compiled where they are first used: all ranks import this, and most need none.
 #: Controls of C0 and C1 except tab and newline, marks that change the direction of text, separators
@@ -93,6 +97,20 @@ def markdown_table(
     yield from map(markdown_row, rows)
 
 
+def make_table() -> Table:
+    """Return a table for a terminal, with a line below its headings and no other."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def fits(table: Table, console: Console) -> bool:
+    """Return whether a table is no wider than a terminal."""
+    unlimited = console.options.update(width=1000)
+    return console.measure(table, options=unlimited).maximum <= console.width
+
+
 def _inline(text: str) -> str:
     return re.sub(_MARKDOWN, lambda match: f"\\{match[0]}", one_line(text).replace("<", "&lt;"))
 
@@ -146,6 +164,12 @@ def similar_word(word: str, known: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # for errors only, which ranks seldom make
 
     return next(iter(get_close_matches(word, list(known), n=1, cutoff=_NEAR)), None)
+
+
+def perhaps_meant(word: str, known: Iterable[str]) -> str:
+    """Return the question whether another word was meant; empty if none is similar."""
+    near = similar_word(word, known)
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def counted(number: int, noun: str) -> str:

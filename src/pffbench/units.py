@@ -105,10 +105,12 @@ class Duration(float):
 
 
 def duration_text(seconds: float) -> str:
-    """Format a duration in whole seconds, minutes or hours, rounded."""
+    """Format a duration in seconds, minutes, hours or days, rounded."""
     if seconds < 90:
         return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"
 
 
 def significant(value: float) -> str:

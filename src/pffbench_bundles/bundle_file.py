@@ -20,7 +20,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import msgspec
 
-from pffbench.errors import UserError
+from pffbench.errors import UserError, explained
 from pffbench.regular_files import open_regular, replacing
 from pffbench.text import one_line
 from pffbench.units import Size
@@ -217,13 +217,11 @@ def open_bundle(path: str | Path) -> Iterator[Bundle]:
         It cannot be read, or breaks one of `BUNDLE_RULES`, which the message names.
     """
     with ExitStack() as stack:
-        try:
+        with explained(f"{path}: cannot be read"):
             bundle = Bundle(stack.enter_context(open_regular(path, most=_LARGEST)))
             for rule in BUNDLE_RULES:
                 if broken := _broken(rule, bundle):
                     raise UserError(f"{path}: rule {rule.number}: {broken}")
-        except OSError as error:
-            raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
         yield bundle
 
 

@@ -24,7 +24,7 @@ from pffbench.record.counters import read_counts
 from pffbench.record.ranks_reader import NAME as RANKS
 from pffbench.record.ranks_reader import read_times, trouble_with
 from pffbench.record.run import MeasuredRun
-from pffbench.record.run_json import RunRecord, digest_of, readable
+from pffbench.record.run_json import Entry, RunRecord, digest_of, readable
 from pffbench.record.samples import Sample
 from pffbench.record.validity import FROM_DEVICE, missing_repetitions
 from pffbench.regular_files import read_regular
@@ -55,7 +55,7 @@ class CheckedRepetition(msgspec.Struct, frozen=True):
 
     case: str
     number: int
-    entry: Mapping[str, Any]
+    entry: Entry
     rows: dict[str, Sample]
 
     def says(self, what: str, good: bool) -> str:
@@ -235,7 +235,7 @@ def _cache(result: Result) -> Iterator[str]:
             yield one.says(": not all bytes came from the device", _fetched(row, one.entry))
 
 
-def _fetched(row: Sample, entry: Mapping[str, Any]) -> bool:
+def _fetched(row: Sample, entry: Entry) -> bool:
     """Whether the job fetched what came into the cache; holes of files come without a fetch."""
     if not entry.get("counts_device") or row.resident_after is None:
         return True

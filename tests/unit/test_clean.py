@@ -42,7 +42,7 @@ def test_a_dry_run_lists_and_removes_nothing(tmp_path, capsys):
     told = capsys.readouterr().out
     assert f"{place}: " in told
     assert " in 1 files, " in told
-    assert " seconds old, run run-1, process " in told
+    assert " s old, run run-1, process " in told
     assert "can go: its process is gone" in told
     assert "1 of 1 can go" in told
     assert "nothing was removed: add --remove" in told

@@ -218,7 +218,8 @@ def many_zarr(path):
 def test_missing_and_ambiguous_variables(tmp_path, write):
     write(tmp_path / "many")
     message = refusal_of(tmp_path / "many", "wimd")
-    assert "no variable 'wimd', did you mean 'wind'?" in message
+    assert "no variable 'wimd' (" in message
+    assert message.endswith("; did you mean 'wind'?")
     assert "rain" in message
     message = refusal_of(tmp_path / "many")
     assert "'variable'" in message

@@ -82,7 +82,7 @@ def test_a_file_is_no_parent(create_parent, below, tmp_path):
 
 
 def test_a_directory_that_exists_is_not_taken_over(scratch, tmp_path):
-    with pytest.raises(UserError, match="exists already"):
+    with pytest.raises(UserError, match="cannot be made: File exists"):
         Scratch.create(str(tmp_path), "run-1")
 
 

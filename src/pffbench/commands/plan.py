@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from pffbench.case import Case, case_names
-from pffbench.commands.arguments import add_json, list_experiments, ranks
-from pffbench.errors import UserError
+from pffbench.commands.arguments import add_json, list_experiments, number_of
+from pffbench.errors import UserError, explained
 from pffbench.experiment.check import extra_cold_reads, make_plan
 from pffbench.experiment.estimate import (
     FAST_RATE,
@@ -30,17 +30,17 @@ from pffbench.experiment.estimate import (
 from pffbench.experiment.load import experiment_files, load_experiment, to_plain
 from pffbench.experiment.plan import Cost, Plan
 from pffbench.experiment.schema import Experiment
-from pffbench.parallel.launcher import reason_against_mpi
+from pffbench.parallel.launcher import mpi_unstarted, reason_against_mpi
 from pffbench.parallel.topology import Topology
 from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.calibration import is_open
 from pffbench.run.options import add_experiment
-from pffbench.run.output import make_console, make_table, print_json
+from pffbench.run.output import make_console, print_json
 from pffbench.run.scratch_directory import parent_of_node
 from pffbench.storage.filesystem import FileSystem, filesystem
 from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
-from pffbench.text import counted, one_line, without_digests
+from pffbench.text import counted, fits, make_table, one_line, without_digests
 from pffbench.units import Size, duration_text
 from pffbench.workloads.registry import workload
 
@@ -91,10 +91,8 @@ class PlannedRun(msgspec.Struct, frozen=True):
             The scratch directory cannot be reached, or writer ranks hold more than a node has.
         """
         parent = _parent(plan.experiment, scratch)
-        try:
+        with explained(f"--scratch {parent}: cannot be reached"):
             there = filesystem(parent)
-        except OSError as error:
-            raise UserError(f"--scratch {parent}: cannot be reached: {error.strerror}") from None
         nodes = _nodes()
         memory = node_memory or psutil.virtual_memory().total
         large = list(_large_writers(plan, memory))
@@ -135,7 +133,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n",
         "--ranks",
-        type=ranks,
+        type=number_of("ranks"),
         metavar="N",
         help="number of ranks to plan for (default: the tasks of the Slurm job, else 1) "
         "(example: --ranks 64)",
@@ -164,6 +162,7 @@ def _size(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+@mpi_unstarted()
 def main(arguments: argparse.Namespace) -> int:
     """Print the cases of an experiment and their cost. Return the exit status.
 
@@ -174,7 +173,6 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.list or not any(v for k, v in vars(arguments).items() if k not in alone):
         return list_experiments(as_json=arguments.json)
     gc.disable()  # objects of planning live to the end, and collecting among them takes long
-    keep_mpi_asleep()
     no_mpi = reason_against_mpi()
     ranks = arguments.ranks or int(os.environ.get("SLURM_NTASKS", "1"))
     given: str | None = arguments.experiment
@@ -258,16 +256,6 @@ def _list_left_out(plan: Plan) -> list[str]:
     ]
 
 
-def keep_mpi_asleep() -> None:
-    """Keep MPI from being initialised by a parallel h5py, which reads the user's own file."""
-    try:
-        import mpi4py
-    except ImportError:
-        return
-    mpi4py.rc.initialize = False
-    mpi4py.rc.finalize = False
-
-
 def _cases(plan: Plan, console: Console, cases: Sequence[Case]) -> list[Table | str]:
     """Return a table of the cases, or two lines for each where it would be too wide."""
     names = case_names(cases)
@@ -287,9 +275,7 @@ def _cases(plan: Plan, console: Console, cases: Sequence[Case]) -> list[Table | 
         plural = "s" if cost.arrays != 1 else ""
         lines += [name, f"    {data} in {cost.arrays} array{plural}, files {cost.files}, "
                         f"space {space}, memory/rank {memory}"]  # fmt: skip
-    unlimited = console.options.update(width=1000)
-    fits = console.measure(table, options=unlimited).maximum <= console.width
-    return [table] if fits else lines
+    return [table] if fits(table, console) else lines
 
 
 def _of_writer(cost: Cost) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pffbench.commands import needing_analysis
-from pffbench.commands.arguments import add_json
+from pffbench.commands.arguments import add_json, number_of
 from pffbench.errors import UserError
 from pffbench.run.output import make_console, print_json
 from pffbench.units import Size
@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--steps",
-        type=_count,
+        type=number_of("steps"),
         default=1,
         metavar="N",
         help="steps that the told time is for, such as those of a day (default: 1)",
@@ -106,12 +106,6 @@ def _size(text: str) -> Size:
     except UserError as error:
         raise argparse.ArgumentTypeError(str(error).replace(repr(told), repr(text))) from None
     raise argparse.ArgumentTypeError(f"{text!r} is no amount of data (write it like '600G')")
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of steps (1 or more)")
-    return int(text)
 
 
 def _weight(text: str) -> tuple[float, float]:

@@ -9,11 +9,12 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pffbench.commands.arguments import list_experiments
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
@@ -276,36 +277,37 @@ def _check_addresses() -> None:
     )
 
 
-class _abort_on_error:  # noqa: N801 -- reads as a word of the with statement
-    """Ends all ranks when one meets an unexpected error: the others would wait for it."""
+class _Guarded:
+    """The run that an error may end, once it has begun."""
 
-    def __init__(self, comm: MPI.Intracomm) -> None:
-        self._comm = comm
-        #: The run, once it has begun.
-        self.session: Session | None = None
+    session: Session | None = None
 
-    def __enter__(self) -> _abort_on_error:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: Any
-    ) -> None:
-        if error is None or isinstance(error, SystemExit):
-            return
+@contextmanager
+def _abort_on_error(comm: MPI.Intracomm) -> Iterator[_Guarded]:
+    """End all ranks when one meets an unexpected error: the others would wait for it."""
+    guarded = _Guarded()
+    try:
+        yield guarded
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 -- the ranks end with it
         import traceback
 
-        if self.session is not None:
-            self.session.leave()
-        rest = "nothing was recorded" if self.session is None else self.session.how_to_go_on
-        if isinstance(error, KeyboardInterrupt):
+        session = guarded.session
+        if session is not None:
+            session.leave()
+        rest = "nothing was recorded" if session is None else session.how_to_go_on
+        interrupted = isinstance(error, KeyboardInterrupt)
+        if interrupted:
             print(f"pffbench: interrupted; {rest}", file=sys.stderr)
         else:
-            print(f"pffbench: rank {self._comm.rank} met an unexpected error", file=sys.stderr)
+            print(f"pffbench: rank {comm.rank} met an unexpected error", file=sys.stderr)
             traceback.print_exception(error)
             print(f"pffbench: {rest}", file=sys.stderr)
         sys.stderr.flush()
         sys.stdout.flush()
-        status = _CTRL_C if isinstance(error, KeyboardInterrupt) else NOT_VALID
-        if self._comm.size == 1:  # no rank waits
-            raise SystemExit(status)
-        self._comm.Abort(status)
+        status = _CTRL_C if interrupted else NOT_VALID
+        if comm.size == 1:  # no rank waits
+            raise SystemExit(status) from None
+        comm.Abort(status)

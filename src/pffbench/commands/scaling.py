@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pffbench.commands import needing_analysis
-from pffbench.commands.arguments import add_json, ranks
+from pffbench.commands.arguments import add_json, number_of
 from pffbench.run.output import print_json
 
 #: Version of what `--json` prints; a higher one changed or removed a key.
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--predict",
-        type=ranks,
+        type=number_of("ranks"),
         metavar="N",
         help="number of ranks or nodes to predict the rate for (default: twice the largest) "
         "(example: --predict 64)",

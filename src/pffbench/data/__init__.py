@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from pffbench.data import random
-from pffbench.data.base import DTYPES, Source, check_dtype
+from pffbench.data.base import DTYPES, Source, SourceKind, check_dtype
 from pffbench.data.verify import Mismatch, verify
 from pffbench.errors import UserError
 from pffbench.plugins import load
@@ -13,18 +13,8 @@ from pffbench.plugins import load
 if TYPE_CHECKING:
     from pffbench.data.files import FileSource
 
-#: The kinds of data, each with a description.
-SOURCES = {
-    "uniform": "random, incompressible: floats in [0, 1), integers over all bit patterns",
-    "integers": "random whole numbers 0 .. 999 (0 .. 99 in one byte): compress moderately",
-    "constant": "one value per array, never 0 or a fill value: compresses to almost nothing",
-    "smooth": "a smooth field of waves with one decimal: compresses well",
-    "cris": "noise-like spectra of a sounder: gzip makes them 1.08 times smaller",
-    "image": "a tomographic volume: Blosc-Zstd with byte shuffle makes it 1.9 times smaller",
-    "dense": "a volume of labels, nearly all of it labelled: 36 times smaller with Zstd",
-    "sparse": "a volume of labels, 1 % of it labelled: 1000 times smaller with Zstd",
-    "file": "a variable of the user's own HDF5, netCDF, Zarr or .npy file",
-}
+#: The kinds of data, which `Parameters` describes.
+SOURCES: tuple[str, ...] = get_args(SourceKind)
 
 #: Kind → function that makes it from a type and a seed; a run imports only the kinds of its cases.
 _GENERATORS = {

@@ -9,7 +9,10 @@ import numpy as np
 from pffbench.errors import UserError
 
 #: Not of numpy.typing, which every rank would import for it.
-Array = np.ndarray[Any, np.dtype[Any]]
+ElementType = np.dtype[Any]
+Array = np.ndarray[Any, ElementType]
+#: An index of an array with several axes, or a shape.
+Index = tuple[int, ...]
 
 #: The kinds of data and the element types, as an experiment names them.
 SourceKind = Literal[
@@ -29,10 +32,10 @@ class Source(Protocol):
     """
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> ElementType:
         """Element type, in native byte order."""
 
-    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a box of a logical array.
 
         Parameters
@@ -64,7 +67,7 @@ class SeededSource:
         Any integer; its low 64 bits count.
     """
 
-    def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
+    def __init__(self, dtype: ElementType, seed: int) -> None:
         self.dtype = dtype
         self._seed = seed
 
@@ -82,7 +85,7 @@ class DerivedSource:
         self._source = source
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> ElementType:
         """Element type, in native byte order."""
         return self._source.dtype
 
@@ -91,13 +94,11 @@ class DerivedSource:
 class Comparing(Protocol):
     """A source that compares a box block by block, while each block is in the cache."""
 
-    def matches(
-        self, got: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]
-    ) -> bool:
+    def matches(self, got: Array, array: int, start: Index, shape: Index) -> bool:
         """Return whether a C-contiguous box holds exactly the bytes that `fill` would put there."""
 
 
-def check_dtype(name: str) -> np.dtype[Any]:
+def check_dtype(name: str) -> ElementType:
     """Turn the name of an element type into a dtype.
 
     Raises
@@ -110,7 +111,7 @@ def check_dtype(name: str) -> np.dtype[Any]:
     return np.dtype(name)
 
 
-def check_out(out: Array, dtype: np.dtype[Any]) -> None:
+def check_out(out: Array, dtype: ElementType) -> None:
     """Raise ValueError unless `out` is a C-contiguous array of `dtype`."""
     if out.dtype != dtype or not out.flags.c_contiguous:
         raise ValueError(

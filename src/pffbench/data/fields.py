@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pffbench.data import random
-from pffbench.data.base import Array, SeededSource, check_out
+from pffbench.data.base import Array, ElementType, Index, SeededSource, check_out
 from pffbench.data.random import Keyed, Words, check_box
 
 Plane = npt.NDArray[np.float32]
@@ -163,13 +163,13 @@ class Smooth(SeededSource):
     unsigned types.
     """
 
-    def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
+    def __init__(self, dtype: ElementType, seed: int) -> None:
         super().__init__(dtype, seed)
         self._shift = np.int32(15 if dtype.itemsize == 1 else 10)
         self._offset = np.int32(_FIELD if dtype.kind == "u" else 0)
         self._scratch = np.empty(_BLOCK, dtype=np.int32)
 
-    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a box of a logical array; see `pffbench.data.base.Source`."""
         check_out(out, self.dtype)
         check_box(start, out.shape, shape)
@@ -228,9 +228,7 @@ class Smooth(SeededSource):
             np.copyto(out, field, casting="unsafe")
 
 
-def _unravel(
-    begin: int, end: int, start: tuple[int, ...], extent: tuple[int, ...]
-) -> list[npt.NDArray[np.int64]]:
+def _unravel(begin: int, end: int, start: Index, extent: Index) -> list[npt.NDArray[np.int64]]:
     """Global indices along each leading axis of the rows `begin` .. `end` of a box."""
     if len(extent) == 1:
         return []
@@ -262,13 +260,13 @@ class Cris(SeededSource):
     rounded once, are computed, so every machine gives the same values.
     """
 
-    def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
+    def __init__(self, dtype: ElementType, seed: int) -> None:
         super().__init__(dtype, seed)
         self._real = dtype if dtype.kind == "f" else np.dtype(np.float32)
         self._noise = _Noise(self._real, seed)
         self._widths: dict[int, Array] = {}
 
-    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a box of a logical array; see `pffbench.data.base.Source`."""
         check_out(out, self.dtype)
         values = out if out.dtype == self._real else np.empty(out.shape, self._real)
@@ -299,7 +297,7 @@ class Cris(SeededSource):
 class _Noise(Keyed):
     """Sums of four uniform whole numbers, less their mean: exact in every floating-point type."""
 
-    def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
+    def __init__(self, dtype: ElementType, seed: int) -> None:
         super().__init__(dtype, seed, 8)
         self._sum: Words = np.empty_like(self._scratch)
         self._part: Words = np.empty_like(self._scratch)

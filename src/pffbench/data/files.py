@@ -9,11 +9,10 @@ import sys
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from pffbench.data.base import DTYPES, Array, check_out
+from pffbench.data.base import DTYPES, Array, ElementType, Index, check_out
 from pffbench.data.random import check_box
 from pffbench.data.readers import Variable, open_variable
 from pffbench.errors import UserError
@@ -108,12 +107,12 @@ class FileSource:
     """
 
     def __init__(
-        self, file: str, variable: str | None = None, dtype: np.dtype[Any] | None = None
+        self, file: str, variable: str | None = None, dtype: ElementType | None = None
     ) -> None:
         self._variable: Variable = open_variable(Path(file), variable)
         self._window: tuple[Box, Array] | None = None
-        self.shape: tuple[int, ...] = self._variable.shape
-        self.dtype: np.dtype[Any] = self._variable.dtype.newbyteorder("=")
+        self.shape: Index = self._variable.shape
+        self.dtype: ElementType = self._variable.dtype.newbyteorder("=")
         try:
             self._check(dtype)
         except UserError:
@@ -121,7 +120,7 @@ class FileSource:
             raise
         self.dtype = np.dtype(self.dtype.name)  # without h5py's metadata of enumerations
 
-    def _check(self, dtype: np.dtype[Any] | None) -> None:
+    def _check(self, dtype: ElementType | None) -> None:
         """Raise UserError unless the variable is an array of a supported and expected type."""
         if self.dtype.name not in DTYPES:
             raise UserError(f"{self._variable} has the type {self.dtype}, not {', '.join(DTYPES)}")
@@ -130,7 +129,7 @@ class FileSource:
         if not self.shape or 0 in self.shape:
             raise UserError(f"{self._variable} has the shape {self.shape}: it holds no array")
 
-    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a box of a logical array; see `pffbench.data.base.Source`.
 
         Raises
@@ -220,5 +219,5 @@ def _part(box: Box, outer: Box, values: Array) -> Array:
     return values[tuple(cut)]
 
 
-def _bytes(box: Box, dtype: np.dtype[Any]) -> int:
+def _bytes(box: Box, dtype: ElementType) -> int:
     return math.prod(int(cut.stop - cut.start) for cut in box) * dtype.itemsize

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pffbench.data import random
-from pffbench.data.base import Array, DerivedSource, SeededSource, Source, check_out
+from pffbench.data.base import (
+    Array,
+    DerivedSource,
+    ElementType,
+    Index,
+    SeededSource,
+    Source,
+    check_out,
+)
 from pffbench.data.random import Keyed, Words, check_box
 
 
@@ -25,7 +31,7 @@ class UniformFloats(Keyed):
         Any integer; its low 64 bits count.
     """
 
-    def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
+    def __init__(self, dtype: ElementType, seed: int) -> None:
         super().__init__(dtype, seed, dtype.itemsize)
         mantissa = np.finfo(dtype).nmant
         self._drop = self._word.type(self._bits - mantissa)
@@ -51,7 +57,7 @@ class UniformWords(Keyed):
         Any integer; its low 64 bits count.
     """
 
-    def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
+    def __init__(self, dtype: ElementType, seed: int) -> None:
         super().__init__(dtype, seed, dtype.itemsize)
         self._half = self._word.type(self._bits // 2)
         self._high: Words = np.empty_like(self._scratch)
@@ -74,7 +80,7 @@ class UniformNarrow(Keyed):
         Any integer; its low 64 bits count.
     """
 
-    def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
+    def __init__(self, dtype: ElementType, seed: int) -> None:
         super().__init__(dtype, seed, 4)
         self._drop = np.uint32(32 - 8 * dtype.itemsize)
         self._unsigned = np.dtype(f"u{dtype.itemsize}")
@@ -85,7 +91,7 @@ class UniformNarrow(Keyed):
         np.copyto(out.view(self._unsigned), words, casting="unsafe")
 
 
-def uniform(dtype: np.dtype[Any], seed: int) -> Keyed:
+def uniform(dtype: ElementType, seed: int) -> Keyed:
     """Make the uniform source of a type; see the three classes."""
     if dtype.kind == "f":
         return UniformFloats(dtype, seed)
@@ -99,7 +105,7 @@ class Integers(Keyed):
     often than others.
     """
 
-    def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
+    def __init__(self, dtype: ElementType, seed: int) -> None:
         super().__init__(dtype, seed, 4)
         self._range = np.uint32(100 if dtype.itemsize == 1 else 1000)
         self._half = np.uint32(16)
@@ -121,12 +127,12 @@ class Constant(SeededSource):
     Consecutive arrays differ, and so, by the hash, do nearly all seeds.
     """
 
-    def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
+    def __init__(self, dtype: ElementType, seed: int) -> None:
         super().__init__(dtype, seed)
         self._range = 120 if dtype.itemsize == 1 else 30000
         self._offset = random.stream(seed) % self._range
 
-    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a box of a logical array; see `pffbench.data.base.Source`."""
         check_out(out, self.dtype)
         check_box(start, out.shape, shape)
@@ -155,7 +161,7 @@ class BitRounded(DerivedSource):
         self._half = word((1 << cut) >> 1)
         self._kept = ~word((1 << cut) - 1)
 
-    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a box of a logical array; see `pffbench.data.base.Source`."""
         self._source.fill(out, array, start, shape)
         words = out.view(self._half.dtype)

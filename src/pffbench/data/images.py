@@ -10,12 +10,11 @@ ratios; the size of the features in elements does not depend on the shape of the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pffbench.data.base import Array
+from pffbench.data.base import Array, ElementType
 from pffbench.data.fields import Plane, ValueNoise
 from pffbench.data.random import GOLDEN, counters, mix_array, stream
 from pffbench.data.volumes import WIDTH, Part, Volume
@@ -39,7 +38,7 @@ class Image(Volume):
     Values lie between 8900 and 21 100; in one-byte types at a 256th of that.
     """
 
-    def __init__(self, dtype: np.dtype[Any], seed: int) -> None:
+    def __init__(self, dtype: ElementType, seed: int) -> None:
         super().__init__(dtype, seed)
         self._columns: Words = (counters(stream(seed), WIDTH) >> np.uint64(32)).astype(np.uint32)
         scale = 1 / 256 if dtype.itemsize == 1 else 1

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from pffbench.data.base import Array, SeededSource, check_out
+from pffbench.data.base import Array, ElementType, Index, SeededSource, check_out
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -100,9 +100,6 @@ def counters(state: int, count: int) -> npt.NDArray[np.uint64]:
     words *= np.uint64(GOLDEN)
     words += np.uint64(state)
     return mix_array(words)
-
-
-Index = tuple[int, ...]
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -261,9 +258,9 @@ class Keyed(SeededSource, ABC):
         Bytes of a random word; one word is spent on each element.
     """
 
-    def __init__(self, dtype: np.dtype[Any], seed: int, word: int) -> None:
+    def __init__(self, dtype: ElementType, seed: int, word: int) -> None:
         super().__init__(dtype, seed)
-        self._word: np.dtype[Any] = np.dtype(f"u{word}")
+        self._word: ElementType = np.dtype(f"u{word}")
         self._bits = 8 * word
         self._width = _BLOCK_BYTES // word
         hashes = counters(stream(seed), self._width)
@@ -271,15 +268,13 @@ class Keyed(SeededSource, ABC):
         self._scratch: Words = np.empty(self._width, dtype=self._word)
         self._values_memory: bytearray | None = None
 
-    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a box of a logical array; see `pffbench.data.base.Source`."""
         check_out(out, self.dtype)
         for part, words, addends in self._walk(out, array, start, shape):
             self._values(words, addends, part)
 
-    def matches(
-        self, got: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]
-    ) -> bool:
+    def matches(self, got: Array, array: int, start: Index, shape: Index) -> bool:
         """Return whether a box holds exactly the bytes that `fill` would put there.
 
         Equivalent to filling and comparing, but each block is compared while it is still in the
@@ -303,7 +298,7 @@ class Keyed(SeededSource, ABC):
         return True
 
     def _walk(
-        self, box: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]
+        self, box: Array, array: int, start: Index, shape: Index
     ) -> Iterator[tuple[Array, Words, Words]]:
         """Cut a box into parts and multiply columns for each, as much as the scratch holds.
 

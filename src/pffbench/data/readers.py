@@ -17,10 +17,10 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from pffbench.data.base import Array
+from pffbench.data.base import Array, ElementType, Index
 from pffbench.errors import UserError
 from pffbench.regular_files import check_regular, open_regular
-from pffbench.text import similar_word
+from pffbench.text import abridged, perhaps_meant
 
 #: Codecs of format 2 and of numcodecs, and those of format 3. All others are refused.
 _HARMLESS = frozenset(
@@ -82,6 +82,8 @@ _LISTED = 10
 #: Most datasets of an HDF5 file that are looked at.
 MOST_NAMES = 10_000
 
+#: Arrays of a file by name, as objects of its library.
+Arrays = dict[str, Any]
 Format = Literal["npy", "hdf5", "classic", "zarr"]
 
 
@@ -93,10 +95,10 @@ class Variable(msgspec.Struct, frozen=True):
     #: The variable's name within it; empty where it has none.
     name: str
     #: As stored; the byte order may be foreign.
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    shape: Index
+    dtype: ElementType
     #: Chunk shape, if it is chunked.
-    chunks: tuple[int, ...] | None
+    chunks: Index | None
     #: Takes a tuple of slices, gives an ndarray of stored values.
     array: Any
     #: Closes the file.
@@ -110,10 +112,8 @@ class Variable(msgspec.Struct, frozen=True):
         UserError
             The library cannot, for instance because a chunk is damaged or its codec is missing.
         """
-        try:
+        with _failures_of(self):
             return np.asarray(self.array[box])
-        except FAILURES as error:
-            raise UserError(f"{self}: cannot be read ({_reason(error)})") from error
 
     def __str__(self) -> str:
         return f"{self.path}: variable {self.name!r}" if self.name else str(self.path)
@@ -135,15 +135,23 @@ def open_variable(path: Path, variable: str | None) -> Variable:
         The file does not exist or cannot be read, is of no known format, or has no such
         variable, or several and none is named.
     """
-    try:
-        opener = _OPENERS[_recognise(path)]
-        return opener(path, None if variable is None else variable.strip("/"))
-    except FAILURES as error:
-        raise UserError(f"{path}: cannot be read ({_reason(error)})") from error
+    wanted = None if variable is None else variable.strip("/")
+    with ExitStack() as stack, _failures_of(path):
+        kind = _recognise(path)
+        arrays = _LISTS[kind](path, stack, wanted)
+        name = _choose(path, arrays, wanted)
+        found = arrays[name]
+        if kind == "zarr":
+            refuse_codecs(path, found.metadata.to_dict())
+        for other in _other_files(found) if kind == "hdf5" else ():
+            check_regular(path.parent / other)
+        chunks = found.chunks if kind in ("hdf5", "zarr") else None
+        shape, dtype = found.shape or (), np.dtype(found.dtype)
+        return Variable(path, name, shape, dtype, chunks, found, stack.pop_all().close)
 
 
 @contextmanager
-def open_arrays(path: Path) -> Iterator[tuple[Format, dict[str, Any]]]:
+def open_arrays(path: Path) -> Iterator[tuple[Format, Arrays]]:
     """Open a file and yield its format and its arrays, by name, as objects of its library.
 
     Of very many datasets of HDF5 only the first ones are there: one more than `MOST_NAMES`.
@@ -154,17 +162,20 @@ def open_arrays(path: Path) -> Iterator[tuple[Format, dict[str, Any]]]:
         The file does not exist or cannot be read, or is of no known format.
     """
     with ExitStack() as stack:
-        try:
+        with _failures_of(path):
             kind = _recognise(path)
-            arrays = _LISTS[kind](path, stack)
-        except FAILURES as error:
-            raise UserError(f"{path}: cannot be read ({_reason(error)})") from error
+            arrays = _LISTS[kind](path, stack, None)
         yield kind, arrays
 
 
-def _reason(error: Exception) -> str:
-    """Return the message of a library's error in one line."""
-    return " ".join(str(error).split()) or type(error).__name__
+@contextmanager
+def _failures_of(what: object) -> Iterator[None]:
+    """Raise an error of a library as a `UserError` in one line."""
+    try:
+        yield
+    except FAILURES as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"{what}: cannot be read ({reason})") from error
 
 
 def _recognise(path: Path) -> Format:
@@ -195,70 +206,43 @@ def _recognise(path: Path) -> Format:
 def _choose(path: Path, names: Iterable[str], variable: str | None) -> str:
     """Return the name of the requested variable, or of the only one."""
     there = sorted(names)
+    if there == [""]:
+        if variable:
+            raise UserError(
+                f"{path}: is a single array without a name, so 'variable' must not be given"
+                f" (it is {variable!r})"
+            )
+        return ""
     if variable is not None and variable in there:
         return variable
-    listed = ", ".join(there[:_LISTED]) + (", ..." if len(there) > _LISTED else "")
+    listed = abridged(there, _LISTED, ", ")
     if not there:
         raise UserError(f"{path}: there is no variable in the file")
     if variable is None:
         if len(there) == 1:
             return there[0]
         raise UserError(f"{path}: name one of its variables with the key 'variable' ({listed})")
-    near = similar_word(variable, there)
-    hint = f", did you mean {near!r}?" if near else ""
-    raise UserError(f"{path}: has no variable {variable!r}{hint} (there are: {listed})")
+    hint = perhaps_meant(variable, there)
+    raise UserError(f"{path}: has no variable {variable!r} (there are: {listed}){hint}")
 
 
-def _no_name(path: Path, variable: str | None) -> None:
-    if variable:
-        raise UserError(
-            f"{path}: is a single array without a name, so 'variable' must not be given"
-            f" (it is {variable!r})"
-        )
-
-
-def _list_npy(path: Path, _: object = None) -> dict[str, Any]:
+def _list_npy(path: Path, stack: ExitStack, wanted: str | None) -> Arrays:  # noqa: ARG001
     return {"": np.load(path, mmap_mode="r", allow_pickle=False)}
 
 
-def _open_npy(path: Path, variable: str | None) -> Variable:
-    _no_name(path, variable)
-    array = _list_npy(path)[""]
-    return Variable(path, "", array.shape, array.dtype, None, array, lambda: None)
+def _list_hdf5(path: Path, stack: ExitStack, wanted: str | None) -> Arrays:
+    """Return the datasets by name, which are the values of netCDF-4 too; or the one wanted.
 
-
-def _open_hdf5(path: Path, variable: str | None) -> Variable:
-    """Open HDF5 and netCDF-4 alike: the values of both are HDF5 datasets."""
+    Links are not followed.
+    """
     import h5py
 
-    file = h5py.File(path, "r", locking="best-effort")
-    try:
-        if variable:
-            _refuse_link(path, file, variable)
-        found = file.get(variable) if variable else None
-        if not isinstance(found, h5py.Dataset):
-            variable = _choose(path, _datasets(file), variable)
-            found = file[variable]
-        for other in _other_files(found):
-            check_regular(path.parent / other)
-        name = str(variable)
-        return Variable(path, name, found.shape or (), found.dtype, found.chunks, found, file.close)
-    except BaseException:
-        file.close()
-        raise
-
-
-def _list_hdf5(path: Path, stack: ExitStack) -> dict[str, Any]:
-    import h5py
-
-    return _datasets(stack.enter_context(h5py.File(path, "r", locking="best-effort")))
-
-
-def _datasets(file: Any) -> dict[str, Any]:
-    """Return the datasets of a file by name; links are not followed."""
-    import h5py
-
-    found: dict[str, Any] = {}
+    file = stack.enter_context(h5py.File(path, "r", locking="best-effort"))
+    if wanted:
+        _refuse_link(path, file, wanted)
+        if isinstance(one := file.get(wanted), h5py.Dataset):
+            return {wanted: one}
+    found: Arrays = {}
 
     def visit(name: str, item: Any) -> bool | None:
         if isinstance(item, h5py.Dataset) and not _is_bare_dimension(item.attrs):
@@ -294,41 +278,15 @@ def _is_bare_dimension(attributes: Mapping[str, Any]) -> bool:
     return isinstance(name, bytes) and name.startswith(_BARE_DIMENSION)
 
 
-def _open_classic(path: Path, variable: str | None) -> Variable:
+def _list_classic(path: Path, stack: ExitStack, wanted: str | None) -> Arrays:  # noqa: ARG001
     import netCDF4
 
-    file = netCDF4.Dataset(path, "r")
-    try:
-        file.set_auto_maskandscale(False)
-        name = _choose(path, file.variables, variable)
-        found = file.variables[name]
-        return Variable(path, name, found.shape, np.dtype(found.dtype), None, found, file.close)
-    except BaseException:
-        file.close()
-        raise
+    file = stack.enter_context(netCDF4.Dataset(path, "r"))
+    file.set_auto_maskandscale(False)
+    return dict(file.variables)
 
 
-def _list_classic(path: Path, stack: ExitStack) -> dict[str, Any]:
-    import netCDF4
-
-    return dict(stack.enter_context(netCDF4.Dataset(path, "r")).variables)
-
-
-def _open_zarr(path: Path, variable: str | None) -> Variable:
-    arrays = _list_zarr(path)
-    name = ""
-    if arrays.keys() == {name}:
-        _no_name(path, variable)
-    else:
-        name = _choose(path, arrays, variable)
-    found = arrays[name]
-    refuse_codecs(path, found.metadata.to_dict())
-    return Variable(
-        path, name, found.shape, np.dtype(found.dtype), found.chunks, found, lambda: None
-    )
-
-
-def _list_zarr(path: Path, _: object = None) -> dict[str, Any]:
+def _list_zarr(path: Path, stack: ExitStack, wanted: str | None) -> Arrays:  # noqa: ARG001
     """Return the arrays of a group by name, or a single array without one."""
     import zarr
 
@@ -344,9 +302,7 @@ def _list_zarr(path: Path, _: object = None) -> dict[str, Any]:
     return {name: item for name, item in members if isinstance(item, zarr.Array)}
 
 
-_OPENERS: Mapping[Format, Callable[[Path, str | None], Variable]] = {
-    "npy": _open_npy, "hdf5": _open_hdf5, "classic": _open_classic, "zarr": _open_zarr,
-}  # fmt: skip
-_LISTS: Mapping[Format, Callable[[Path, ExitStack], dict[str, Any]]] = {
+#: What opens a file of each format, which the stack closes, and returns its arrays by name.
+_LISTS: Mapping[Format, Callable[[Path, ExitStack, str | None], Arrays]] = {
     "npy": _list_npy, "hdf5": _list_hdf5, "classic": _list_classic, "zarr": _list_zarr,
 }  # fmt: skip

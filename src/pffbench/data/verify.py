@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from pffbench.data.base import Array, Comparing, Source
+from pffbench.data.base import Array, Comparing, Index, Source
 from pffbench.data.random import check_box
 
 #: Bytes generated and compared at a time: small enough to stay in a second-level cache.
@@ -22,7 +22,7 @@ class Mismatch(msgspec.Struct, frozen=True):
     #: Number of the logical array.
     array: int
     #: Global index of the first wrong element, in C order.
-    index: tuple[int, ...]
+    index: Index
     #: The two values as text, with their bytes in hexadecimal where the text is the same, or the
     #: two types where the type itself is wrong.
     expected: str
@@ -36,9 +36,7 @@ class Mismatch(msgspec.Struct, frozen=True):
         return f"array {self.array}{where}: {self.got} instead of {self.expected}{more}"
 
 
-def verify(
-    source: Source, got: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]
-) -> Mismatch | None:
+def verify(source: Source, got: Array, array: int, start: Index, shape: Index) -> Mismatch | None:
     """Compare a box with its source.
 
     Bytes are compared, so NaNs equal themselves and -0.0 is not 0.0. The expected values are
@@ -80,16 +78,14 @@ def verify(
     return _compare(source, got, array, start, shape)
 
 
-def _compare(
-    source: Source, got: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]
-) -> Mismatch | None:
+def _compare(source: Source, got: Array, array: int, start: Index, shape: Index) -> Mismatch | None:
     """Compare with any source, block by block; return the first difference."""
     dtype = source.dtype
     capacity = max(1, _BLOCK_BYTES // dtype.itemsize)
     # A bytearray, because its startswith is memcmp: twice as quick as comparing with numpy.
     memory = bytearray(min(capacity, got.size) * dtype.itemsize)
     expected = np.frombuffer(memory, dtype=dtype)
-    first: tuple[tuple[int, ...], str, str] | None = None
+    first: tuple[Index, str, str] | None = None
     count = 0
     for block in _blocks(got.shape, capacity):
         part = np.ascontiguousarray(got[block])
@@ -108,7 +104,7 @@ def _compare(
     return None if first is None else Mismatch(array, *first, count)
 
 
-def _blocks(extent: tuple[int, ...], capacity: int) -> Iterator[tuple[slice, ...]]:
+def _blocks(extent: Index, capacity: int) -> Iterator[tuple[slice, ...]]:
     """Cut a box, in C order, into blocks of at most `capacity` elements that are contiguous."""
     axis = 0
     while axis < len(extent) - 1 and math.prod(extent[axis + 1 :]) > capacity:

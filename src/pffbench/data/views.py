@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pffbench.data.base import Array, DerivedSource, Source
+from pffbench.data.base import Array, DerivedSource, Index, Source
 from pffbench.data.random import check_box
 
 
@@ -28,16 +28,16 @@ class Strided(DerivedSource):
     def __init__(
         self,
         source: Source,
-        first: tuple[int, ...],
-        stride: tuple[int, ...],
-        shape: tuple[int, ...],
+        first: Index,
+        stride: Index,
+        shape: Index,
     ) -> None:
         super().__init__(source)
         self._first = first
         self._stride = stride
         self._shape = shape
 
-    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a box of the lattice, see `Source.fill`; elements between are discarded.
 
         Here `start` and `shape` are indices and shape of the lattice.
@@ -50,7 +50,7 @@ class Strided(DerivedSource):
         self._source.fill(between, array, self.index(start), self._shape)
         out[...] = between[tuple(slice(None, None, step) for step in self._stride)]
 
-    def index(self, place: tuple[int, ...]) -> tuple[int, ...]:
+    def index(self, place: Index) -> Index:
         """Return the global index of an element of the lattice."""
         each = zip(self._first, place, self._stride, strict=True)
         return tuple(first + i * step for first, i, step in each)
@@ -58,7 +58,7 @@ class Strided(DerivedSource):
 
 #: Whether elements of a box that begins at `start` and has the shape `extent` have been changed: an
 #: array of bool that can be broadcast to `extent`.
-Changed = Callable[[tuple[int, ...], tuple[int, ...]], Array]
+Changed = Callable[[Index, Index], Array]
 
 
 class Generation(DerivedSource):
@@ -76,7 +76,7 @@ class Generation(DerivedSource):
         super().__init__(source)
         self._number = number
 
-    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a box, see `Source.fill`."""
         self._source.fill(out, 2 * array + self._number, start, shape)
 
@@ -98,7 +98,7 @@ class Merged(DerivedSource):
         self._after = Generation(source, 1)
         self._changed = changed
 
-    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a box, see `Source.fill`."""
         self._before.fill(out, array, start, shape)
         changed = np.broadcast_to(self._changed(start, out.shape), out.shape)
@@ -127,9 +127,7 @@ class Gathered(DerivedSource):
         First element of each stretch, in the flattened array, and number of elements.
     """
 
-    def __init__(
-        self, source: Source, shape: tuple[int, ...], offsets: Array, lengths: Array
-    ) -> None:
+    def __init__(self, source: Source, shape: Index, offsets: Array, lengths: Array) -> None:
         super().__init__(source)
         self._shape = shape
         self._offsets = offsets
@@ -142,7 +140,7 @@ class Gathered(DerivedSource):
         self._axis, self._inner = axis, inner
         self._rows = max(1, _BLOCK // inner)
 
-    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a part of the stretches, see `Source.fill`.
 
         Here `start` and `shape` are place and number of elements in all stretches together.
@@ -179,7 +177,7 @@ class Gathered(DerivedSource):
                 elements[some[0] : some[-1] + 1] - first * self._inner
             ]
 
-    def index(self, place: tuple[int, ...]) -> tuple[int, ...]:
+    def index(self, place: Index) -> Index:
         """Return the global index of an element."""
         element = self._elements(place[0], 1)[0]
         return tuple(int(i) for i in np.unravel_index(element, self._shape))

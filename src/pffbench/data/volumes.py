@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from pffbench.data.base import Array, SeededSource, check_out
+from pffbench.data.base import Array, Index, SeededSource, check_out
 from pffbench.data.fields import Range, ValueNoise, hash_points
 from pffbench.data.random import check_box, stream
 
@@ -49,15 +49,13 @@ class Volume(SeededSource, ABC):
     before them; with fewer the missing ones have length 1.
     """
 
-    def fill(self, out: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a box of a logical array; see `pffbench.data.base.Source`."""
         for target, part in self._parts(out, array, start, shape):
             for plane in self._planes(part, target):
                 del plane
 
-    def matches(
-        self, got: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]
-    ) -> bool:
+    def matches(self, got: Array, array: int, start: Index, shape: Index) -> bool:
         """Return whether a box holds exactly the bytes that `fill` would put there.
 
         Parameters and errors are those of `fill`.
@@ -74,7 +72,7 @@ class Volume(SeededSource, ABC):
         return True
 
     def _parts(
-        self, box: Array, array: int, start: tuple[int, ...], shape: tuple[int, ...]
+        self, box: Array, array: int, start: Index, shape: Index
     ) -> Iterator[tuple[Array, Part]]:
         """Cut a box into parts; yield each with its view, shape (planes, rows, columns)."""
         check_out(box, self.dtype)
@@ -95,9 +93,7 @@ class Volume(SeededSource, ABC):
         """Fill the planes of a part, one after the other; yield the number of each when filled."""
 
 
-def _cut(
-    volume: Array, state: int, begin: tuple[int, ...], shape: tuple[int, ...]
-) -> Iterator[tuple[Array, Part]]:
+def _cut(volume: Array, state: int, begin: Index, shape: Index) -> Iterator[tuple[Array, Part]]:
     planes, rows, columns = volume.shape
     z0, y0, x0 = begin
     x = x0

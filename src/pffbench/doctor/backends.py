@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pffbench.backends.base import Backend
 from pffbench.backends.registry import backend_class, backend_names, missing_library
 from pffbench.backends.shared_files import built_for_mpi
-from pffbench.doctor.finding import Ability, Finding, looked_at
+from pffbench.doctor.finding import Ability, Finding, absent, looked_at, warning
 from pffbench.doctor.libraries import REQUIRED, SERIAL
 from pffbench.workloads.registry import workload, workload_names
 
@@ -33,14 +33,13 @@ def _look_at(name: str, broken: Collection[str]) -> Iterator[Finding]:
     kind = backend_class(name)
     missing = [library for library in kind.libraries if library in broken]
     if missing:
-        status = "warning" if missing[0] in REQUIRED else "absent"
-        text = f"{name}: cannot run without {', '.join(missing)}"
-        yield Finding(TOPIC, status, text, because=missing[0])  # type: ignore[arg-type]
+        made = warning if missing[0] in REQUIRED else absent
+        yield made(f"{name}: cannot run without {', '.join(missing)}", because=missing[0])
     elif reason := missing_library(kind):
         # Of two series of a library one may be installed, so the other one is not missing.
-        yield Finding(TOPIC, "absent", f"{name}: cannot run here, it {reason}")
+        yield absent(f"{name}: cannot run here, it {reason}")
     elif serial_libraries(kind):
-        yield Finding(TOPIC, "warning", f"{name}: a file for each process only", because=SERIAL)
+        yield warning(f"{name}: a file for each process only", because=SERIAL)
 
 
 def serial_libraries(kind: type[Backend]) -> list[str]:

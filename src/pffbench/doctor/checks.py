@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from pffbench.backends.shared_files import extension_modules, mentions
 from pffbench.doctor import backends, libraries, locks, machine, mpi_stack, scratch, spack
-from pffbench.doctor.finding import Finding, Report, grouped, looked_at
+from pffbench.doctor.finding import Finding, Report, grouped, looked_at, of_topic, ok, unknown
 from pffbench.doctor.installation import Installation, find_installation
 from pffbench.doctor.libraries import Library, unloaded_libraries
 from pffbench.errors import UserError
@@ -121,7 +121,7 @@ class Check(NamedTuple):
 
 def _python(subject: Subject) -> Iterator[Finding]:
     text = f"Python {platform.python_version()}, {subject.installation.summary}"
-    yield Finding(libraries.PYTHON, "ok", text)
+    yield ok(text)
     facts = software_facts([])["pffbench"]
     assert isinstance(facts, dict)
     yield from libraries.judge_pffbench(facts)
@@ -243,8 +243,8 @@ def examine_alone(
     view = look_around(unloaded_libraries(), is_leader=True)
     view = replace(view, absent=view.absent.union(finding.name for finding in more))
     subject = Subject(given, find_installation(), [view], [0])
-    unknown = Finding(mpi_stack.MPI_TOPIC, "unknown", f"library, MPI-IO and launcher: {reason}")
-    found = [*subject.look("nothing"), *more, unknown]
+    of_mpi = [*more, unknown(f"library, MPI-IO and launcher: {reason}")]
+    found = [*subject.look("nothing"), *of_topic(mpi_stack.MPI_TOPIC, of_mpi)]
     found += looked_at(scratch.TOPIC, lambda: _try_directory(subject))
     runs = backends.abilities(subject.broken, None, mpi="mpi4py" not in subject.broken)
     return Report(subject.installation.summary, grouped(found), tuple(runs))

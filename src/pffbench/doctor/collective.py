@@ -14,7 +14,15 @@ from functools import partial
 from pffbench.backends.registry import backend_class, backend_names, missing_library
 from pffbench.doctor import backends, io_test, libraries, locks, machine, scratch
 from pffbench.doctor.checks import Subject, look_around
-from pffbench.doctor.finding import Finding, Report, as_text, grouped, looked_at
+from pffbench.doctor.finding import (
+    Finding,
+    Report,
+    as_text,
+    grouped,
+    looked_at,
+    of_topic,
+    problem,
+)
 from pffbench.doctor.installation import find_installation
 from pffbench.doctor.libraries import import_libraries
 from pffbench.doctor.scratch import last_command
@@ -66,9 +74,9 @@ class Examination:
         """Run a collective check; an error on any rank becomes a finding on all of them."""
         try:
             with AgreedStep(self._team.comm, topic):
-                self.found += look()
+                self.found += of_topic(topic, look())
         except PhaseFailedError as error:
-            self.found.append(Finding(topic, "problem", str(error)))
+            self.found += of_topic(topic, [problem(str(error))])
 
     def _look_around(self) -> list[Finding]:
         team = self._team
@@ -91,10 +99,11 @@ class Examination:
         sleeping_barrier(self._team.comm)
         made: Scratch | UserError | OSError = self._team.comm.bcast(here)
         if not isinstance(made, Scratch):
-            self.found.append(scratch.judge_refusal(made))
+            self.found += of_topic(scratch.TOPIC, [scratch.judge_refusal(made)])
             return None
         blind = self._blind_hosts(made)
-        self.found += scratch.judge_sight(blind, self._team.topology.hosts[0])
+        sight = scratch.judge_sight(blind, self._team.topology.hosts[0])
+        self.found += of_topic(scratch.TOPIC, sight)
         return None if blind else made
 
     def _blind_hosts(self, scratch: Scratch) -> list[str]:
@@ -110,7 +119,7 @@ class Examination:
         """Hold locks on rank 0 and let all others try them at once: they ask for shared ones."""
         team, directory = self._team, made.directory
         at_end = last_command(made) if team.is_root else ()
-        text = self._text_with(locks.NEVER_RETURNED) if team.is_root else None
+        text = self._text_with(scratch.TOPIC, locks.NEVER_RETURNED) if team.is_root else None
         with (
             ExitStack() as taken,
             Watchdog(team, locks.SECONDS, at_end=at_end) as watchdog,
@@ -146,13 +155,15 @@ class Examination:
         lacks = lacks or not self._subject.broken.isdisjoint(kind.libraries)
         if any(self._team.comm.allgather(lacks)):
             return ()
-        trial = io_test.try_backend(self._team, kind, scratch, watchdog, self._text_with)
+        text_with = partial(self._text_with, io_test.TOPIC)
+        trial = io_test.try_backend(self._team, kind, scratch, watchdog, text_with)
         assert self._worked is not None
         self._worked[name] = trial.worked
         return trial.findings
 
-    def _text_with(self, last: Finding) -> str:
-        return as_text(Report(self._subject.installation.summary, grouped([*self.found, last])))
+    def _text_with(self, topic: str, last: Finding) -> str:
+        found = grouped([*self.found, *of_topic(topic, [last])])
+        return as_text(Report(self._subject.installation.summary, found))
 
     def _measure_floor(self) -> list[Finding]:
         return [machine.judge_floor(measure_floor(self._team.comm), self._team.size)]

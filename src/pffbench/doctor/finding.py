@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import textwrap
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
+
+from pffbench.parallel.launcher import on_terminal
+from pffbench.text import counted
 
 Status = Literal["ok", "warning", "problem", "unknown", "absent"]
 
@@ -17,7 +20,7 @@ Status = Literal["ok", "warning", "problem", "unknown", "absent"]
 class Finding:
     """The result of one check."""
 
-    #: Subject; findings of a topic are printed together.
+    #: Subject, given by what runs the check (`of_topic`); findings of one are printed together.
     topic: str
     #: ``problem``: an experiment will fail or mislead; ``warning``: it will run, with a caveat;
     #: ``unknown``: it could not be determined; ``absent``: something optional is missing.
@@ -32,6 +35,12 @@ class Finding:
     because: str = ""
     #: The texts of the findings that follow from this one, see `grouped`.
     consequences: tuple[str, ...] = ()
+
+
+#: A finding of each status, by its text and remedy.
+ok, absent = partial(Finding, "", "ok"), partial(Finding, "", "absent")
+warning, problem = partial(Finding, "", "warning"), partial(Finding, "", "problem")
+unknown = partial(Finding, "", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,13 @@ class Report:
 
     def count(self, status: Status) -> int:
         """Count the findings of a status; consequences are not counted."""
-        return count(self.findings, status)
+        return sum(finding.status == status for finding in self.findings)
+
+    @property
+    def verdict(self) -> str:
+        """The last line: how many problems and warnings there are."""
+        problems, warnings = self.count("problem"), self.count("warning")
+        return f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}"
 
 
 def grouped(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -72,22 +87,25 @@ def grouped(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """
     found = list(findings)
     names = {finding.name for finding in found if finding.name}
-    following: dict[str, list[str]] = {}
+    following: dict[str, list[str]] = defaultdict(list)
     for finding in found:
         if finding.because in names:
-            following.setdefault(finding.because, []).append(finding.text)
+            following[finding.because].append(finding.text)
     causes = [
         replace(
             finding,
-            consequences=tuple(
-                dict.fromkeys([*finding.consequences, *following.get(finding.name, ())])
-            ),
+            consequences=tuple(dict.fromkeys([*finding.consequences, *following[finding.name]])),
         )
         for finding in found
         if finding.because not in names
     ]
     topics = list(dict.fromkeys(finding.topic for finding in causes))
     return tuple(sorted(causes, key=lambda finding: topics.index(finding.topic)))
+
+
+def of_topic(topic: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings of a topic; those that have one keep it."""
+    return (replace(finding, topic=finding.topic or topic) for finding in findings)
 
 
 def looked_at(topic: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:
@@ -97,19 +115,12 @@ def looked_at(topic: str, check: Callable[[], Iterable[Finding]]) -> list[Findin
         found.extend(check())
     except Exception as error:  # noqa: BLE001 -- no error that a check meets may end the doctor
         found.append(
-            Finding(
-                topic,
-                "problem",
+            problem(
                 f"looking at this failed: {type(error).__name__}: {error}",
                 "when the other findings do not explain it, please report it as a bug",
             )
         )
-    return found
-
-
-def count(findings: Iterable[Finding], status: Status) -> int:
-    """Count the findings of a status."""
-    return sum(finding.status == status for finding in findings)
+    return list(of_topic(topic, found))
 
 
 _MARKS: dict[Status, str] = {
@@ -118,7 +129,6 @@ _MARKS: dict[Status, str] = {
 _COLOURS: dict[Status, str] = {
     "ok": "green", "warning": "yellow", "problem": "red", "unknown": "cyan", "absent": "blue",
 }  # fmt: skip
-_PLAIN = str.maketrans({"✓": "+", "✗": "x", "→": ">", "µ": "u"})
 _INDENT = 14
 #: Width of lines where there is no terminal, and at most.
 _WIDTH, _WIDEST = 80, 110
@@ -130,30 +140,25 @@ _BOTH = {"independent", "collective"}
 Line = tuple[str, Status | None]
 
 
-def verdict(findings: Iterable[Finding]) -> str:
-    """Return the last line: how many problems and warnings there are."""
-    found = list(findings)
-    counts = [(count(found, "problem"), "problem"), (count(found, "warning"), "warning")]
-    return ", ".join(f"{number} {word}{'s' * (number != 1)}" for number, word in counts)
-
-
 def lines_of(report: Report, width: int = _WIDTH) -> Iterator[Line]:
-    """Format a report as lines of a width, with the status that colours each line."""
+    """Format a report and its verdict as lines of a width, with the status that colours each."""
     topic = ""
     for finding in report.findings:
         if finding.topic != topic:
             topic = finding.topic
             yield topic, None
-        head = f"  {_MARKS[finding.status]} {finding.status}".ljust(_INDENT)
-        yield from ((line, finding.status) for line in _broken(head, finding.text, width))
-        for text in finding.consequences:
-            yield from ((line, None) for line in _broken("so: ".rjust(_INDENT), text, width))
-        if finding.remedy:
-            head = "→ ".rjust(_INDENT)
-            yield from ((line, None) for line in _broken(head, finding.remedy, width))
+        parts: list[tuple[str, str, Status | None]] = [
+            (f"  {_MARKS[finding.status]} {finding.status}", finding.text, finding.status),
+            *(("so: ".rjust(_INDENT), text, None) for text in finding.consequences),
+            ("→ ".rjust(_INDENT), finding.remedy, None),
+        ]
+        for head, text, status in parts:
+            lines = _broken(head.ljust(_INDENT), text, width)
+            yield from ((line, status) for line in lines)
     if report.abilities:
         yield WHAT_RUNS, None
         yield from ((line, None) for line in _table(report.abilities, width))
+    yield report.verdict, None
 
 
 def _table(abilities: Iterable[Ability], width: int) -> Iterator[str]:
@@ -182,23 +187,33 @@ def _cell(ability: Ability) -> str:
 
 
 def as_text(report: Report) -> str:
-    """Format a report and the verdict as plain text that can be printed here."""
-    lines = [line for line, _ in lines_of(report)]
-    encoding = sys.stdout.encoding or "ascii"
-    return _encodable("\n".join([*lines, verdict(report.findings)]), encoding)
+    """Format a report as plain text."""
+    return "\n".join(line for line, _ in lines_of(report))
 
 
 def print_report(report: Report) -> None:
-    """Print a report and the verdict to standard output."""
-    watched = _watched()
-    width = min(shutil.get_terminal_size().columns, _WIDEST) if watched else _WIDTH
-    for line, status in lines_of(report, width):
-        _print(line, status, watched)
-    _print(verdict(report.findings), None, watched)
-    sys.stdout.flush()
+    """Print a report to standard output, in colours on a terminal."""
+    try:
+        from rich.console import Console
+        from rich.text import Text
+    except ImportError:  # which the doctor reports
+        print(as_text(report))
+        return
+    if not on_terminal():
+        print(as_text(report))
+        return
+    console = Console(force_terminal=True, soft_wrap=True)
+    for line, status in lines_of(report, min(shutil.get_terminal_size().columns, _WIDEST)):
+        text = Text(line)
+        if status is not None:
+            text.stylize(_COLOURS[status], 2, _INDENT)
+        else:
+            text.stylize("dim" if line.startswith(" ") else "bold")
+        console.print(text, highlight=False)
 
 
 def _broken(head: str, text: str, width: int) -> list[str]:
+    """Return the lines of a text behind its head; none of no text."""
     return textwrap.wrap(
         " ".join(text.split()),
         max(width, 2 * _INDENT),
@@ -206,41 +221,3 @@ def _broken(head: str, text: str, width: int) -> list[str]:
         subsequent_indent=" " * len(head),
         break_on_hyphens=False,
     )
-
-
-def _watched() -> bool:
-    try:
-        from pffbench.record.progress import on_terminal
-    except ImportError:  # a library that it needs is missing, which the doctor reports
-        return False
-    return on_terminal(os.environ)
-
-
-def _print(line: str, status: Status | None, coloured: bool) -> None:
-    line = _encodable(line, sys.stdout.encoding or "ascii")
-    if not coloured:
-        print(line)
-        return
-    try:
-        from rich.console import Console
-        from rich.text import Text
-    except ImportError:
-        print(line)
-        return
-    text = Text(line)
-    if status is not None:
-        text.stylize(_COLOURS[status], 2, _INDENT)
-    elif line.startswith(" "):
-        text.stylize("dim")
-    else:
-        text.stylize("bold")
-    Console(force_terminal=True, soft_wrap=True).print(text, highlight=False)
-
-
-def _encodable(line: str, encoding: str) -> str:
-    """Return a line in the output's encoding; plain marks replace those that it lacks."""
-    try:
-        line.encode(encoding)
-    except UnicodeEncodeError:
-        return line.translate(_PLAIN).encode(encoding, "replace").decode(encoding)
-    return line

@@ -17,7 +17,7 @@ from pffbench.backends.base import (
     open_arrays,
     what_was_read,
 )
-from pffbench.doctor.finding import Finding
+from pffbench.doctor.finding import Finding, ok, problem, warning
 from pffbench.doctor.scratch import limited
 from pffbench.parallel.agreement import AgreedStep, PhaseFailedError
 from pffbench.parallel.decomposition import Box
@@ -107,7 +107,7 @@ def judge_success(summary: str, worked: list[str], ranks: int) -> Finding:
     """Report the transfer modes that work."""
     who = "1 rank" if ranks == 1 else f"{ranks} ranks"
     text = f"{summary}: parallel writes and reads work ({', '.join(worked)}), {who}, all verified"
-    return Finding(TOPIC, "ok", text)
+    return ok(text)
 
 
 def judge_failure(kind: type[Backend], way: Way, error: str) -> Finding:
@@ -115,14 +115,14 @@ def judge_failure(kind: type[Backend], way: Way, error: str) -> Finding:
     text = f"{kind.summary}: {way.name} transfer does not work: {error}"
     if way.codec != "none":
         remedy = "leave compression out of shared files"
-        return Finding(TOPIC, "warning", text, remedy)
+        return warning(text, remedy)
     remedy = "try another --scratch"
     if kind.mpi_io != "none":
         remedy += (
             ", or another MPI-IO (Open MPI: OMPI_MCA_io=ompio, or romio321, which is romio341 in "
             "Open MPI 5)"
         )
-    return Finding(TOPIC, "problem", text, remedy)
+    return problem(text, remedy)
 
 
 def round_trip(team: Team, backend: Backend, path: str, way: Way) -> None:
@@ -205,4 +205,4 @@ def _never_returned(summary: str, way: Way, ranks: int) -> Finding:
         "rank waits in a collective call for others"
     )
     remedy = "try another --scratch (one that all nodes share), fewer ranks, or another MPI-IO"
-    return Finding(TOPIC, "problem", text, remedy)
+    return problem(text, remedy)

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 from pffbench.backends.registry import installed
 from pffbench.backends.shared_files import built_for_mpi
-from pffbench.doctor.finding import Finding, Status
+from pffbench.doctor.finding import Finding, absent, ok, problem, warning
 from pffbench.doctor.installation import Installation
 from pffbench.provenance.facts import Fact
 from pffbench.provenance.software import software_facts
@@ -101,12 +101,10 @@ def judge_libraries(
             serial.append(library)
         else:
             text = " ".join(filter(None, [library.name, library.version, _details(library)]))
-            yield Finding(LIBRARIES, "ok", text)
+            yield ok(text)
     if serial:
         names = " and ".join(f"{library.name} {library.version}" for library in serial)
-        yield Finding(
-            LIBRARIES,
-            "warning",
+        yield warning(
             f"{names}: built without MPI, so ranks cannot share a file through "
             f"{'them' if len(serial) > 1 else 'it'}",
             f"get builds for MPI: {installation.remedy}",
@@ -125,8 +123,7 @@ def _judge_failing(
         said = f"{name} {library.version or ''} cannot be imported on {hosts}: {text}"
         remedy = f"install it again where the ranks run: {installation.to_install(name)}"
     # A run without MPI goes on in one process; the other libraries every run needs.
-    status: Status = "warning" if name == "mpi4py" else "problem"
-    return Finding(LIBRARIES, status, said, remedy, name=name)
+    return (warning if name == "mpi4py" else problem)(said, remedy, name=name)
 
 
 def optional_versions(needed_for: Iterable[str]) -> dict[str, str | None]:
@@ -165,12 +162,10 @@ def judge_optional(
     known = {name: version for name, version in versions.items() if version is not None}
     there = [f"{name} {version}".rstrip() for name, version in known.items()]
     if there:
-        yield Finding(LIBRARIES, "ok", f"optional, installed: {', '.join(there)}")
+        yield ok(f"optional, installed: {', '.join(there)}")
     for name in (name for name, version in versions.items() if version is None):
         uses = needed_for.get(name.replace("-", "_"), ()) or filter(None, [OPTIONAL.get(name)])
-        yield Finding(
-            LIBRARIES,
-            "absent",
+        yield absent(
             f"{name}, which is optional, is not installed",
             installation.to_install(name),
             consequences=tuple(uses),
@@ -227,15 +222,13 @@ def judge_pffbench(facts: Mapping[str, Fact]) -> Iterator[Finding]:
     text = f"pffbench {facts['version']}"
     commit = facts.get("commit")
     if commit is None:
-        yield Finding(PYTHON, "ok", f"{text}, installed")
+        yield ok(f"{text}, installed")
         return
     text += f", commit {str(commit)[:12]}"
     if not facts.get("dirty"):
-        yield Finding(PYTHON, "ok", text)
+        yield ok(text)
         return
-    yield Finding(
-        PYTHON,
-        "warning",
+    yield warning(
         f"{text} with changes that are not committed",
         "commit them before measuring, so that others can run the same code",
     )

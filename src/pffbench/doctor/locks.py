@@ -14,8 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from pffbench.doctor.finding import Finding
-from pffbench.doctor.scratch import TOPIC
+from pffbench.doctor.finding import Finding, ok, problem, warning
 
 #: What takes a lock, by its name.
 KINDS: dict[str, Callable[[IO[Any], int], object]] = {"flock": fcntl.flock, "fcntl": fcntl.lockf}
@@ -26,9 +25,7 @@ _REMEDIES = {
 
 #: Far more than locks take, also where ranks compete for cores.
 SECONDS = 60.0
-NEVER_RETURNED = Finding(
-    TOPIC,
-    "problem",
+NEVER_RETURNED = problem(
     f"locks on files: a rank did not get an answer within {SECONDS:g} s",
     "export HDF5_USE_FILE_LOCKING=FALSE, or choose another directory with --scratch",
 )
@@ -91,15 +88,15 @@ def judge_locks(
         met = [(far, result[kind]) for far, result in results]
         reasons = [result for _, result in met if result not in (SEEN, UNSEEN)]
         if reason := refused.get(kind) or next(iter(reasons), None):
-            yield Finding(TOPIC, "warning", f"{name}: refused ({reason})", _REMEDIES[kind])
+            yield warning(f"{name}: refused ({reason})", _REMEDIES[kind])
         elif any(result == UNSEEN for far, result in met if not far):
-            yield Finding(TOPIC, "warning", f"{name}: not seen by other processes", _REMEDIES[kind])
+            yield warning(f"{name}: not seen by other processes", _REMEDIES[kind])
         elif any(result == UNSEEN for _, result in met):
-            yield Finding(TOPIC, "warning", f"{name}: seen on one node only", _REMEDIES[kind])
+            yield warning(f"{name}: seen on one node only", _REMEDIES[kind])
         elif any(far for far, _ in met):
-            yield Finding(TOPIC, "ok", f"{name}: seen by other nodes")
+            yield ok(f"{name}: seen by other nodes")
         else:
-            yield Finding(TOPIC, "ok", f"{name}: seen by other processes of this node")
+            yield ok(f"{name}: seen by other processes of this node")
 
 
 if __name__ == "__main__":  # see `tried_by_another_process`

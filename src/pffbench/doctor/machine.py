@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from pffbench.doctor.finding import Finding
+from pffbench.doctor.finding import Finding, ok, warning
 from pffbench.parallel.clock import Floor
 from pffbench.provenance.facts import Fact, Facts, environment_facts
+from pffbench.text import abridged, counted
 from pffbench.units import Size
 
 NODE = "Node"
@@ -28,7 +30,7 @@ def judge_node(node: Facts, ranks: int, limit: int | None) -> Iterator[Finding]:
         Bytes of memory that the control group of the ranks permits.
     """
     threads = _number(node.get("threads"))
-    yield Finding(NODE, "ok", _hardware(node, threads))
+    yield ok(_hardware(node, threads))
     yield _judge_memory(_number(node.get("memory_bytes")), limit)
     yield _judge_settings(node)
     load = node.get("load_average")
@@ -53,8 +55,9 @@ def by_node(findings: Iterable[tuple[str, Finding]]) -> Iterator[Finding]:
         if len(everywhere) == 1:
             yield finding
         else:
-            named = f"all {len(where)} nodes" if len(where) == len(everywhere) else _names(where)
-            yield Finding(finding.topic, finding.status, f"{named}: {finding.text}", finding.remedy)
+            every = len(where) == len(everywhere)
+            named = f"all {len(where)} nodes" if every else abridged(where, 4, ", ")
+            yield replace(finding, text=f"{named}: {finding.text}")
 
 
 def _hardware(node: Facts, threads: int) -> str:
@@ -66,7 +69,7 @@ def _judge_memory(total: int, limit: int | None) -> Finding:
     text = f"{Size(total)} of memory"
     if limit is not None and limit < total:
         text += f", of which the control group allows {Size(limit)}"
-    return Finding(NODE, "ok", f"{text}; data smaller than this may never leave the page cache")
+    return ok(f"{text}; data smaller than this may never leave the page cache")
 
 
 def _judge_settings(node: Facts) -> Finding:
@@ -75,8 +78,8 @@ def _judge_settings(node: Facts) -> Finding:
     text += f"clock governor: {governor or 'not told'}"
     if governor in ("powersave", "conservative"):
         remedy = "ask for the governor performance; the first phases may run at a low clock"
-        return Finding(NODE, "warning", text, remedy)
-    return Finding(NODE, "ok", text)
+        return warning(text, remedy)
+    return ok(text)
 
 
 def _judge_load(load: float, threads: int, ranks: int) -> Finding:
@@ -84,15 +87,10 @@ def _judge_load(load: float, threads: int, ranks: int) -> Finding:
     if load > most:
         text = f"load over the last minute: {load:.1f} on {threads} threads"
         remedy = "wait, or take nodes for yourself (Slurm: --exclusive); times will scatter"
-        return Finding(NODE, "warning", f"{text}: others are using this machine", remedy)
+        return warning(f"{text}: others are using this machine", remedy)
     # Without the number, which differs between nodes, so that they are told in one line.
     text = f"load over the last minute: at most {most:g} on {threads} threads, which is little"
-    return Finding(NODE, "ok", text)
-
-
-def _names(hosts: Sequence[str]) -> str:
-    shown = ", ".join(hosts[:4])
-    return f"{shown} and {len(hosts) - 4} more" if len(hosts) > 4 else shown
+    return ok(text)
 
 
 def _number(fact: Fact) -> int:
@@ -115,14 +113,14 @@ def judge_floor(floor: Floor, ranks: int) -> Finding:
         Number of ranks.
     """
     text = (
-        f"an empty phase costs {_seconds(floor.synced)} on {ranks} rank{'s' * (ranks > 1)}, the "
+        f"an empty phase costs {_seconds(floor.synced)} on {counted(ranks, 'rank')}, the "
         f"clock ticks every {_seconds(floor.tick)}: phases under "
         f"{_seconds(floor.resolution('synced'))} are marked as below resolution"
     )
     if floor.synced <= _SLOW_BARRIER:
-        return Finding(CLOCK, "ok", text)
+        return ok(text)
     remedy = "give each rank a core, keep others off the nodes, and move more data per phase"
-    return Finding(CLOCK, "warning", text, remedy)
+    return warning(text, remedy)
 
 
 def _seconds(value: float) -> str:
@@ -157,19 +155,17 @@ def judge_environment(environ: Mapping[str, str]) -> Iterator[Finding]:
         if _CHANGES_IO.match(name)
     }
     if not found:
-        yield Finding(ENVIRONMENT, "ok", "no variable is set that changes I/O")
+        yield ok("no variable is set that changes I/O")
     for name, value in found.items():
         if name == "LD_PRELOAD" and value.strip():
             yield _judge_preload(value)
         else:
-            yield Finding(ENVIRONMENT, "ok", f"set, and changes I/O: {name}={value}")
+            yield ok(f"set, and changes I/O: {name}={value}")
 
 
 def _judge_preload(value: str) -> Finding:
     what = "Darshan stands" if "darshan" in value else "another library may stand"
-    return Finding(
-        ENVIRONMENT,
-        "warning",
+    return warning(
         f"LD_PRELOAD={value}: {what} between the program and its I/O",
         "unset LD_PRELOAD to measure without it, or compare with a run without it",
     )

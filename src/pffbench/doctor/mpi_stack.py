@@ -7,10 +7,11 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 
-from pffbench.doctor.finding import Finding
+from pffbench.doctor.finding import Finding, absent, ok, problem, unknown, warning
 from pffbench.doctor.installation import Installation
 from pffbench.doctor.libraries import Library, Version, numbers
 from pffbench.provenance.facts import Fact
+from pffbench.text import counted
 from pffbench.tools import run_tool
 
 MPI_TOPIC = "MPI"
@@ -34,7 +35,7 @@ def judge_library(facts: Mapping[str, Fact]) -> Iterator[Finding]:
     lines = str(facts.get("mpi_library", "")).splitlines()
     text = " ".join(" ".join(line.split()) for line in lines if not _COMPILED.match(line))
     standard, level = facts.get("mpi_standard"), facts.get("thread_level")
-    yield Finding(MPI_TOPIC, "ok", f"{text}; MPI standard {standard}; thread level {level}")
+    yield ok(f"{text}; MPI standard {standard}; thread level {level}")
 
 
 def judge_mpi_copies(paths: Sequence[str]) -> Iterator[Finding]:
@@ -46,9 +47,7 @@ def judge_mpi_copies(paths: Sequence[str]) -> Iterator[Finding]:
         Files of MPI libraries mapped into the process.
     """
     if len(paths) > 1:
-        yield Finding(
-            MPI_TOPIC,
-            "problem",
+        yield problem(
             f"{len(paths)} different MPI libraries in one process: {', '.join(paths)}",
             "install mpi4py, h5py and netCDF4 for one MPI (`MPICC=… make env` in a checkout does), "
             "and load no module of another",
@@ -65,15 +64,15 @@ def judge_mpi_io(facts: Mapping[str, Fact]) -> Iterator[Finding]:
     """
     if "error" in facts:
         text = f"MPI-IO cannot open a file in the scratch directory: {facts['error']}"
-        yield Finding(MPI_TOPIC, "problem", text, "choose another scratch directory or MPI library")
+        yield problem(text, "choose another scratch directory or MPI library")
         return
     component = facts.get("component")
     if component is None:
         text = f"MPI-IO is that of {facts.get('library')}; its component cannot be told"
-        yield Finding(MPI_TOPIC, "unknown", text)
+        yield unknown(text)
     else:
         asked = " (asked for by OMPI_MCA_io)" if facts.get("requested") else ""
-        yield Finding(MPI_TOPIC, "ok", f"MPI-IO component: {component}{asked}; {_hints(facts)}")
+        yield ok(f"MPI-IO component: {component}{asked}; {_hints(facts)}")
     version = numbers(str(facts.get("library_version")))
     if component == "ompio":
         yield from _judge_ompio(version)
@@ -86,13 +85,13 @@ def _judge_ompio(version: Version) -> Iterator[Finding]:
             "OMPIO before Open MPI 4.1.7 lacks a correction of data sieving: strided transfers may "
             "get bytes wrong; pffbench verifies every byte and says so when that happens"
         )
-        yield Finding(MPI_TOPIC, "warning", text, remedy)
+        yield warning(text, remedy)
     if version[:1] == (4,):
         text = (
             "OMPIO of Open MPI 4 leaves out bytes that ranks read collectively from overlapping "
             "boxes: netCDF-4 with collective transfer and a map with overlaps is refused here"
         )
-        yield Finding(MPI_TOPIC, "warning", text, remedy)
+        yield warning(text, remedy)
 
 
 def judge_views(vendor: str, version: str, *, large_counts: bool) -> Iterator[Finding]:
@@ -106,9 +105,7 @@ def judge_views(vendor: str, version: str, *, large_counts: bool) -> Iterator[Fi
         Whether mpi4py was compiled to make datatypes for large counts (MPI 4).
     """
     if vendor == "MPICH" and (4, 0) <= numbers(version) < _ROMIO_CORRECTED and large_counts:
-        yield Finding(
-            MPI_TOPIC,
-            "warning",
+        yield warning(
             f"MPICH {version} ends a program that sets a view of a file which is not contiguous, "
             "with the datatypes of this mpi4py (pmodels/mpich#6121): cases of mpiio that need a "
             "view do not run; HDF5 and netCDF do",
@@ -133,14 +130,14 @@ def judge_cores(
     """
     if ranks <= cpus:
         return
-    text = f"{ranks} ranks share {cpus} core{'s' * (cpus > 1)}: times say little"
+    text = f"{ranks} ranks share {counted(cpus, 'core')}: times say little"
     remedy = "start no more ranks than cores, or take the times as a test of function only"
     if vendor == "Open MPI":
         value = environ.get(_YIELD)
         text += f"; {_YIELD} is {'not set' if value is None else value}"
         if value != "1":
             remedy += f"; export {_YIELD}=1, so that waiting ranks give up their core"
-    yield Finding(MPI_TOPIC, "warning", text, remedy)
+    yield warning(text, remedy)
 
 
 def _hints(facts: Mapping[str, Fact]) -> str:
@@ -168,17 +165,15 @@ def judge_launcher(claim: tuple[int, str] | None, size: int, vendor: str) -> Fin
     vendor : str
         Name of the MPI library.
     """
-    ranks = "1 rank" if size == 1 else f"{size} ranks"
+    ranks = counted(size, "rank")
     if claim is None:
         if size == 1:
-            return Finding(LAUNCHER, "ok", "started alone: 1 rank")
-        return Finding(LAUNCHER, "ok", f"{ranks}; the launcher leaves no number to compare with")
+            return ok("started alone: 1 rank")
+        return ok(f"{ranks}; the launcher leaves no number to compare with")
     number, variable = claim
     if number == size:
-        return Finding(LAUNCHER, "ok", f"{ranks}, as {variable} says")
-    return Finding(
-        LAUNCHER,
-        "problem",
+        return ok(f"{ranks}, as {variable} says")
+    return problem(
         f"the launcher started {number} processes ({variable}={number}) but MPI knows of {size}: "
         "launcher and MPI library do not belong together",
         _remedy(variable, vendor),
@@ -197,14 +192,12 @@ def judge_slurm_types(types: Sequence[str], vendor: str | None) -> Finding:
     """
     text = f"srun --mpi knows: {', '.join(types) or 'nothing'}"
     if vendor == "Open MPI" and not any(kind.startswith("pmix") for kind in types):
-        return Finding(
-            LAUNCHER,
-            "warning",
+        return warning(
             f"{text}; Open MPI needs pmix, unless it is an older one that was built for pmi2: srun "
             "would start separate programs of 1 rank",
             "use mpiexec inside the allocation",
         )
-    return Finding(LAUNCHER, "ok", text)
+    return ok(text)
 
 
 def look_at_slurm(vendor: str | None) -> Iterator[Finding]:
@@ -216,7 +209,7 @@ def look_at_slurm(vendor: str | None) -> Iterator[Finding]:
         yield judge_slurm_types(mpi_types(answer.text), vendor)
     else:
         reason = answer.text.removeprefix("unknown: sh ")
-        yield Finding(LAUNCHER, "unknown", f"kinds of MPI that srun can start: it {reason}")
+        yield unknown(f"kinds of MPI that srun can start: it {reason}")
 
 
 def mpi_types(text: str) -> list[str]:
@@ -263,20 +256,20 @@ def judge_copies(
     """
     if len(paths) > 1 and all(".libs/" in path for path in paths):
         text = f"h5py and netCDF4 are wheels with an HDF5 each ({h5py}, {netcdf4}), kept apart"
-        yield Finding(HDF5_TOPIC, "ok", text)
+        yield ok(text)
         return
     remedy = f"have one HDF5 for both: {installation.remedy}"
     if len(paths) > 1:
         text = f"{len(paths)} different copies of HDF5 in one process: {', '.join(paths)}"
-        yield Finding(HDF5_TOPIC, "problem", text, remedy, name="copies of HDF5")
+        yield problem(text, remedy, name="copies of HDF5")
     if h5py != netcdf4:
         text = f"h5py uses HDF5 {h5py}, netCDF4 uses HDF5 {netcdf4}"
-        yield Finding(HDF5_TOPIC, "problem", text, remedy, because="copies of HDF5")
+        yield problem(text, remedy, because="copies of HDF5")
     elif not paths:
         text = "no shared HDF5 library is seen in the process: h5py and netCDF4 may bring one each"
-        yield Finding(HDF5_TOPIC, "unknown", text)
+        yield unknown(text)
     elif len(paths) == 1:
-        yield Finding(HDF5_TOPIC, "ok", f"h5py and netCDF4 share {paths[0]}")
+        yield ok(f"h5py and netCDF4 share {paths[0]}")
 
 
 def judge_parallel_hdf5(version: str, subfiling: bool | None) -> Iterator[Finding]:
@@ -290,27 +283,25 @@ def judge_parallel_hdf5(version: str, subfiling: bool | None) -> Iterator[Findin
         Whether the library has the subfiling driver; None when it could not be checked.
     """
     if numbers(version) >= _FILTERED_PARALLEL:
-        yield Finding(HDF5_TOPIC, "ok", f"HDF5 {version} writes compressed data in parallel")
+        yield ok(f"HDF5 {version} writes compressed data in parallel")
     else:
-        yield Finding(
-            HDF5_TOPIC,
-            "warning",
+        yield warning(
             f"HDF5 {version} cannot write compressed data in parallel (1.10.2 and later can)",
             "leave compression out of shared files, or use a newer HDF5",
         )
     if numbers(version) < _LARGE_CALLS:
         text = "calls that move 2 GiB or more need HDF5 1.12.3; pffbench splits them"
-        yield Finding(HDF5_TOPIC, "ok", text)
+        yield ok(text)
     if subfiling:
-        yield Finding(HDF5_TOPIC, "ok", "subfiling: available")
+        yield ok("subfiling: available")
     elif subfiling is not None:
         text = "subfiling: not in this build (1.14 or later brings it, on demand)"
-        yield Finding(HDF5_TOPIC, "absent", text)
+        yield absent(text)
 
 
 def look_at_hdf5(
-    h5py: Library | None,
-    netcdf4: Library | None,
+    h5py: Library,
+    netcdf4: Library,
     paths: Sequence[str],
     installation: Installation,
 ) -> Iterator[Finding]:
@@ -318,23 +309,23 @@ def look_at_hdf5(
 
     Parameters
     ----------
-    h5py, netcdf4 : Library or None
+    h5py, netcdf4 : Library
         The two libraries that bring HDF5.
     paths : sequence of str
         Files of ``libhdf5`` mapped into the process.
     installation : Installation
         Where the remedies are to work.
     """
-    if h5py is None or h5py.error:
+    if h5py.error:
         return
     version = str(h5py.facts.get("hdf5"))
-    if netcdf4 is not None and not netcdf4.error:
+    if not netcdf4.error:
         yield from judge_copies(paths, version, str(netcdf4.facts.get("hdf5")), installation)
     at_build = str(h5py.facts.get("hdf5_at_build", version))
     if numbers(version)[:2] != numbers(at_build)[:2]:
         text = f"h5py was compiled for HDF5 {at_build} and runs with {version}"
         remedy = f"install it again: {installation.to_install('h5py')}"
-        yield Finding(HDF5_TOPIC, "warning", text, remedy)
+        yield warning(text, remedy)
     if h5py.parallel:
         yield from judge_parallel_hdf5(version, has_subfiling(paths))
 

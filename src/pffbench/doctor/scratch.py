@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pffbench.doctor.finding import Finding
+from pffbench.doctor.finding import Finding, ok, problem, unknown, warning
 from pffbench.errors import UserError
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.provenance.mpiio import longest_path
@@ -56,16 +56,15 @@ def judge_filesystem(there: FileSystem, nodes: int) -> Iterator[Finding]:
     yield _judge_kind(kind, text, nodes)
     yield from _judge_room(there)
     if there.striping is not None:
-        unknown = there.striping.startswith("unknown")
-        words = " ".join(there.striping.split())
-        yield Finding(TOPIC, "unknown" if unknown else "ok", f"striping: {words}")
+        made = unknown if there.striping.startswith("unknown") else ok
+        yield made(f"striping: {' '.join(there.striping.split())}")
 
 
 def judge_results(same: bool) -> Iterator[Finding]:
     """Note when results, which go below the working directory, share the file system."""
     if same:
         text = "results below the working directory go to the file system under test, off the timer"
-        yield Finding(TOPIC, "ok", f"{text}; --out puts them elsewhere")
+        yield ok(f"{text}; --out puts them elsewhere")
 
 
 def judge_sight(blind: list[str], first: str) -> Iterator[Finding]:
@@ -79,9 +78,7 @@ def judge_sight(blind: list[str], first: str) -> Iterator[Finding]:
         The host that created it.
     """
     if blind:
-        yield Finding(
-            TOPIC,
-            "problem",
+        yield problem(
             f"not the same directory on {', '.join(blind)} as on {first}",
             "choose a directory that all nodes share with --scratch",
         )
@@ -90,7 +87,7 @@ def judge_sight(blind: list[str], first: str) -> Iterator[Finding]:
 def judge_refusal(error: Exception) -> Finding:
     """Report why no file can be created there."""
     remedy = "name a directory that exists and is writable with --scratch"
-    return Finding(TOPIC, "problem", str(error), remedy)
+    return problem(str(error), remedy)
 
 
 def judge_eviction(fraction: float, in_memory: bool) -> Finding:
@@ -105,25 +102,23 @@ def judge_eviction(fraction: float, in_memory: bool) -> Finding:
     """
     if in_memory or fraction > 0:
         reason = "the files live in memory" if in_memory else f"{fraction:.0%} of a file stayed"
-        return Finding(
-            TOPIC,
-            "warning",
+        return warning(
             f"the page cache cannot be dropped here: {reason}",
             "leave cache: dropped out, name a --drop-hook, or choose another directory",
         )
-    return Finding(TOPIC, "ok", "the page cache of a file can be dropped (cache: dropped works)")
+    return ok("the page cache of a file can be dropped (cache: dropped works)")
 
 
 def _judge_kind(kind: str, text: str, nodes: int) -> Finding:
     choose = "name a directory on the file system that you want to measure with --scratch"
     if kind == "in memory":
-        return Finding(TOPIC, "warning", f"{text}: this measures memory, not storage", choose)
+        return warning(f"{text}: this measures memory, not storage", choose)
     if kind == "network":
         text += ": nodes may see each other's writes late, and shared files are slow"
-        return Finding(TOPIC, "warning", text, choose)
+        return warning(text, choose)
     if kind == "local" and nodes > 1:
-        return Finding(TOPIC, "warning", f"{text}, but the job has {nodes} nodes", choose)
-    return Finding(TOPIC, "ok", text)
+        return warning(f"{text}, but the job has {nodes} nodes", choose)
+    return ok(text)
 
 
 def _judge_room(there: FileSystem) -> Iterator[Finding]:
@@ -135,9 +130,9 @@ def _judge_room(there: FileSystem) -> Iterator[Finding]:
         little = little or there.free_inodes < _FEW_FILES
     if little:
         remedy = "make room, or choose another directory with --scratch"
-        yield Finding(TOPIC, "warning", f"only {text}", remedy)
+        yield warning(f"only {text}", remedy)
     else:
-        yield Finding(TOPIC, "ok", f"{text} (a quota is not seen)")
+        yield ok(f"{text} (a quota is not seen)")
 
 
 #: Bytes of the longest path of a file in such a directory, and ranks that may open one.
@@ -161,7 +156,7 @@ def own_directory(given: str | None) -> Iterator[Scratch]:
     parent, ours = scratch_parent(given)
     there_before = Path(parent).exists()
     run_id = f"doctor-{os.getpid()}-{time.time_ns():x}"
-    longest = longest_path(os.environ, _MOST_RANKS) if "mpi4py.MPI" in sys.modules else None
+    longest = longest_path(os.environ, _MOST_RANKS)
     length = len(os.fsencode(os.path.realpath(parent))) + len(run_id) + _LONGEST_NAME
     if longest is not None and length > longest:
         raise UserError(
@@ -215,5 +210,6 @@ def last_command(scratch: Scratch) -> list[str]:
 
 if __name__ == "__main__":  # rank 0 hangs; see `last_command`
     left = Scratch(sys.argv[1], sys.argv[2])
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     print(Path(left.path(_UNFINISHED)).read_text(encoding="utf-8"))
     left.destroy()

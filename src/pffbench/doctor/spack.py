@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from pffbench.doctor.finding import Finding
+from pffbench.doctor.finding import Finding, ok, warning
 from pffbench.doctor.libraries import REQUIRED
 from pffbench.provenance.facts import Facts
 from pffbench.provenance.software import spack_hash
@@ -57,34 +57,22 @@ def judge_spack(facts: Facts, hashes: Mapping[str, str | None]) -> Iterator[Find
     install = f"spack -e {facts['directory']} install"
     packages = facts.get("packages")
     if not isinstance(packages, dict):
-        yield Finding(
-            TOPIC, "warning", f"{name} has no lock file to read: {facts['error']}", install
-        )
+        yield warning(f"{name} has no lock file to read: {facts['error']}", install)
         return
-    yield Finding(TOPIC, "ok", f"{name}, lock file {str(facts['lock_sha256'])[:12]}")
+    yield ok(f"{name}, lock file {str(facts['lock_sha256'])[:12]}")
     shown = [_one(key, packages[key]) for key in _SHOWN if key in packages]
-    yield Finding(TOPIC, "ok", f"{len(packages)} packages, among them {', '.join(shown)}")
-    yield from _judge_origins(facts, hashes)
-
-
-def _judge_origins(facts: Facts, hashes: Mapping[str, str | None]) -> Iterator[Finding]:
-    packages = facts["packages"]
-    assert isinstance(packages, dict)
+    yield ok(f"{len(packages)} packages, among them {', '.join(shown)}")
     locked = {entry["hash"] for entry in packages.values() if isinstance(entry, dict)}
     strange = [name for name, digest in hashes.items() if digest is None]
     stale = [name for name, digest in hashes.items() if digest is not None and digest not in locked]
     if strange:
-        yield Finding(
-            TOPIC,
-            "warning",
+        yield warning(
             f"not from the environment: {', '.join(strange)}",
             "leave virtual environments and unset PYTHONPATH, then `spack env activate "
             f"{facts['directory']}` and start its python",
         )
     if stale:
-        yield Finding(
-            TOPIC,
-            "warning",
+        yield warning(
             f"of other hashes than in the lock file: {', '.join(stale)}",
             f"spack -e {facts['directory']} install",
         )

@@ -11,7 +11,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -103,6 +104,38 @@ def speaks_for_all(environ: Mapping[str, str]) -> bool:
     """
     number = next((environ[name] for name in _RANKS if name in environ), "0")
     return number.strip() in ("", "0")
+
+
+def on_terminal() -> bool:
+    """Return whether the output is a terminal.
+
+    Open MPI's mpiexec gives its ranks a pseudo-terminal even if its output goes to a file, so the
+    output of the parent process is checked there.
+    """
+    if not sys.stdout.isatty():
+        return False
+    if "OMPI_COMM_WORLD_SIZE" not in os.environ:
+        return True
+    try:
+        target = os.readlink(f"/proc/{os.getppid()}/fd/1")  # noqa: PTH115 -- a link of /proc
+    except OSError:
+        return False
+    return target.startswith(("/dev/pts/", "/dev/tty"))
+
+
+@contextmanager
+def mpi_unstarted() -> Iterator[None]:
+    """Keep an h5py that was built with MPI from initialising it where it is imported."""
+    try:
+        from mpi4py import rc
+    except ImportError:
+        yield
+        return
+    before, rc.initialize = rc.initialize, False
+    try:
+        yield
+    finally:
+        rc.initialize = before
 
 
 def needs_yield(environ: Mapping[str, str], cpus: int) -> bool:

@@ -121,14 +121,8 @@ def _mpi4py(_module: ModuleType) -> Facts:
     if mpi is None:
         return {}
     levels = ("SINGLE", "FUNNELED", "SERIALIZED", "MULTIPLE")
-    thread_level = next(
-        (
-            name
-            for name in levels
-            if mpi.Is_initialized() and getattr(mpi, "THREAD_" + name) == mpi.Query_thread()
-        ),
-        None,
-    )
+    by_number = {getattr(mpi, f"THREAD_{name}"): name for name in levels}
+    thread_level = by_number.get(mpi.Query_thread()) if mpi.Is_initialized() else None
     return {
         "mpi_library": mpi.Get_library_version().rstrip("\0\n"),
         "mpi_standard": ".".join(str(part) for part in mpi.Get_version()),

@@ -13,6 +13,7 @@ from statistics import median
 
 import msgspec
 
+from pffbench.errors import explained
 from pffbench.parallel.process_counters import COUNTERS
 from pffbench.record.gather import Count
 from pffbench.record.plausible import Natural
@@ -99,10 +100,8 @@ def read_counts(directory: str | Path) -> list[Counted]:
     if not os.path.lexists(path):
         return []
     found: dict[tuple[str, int, str, str], Counted] = {}
-    try:
+    with explained(f"{path} cannot be read", ValueError):
         data = open_regular(path)
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     with io.TextIOWrapper(data, encoding="utf-8", newline="") as file:
         lines = csv.reader(whole_lines(file))
         try:

@@ -363,8 +363,8 @@ class RankReports(msgspec.Struct, frozen=True):
 
     mismatches: tuple[str, ...] = ()
     unsaid: int = 0
-    facts: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
-    counts: Mapping[tuple[str, str], tuple[float, float]] = msgspec.field(default_factory=dict)
+    facts: Mapping[str, frozenset[str]] = {}
+    counts: Mapping[tuple[str, str], tuple[float, float]] = {}
     remarks: tuple[str, ...] = ()
     disk: DiskUsage | None = None
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pffbench.errors import UserError
+from pffbench.errors import UserError, explained
 from pffbench.storage.ownership import OwnerProcess, read_facts, write_facts
 
 NAME = "run.lock"
@@ -44,11 +44,9 @@ class RunLock:
             Another run holds the lock, or may hold it; or the lock cannot be created.
         """
         path = Path(directory) / NAME
-        try:
+        with explained(f"{option}: {path} cannot be made"):
             if not self._made(path):
                 self._taken_over(path, option)
-        except OSError as error:
-            raise UserError(f"{option}: {path} cannot be made: {error.strerror}") from None
         self._path = path
 
     def release(self) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
-import sys
 import time
-from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from pffbench.case import Case
+from pffbench.parallel.launcher import on_terminal
 from pffbench.text import one_line, without_digests
 
 if TYPE_CHECKING:
@@ -32,57 +30,57 @@ class Progress:
         """Restore the terminal."""
 
 
-class _Remaining:
-    """Time that a run will still take, by its repetitions so far; less where cases stop early.
+class _Counting(Progress):
+    """Progress that counts repetitions.
 
     Parameters
     ----------
-    repetitions : int
-        Of all cases, if none stops early.
+    cases, blocks : int
+        Number of cases, and of their repetitions if none stops early.
     budget : float or None
         Seconds after which no repetition begins.
     """
 
-    def __init__(self, repetitions: int, budget: float | None) -> None:
-        self._repetitions = repetitions
+    def __init__(self, cases: int, blocks: int, budget: float | None) -> None:
+        self._cases, self._blocks = cases, blocks
+        self._all = cases * blocks
         self._budget = math.inf if budget is None else budget
         self._begin = time.monotonic()
-
-    def after(self, repetitions: int) -> str:
-        """Return the time that is left after so many repetitions, in words."""
-        elapsed = time.monotonic() - self._begin
-        all_of_them = elapsed / repetitions * (self._repetitions - repetitions)
-        return f"about {max(min(all_of_them, self._budget - elapsed), 0):.0f} s left, or less"
-
-
-class Lines(Progress):
-    """Plain lines with time stamps: one per block, and every message."""
-
-    def __init__(self, cases: int, blocks: int, budget: float | None) -> None:
-        self._cases = cases
-        self._blocks = blocks
         self._count = 0
-        self._remaining = _Remaining(cases * blocks, budget)
 
     def repetition(self, case: Case, number: int) -> None:
         self._count += 1
-        if self._count % self._cases == 0 or self._count == self._cases * self._blocks:
+
+    @property
+    def _left(self) -> str:
+        """Time that the run will still take, by its repetitions so far; less if cases stop."""
+        elapsed = time.monotonic() - self._begin
+        all_of_them = elapsed / self._count * (self._all - self._count)
+        return f"about {max(min(all_of_them, self._budget - elapsed), 0):.0f} s left, or less"
+
+
+class Lines(_Counting):
+    """Plain lines with time stamps: one per block, and every message."""
+
+    def repetition(self, case: Case, number: int) -> None:
+        super().repetition(case, number)
+        if self._count % self._cases == 0 or self._count == self._all:
             each = " (a repetition of each case)" if self._count == self._cases else ""
-            done = f"block {number + 1} of {self._blocks}{each} done"
-            self.message(f"{done}, {self._remaining.after(self._count)}")
+            self.message(f"block {number + 1} of {self._blocks}{each} done, {self._left}")
 
     def message(self, text: str) -> None:
         told = one_line(without_digests(text))
         print(f"{datetime.now():%Y-%m-%d %H:%M:%S} {told}", flush=True)
 
 
-class Bar(Progress):
+class Bar(_Counting):
     """A live bar with the remaining time."""
 
     def __init__(self, cases: int, blocks: int, budget: float | None) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
+        super().__init__(cases, blocks, budget)
         self._bar: RichProgress = RichProgress(
             TextColumn("{task.description:42.42}"),
             BarColumn(bar_width=20),
@@ -92,16 +90,13 @@ class Bar(Progress):
             # Redrawn after each repetition: a refreshing thread would run inside phases.
             auto_refresh=False,
         )
-        self._task = self._bar.add_task("starting", total=cases * blocks, left="")
-        self._count = 0
-        self._remaining = _Remaining(cases * blocks, budget)
+        self._task = self._bar.add_task("starting", total=self._all, left="")
         self._bar.start()
 
     def repetition(self, case: Case, number: int) -> None:
-        self._count += 1
+        super().repetition(case, number)
         name = without_digests(case.id)
-        left = self._remaining.after(self._count)
-        self._bar.update(self._task, advance=1, description=name, left=left)
+        self._bar.update(self._task, advance=1, description=name, left=self._left)
         self._bar.refresh()
 
     def message(self, text: str) -> None:
@@ -124,24 +119,7 @@ def make_progress(style: Style, cases: int, blocks: int, budget: float | None) -
         Time budget of the run in seconds.
     """
     if style == "auto":
-        style = "bar" if on_terminal(os.environ) else "plain"
+        style = "bar" if on_terminal() else "plain"
     if style == "bar":
         return Bar(cases, blocks, budget)
     return Lines(cases, blocks, budget) if style == "plain" else Progress()
-
-
-def on_terminal(environ: Mapping[str, str]) -> bool:
-    """Return whether the output is a terminal.
-
-    Open MPI's mpiexec gives its ranks a pseudo-terminal even if its output goes to a file, so the
-    output of the parent process is checked there.
-    """
-    if not sys.stdout.isatty():
-        return False
-    if "OMPI_COMM_WORLD_SIZE" not in environ:
-        return True
-    try:
-        target = os.readlink(f"/proc/{os.getppid()}/fd/1")  # noqa: PTH115 -- a link of /proc
-    except OSError:
-        return False
-    return target.startswith(("/dev/pts/", "/dev/tty"))

@@ -203,18 +203,8 @@ def _put_phases(
     fill: float,
 ) -> None:
     """Write the phases of one repetition, extending the datasets for it and for new phases."""
-    _, ranks = values.shape
-    if name not in group:
-        group.create_dataset(
-            name,
-            shape=(0, *values.shape),
-            maxshape=(None, None, ranks),
-            chunks=(1, *values.shape),
-            dtype=values.dtype,
-            fillvalue=fill,
-        )
-    dataset = group[name]
-    rows, phases, _ = dataset.shape
+    dataset = _dataset(group, name, values, fill)
+    rows, phases, ranks = dataset.shape
     # By its identifier, as below: h5py's own `resize` takes longer for its checks.
     dataset.id.set_extent((max(rows, row + 1), max(phases, max(columns) + 1), ranks))
     first = columns[0]
@@ -225,14 +215,20 @@ def _put_phases(
 
 
 def _put(group: Any, name: str, row: int, values: np.ndarray[Any, Any]) -> None:
+    dataset = _dataset(group, name, values)
+    dataset.resize(max(dataset.shape[0], row + 1), axis=0)
+    dataset[row] = values
+
+
+def _dataset(group: Any, name: str, values: np.ndarray[Any, Any], fill: float | None = None) -> Any:
+    """Return the dataset of the values of all repetitions, made with the first of them."""
     if name not in group:
         group.create_dataset(
             name,
             shape=(0, *values.shape),
-            maxshape=(None, *values.shape),
+            maxshape=(None,) * (values.ndim + 1),
             chunks=(1, *values.shape),
             dtype=values.dtype,
+            fillvalue=fill,
         )
-    dataset = group[name]
-    dataset.resize(max(dataset.shape[0], row + 1), axis=0)
-    dataset[row] = values
+    return group[name]

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from pffbench.parallel.launcher import mpi_unstarted
 from pffbench.record.plausible import LARGEST
 from pffbench.regular_files import check_regular
 from pffbench.text import one_line
@@ -123,7 +124,7 @@ def _opened(path: str | Path) -> Iterator[Any]:
     """Open the file; what h5py raises in the ``with`` block says that it cannot be read."""
     try:
         check_regular(path)
-        with _mpi_unstarted():
+        with mpi_unstarted():
             import h5py
         with h5py.File(path, "r") as file:
             yield file
@@ -133,21 +134,6 @@ def _opened(path: str | Path) -> Iterator[Any]:
             why = error.strerror or error
         told = one_line(" ".join(str(why).split()), _LONGEST_NAME)
         raise ValueError(f"{path} cannot be read: {told}") from None
-
-
-@contextmanager
-def _mpi_unstarted() -> Iterator[None]:
-    """Keep an h5py that was built with MPI from initialising it when it is imported."""
-    try:
-        from mpi4py import rc
-    except ImportError:
-        yield
-        return
-    before, rc.initialize = rc.initialize, False
-    try:
-        yield
-    finally:
-        rc.initialize = before
 
 
 def _names(file: Any) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Self
 import msgspec
 import numpy as np
 
+from pffbench.errors import explained
 from pffbench.parallel.clock import RESOLUTION
 from pffbench.phases import totals_of
 from pffbench.record.run_json import RunRecord, readable
@@ -58,10 +59,8 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True):
         """
         record = RunRecord.load(directory)
         path = Path(directory) / "samples.csv"
-        try:
+        with explained(f"{path} cannot be read", ValueError):
             samples = read_samples(path)
-        except OSError as error:
-            raise ValueError(f"{path} cannot be read: {error.strerror}") from None
         if unknown := {sample.case for sample in samples} - record.cases.keys():
             raise ValueError(f"{path} has rows of {min(unknown)}, which run.json does not know")
         with readable(directory):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,19 +25,20 @@ from pffbench.record.plausible import Natural, Positive
 from pffbench.regular_files import read_regular, similar_path, write_replacing
 from pffbench.text import escaped, json_needs_escaping, one_line, without_digests
 
-#: Version of the layout of a results directory; readers reject unknown versions.
+#: Version of the layout of a results directory; readers reject others.
 SCHEMA_VERSION = 2
-#: Readable versions.
-_READABLE = (1, 2)
 #: Maximum bytes of a record; one of 100 000 cases, the maximum, has a tenth of them.
 LARGEST = 2**29
+#: An object of JSON as plain data, and the entry of a case, which readers leave as it is.
+JsonObject = dict[str, Any]
+Entry = Mapping[str, Any]
 _NOT_THERE = (
     KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError, OverflowError,
     RecursionError,
 )  # fmt: skip
 
 
-def digest_of(experiment: dict[str, Any]) -> str:
+def digest_of(experiment: JsonObject) -> str:
     """Return the digest of an experiment as plain data."""
     text = json.dumps(experiment, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -78,7 +79,7 @@ class RunRecord(msgspec.Struct):
     Attributes
     ----------
     schema_version : int
-        Layout of the directory: 2. Readers know 1 and 2 and refuse others.
+        Layout of the directory: 2. Readers refuse others.
     run_id : str
         Identifies the run; the marker of its scratch directory contains it too.
     name, question : str
@@ -167,34 +168,34 @@ class RunRecord(msgspec.Struct):
     command: list[str]
     ranks: int
     started: str
-    experiment: dict[str, Any]
+    experiment: JsonObject
     experiment_file: str
-    cases: dict[str, dict[str, Any]]
+    cases: dict[str, JsonObject]
     left_out: list[dict[str, str]]
     scratch: str
-    topology: dict[str, Any]
+    topology: JsonObject
     floor: dict[str, float]
-    startup: dict[str, Any]
-    provenance: dict[str, Any]
+    startup: JsonObject
+    provenance: JsonObject
     schema_version: int = SCHEMA_VERSION
     status: str = "running"
     valid: bool | None = None
-    reasons: list[str] = msgspec.field(default_factory=list)
-    remarks: list[str] = msgspec.field(default_factory=list)
+    reasons: list[str] = []
+    remarks: list[str] = []
     finished: str | None = None
-    resumed: list[str] = msgspec.field(default_factory=list)
+    resumed: list[str] = []
     stage: str = "all"
-    wrote_on: list[str] = msgspec.field(default_factory=list)
-    reading: dict[str, Any] | None = None
+    wrote_on: list[str] = []
+    reading: JsonObject | None = None
     imported: str | None = None
     experiment_digest: str | None = None
     clock: str = "own"
-    stops: list[str] = msgspec.field(default_factory=list)
-    limits: list[str] = msgspec.field(default_factory=list)
-    environments: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
-    calibrations: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
-    cross_reads: list[dict[str, Any]] = msgspec.field(default_factory=list)
-    allocator: dict[str, str] = msgspec.field(default_factory=dict)
+    stops: list[str] = []
+    limits: list[str] = []
+    environments: dict[str, JsonObject] = {}
+    calibrations: dict[str, JsonObject] = {}
+    cross_reads: list[JsonObject] = []
+    allocator: dict[str, str] = {}
 
     @property
     def last_written(self) -> dict[str, str]:
@@ -251,15 +252,13 @@ class RunRecord(msgspec.Struct):
         version = data.get("schema_version") if isinstance(data, dict) else None
         if not isinstance(version, int):
             raise ValueError(f"{path} names no schema_version: it is not the record of a run")
-        if version not in _READABLE:
+        if version != SCHEMA_VERSION:
             age = "an older" if version < SCHEMA_VERSION else "a newer"
             raise ValueError(
-                f"{path} has layout version {version}, of {age} pffbench; this one reads versions "
-                f"{_READABLE[0]} to {SCHEMA_VERSION}: use the pffbench that made it "
+                f"{path} has layout version {version}, of {age} pffbench; this one reads version "
+                f"{SCHEMA_VERSION}: use the pffbench that made it "
                 "(provenance.software.pffbench)"
             )
-        if version == 1:
-            _from_version_1(data)
         try:
             check_layout(data)
             record = cls(**data)
@@ -271,7 +270,7 @@ class RunRecord(msgspec.Struct):
         return record
 
 
-def _json_of(data: dict[str, Any]) -> str:
+def _json_of(data: JsonObject) -> str:
     return json.dumps(data, indent=1, allow_nan=False, default=str)
 
 
@@ -281,19 +280,7 @@ def _decoded(data: bytes) -> Any:
     return escaped(found) if json_needs_escaping(data) else found
 
 
-def _from_version_1(data: dict[str, Any]) -> None:
-    """Convert a record of the first layout, whose runs stopped all cases at once."""
-    stopped = data.pop("stopped_after", None)
-    cases = data.get("cases")
-    for entry in cases.values() if stopped is not None and isinstance(cases, dict) else ():
-        if isinstance(entry, dict):
-            entry.setdefault("stopped_after", stopped)
-    floor = data.get("floor")
-    if isinstance(floor, dict) and "barrier" in floor:
-        floor["own"] = floor["synced"] = floor.pop("barrier")
-
-
-def _last_written(parameters: dict[str, Any]) -> str:
+def _last_written(parameters: JsonObject) -> str:
     phase = "sync" if parameters["durability"] == "sync" else "close"
     return phase + "_update" if parameters.get("workload") == "updates" else phase
 
@@ -355,7 +342,7 @@ class CaseEntry(msgspec.Struct):
     """One case."""
 
     parameters: ParametersEntry = msgspec.field(default_factory=ParametersEntry)
-    options: dict[str, Any] = {}
+    options: JsonObject = {}
     group: str = ""
     same_case: str = ""
     raw: bool = False
@@ -400,9 +387,9 @@ class Startup(msgspec.Struct):
 class Software(msgspec.Struct):
     """Versions of the software."""
 
-    python: dict[str, Any] = {}
-    pffbench: dict[str, Any] = {}
-    libraries: dict[str, dict[str, Any]] = {}
+    python: JsonObject = {}
+    pffbench: JsonObject = {}
+    libraries: dict[str, JsonObject] = {}
 
 
 class Host(msgspec.Struct):
@@ -424,14 +411,14 @@ class Provenance(msgspec.Struct):
 
     software: Software = msgspec.field(default_factory=Software)
     hosts: list[Host] = []
-    ranks: list[dict[str, Any]] = []
+    ranks: list[JsonObject] = []
     filesystem: FileSystemEntry = msgspec.field(default_factory=FileSystemEntry)
-    environment: dict[str, Any] | None = None
-    mpi_io: dict[str, Any] | None = None
-    slurm: dict[str, Any] | None = None
-    pbs: dict[str, Any] | None = None
-    flux: dict[str, Any] | None = None
-    spack: dict[str, Any] | None = None
+    environment: JsonObject | None = None
+    mpi_io: JsonObject | None = None
+    slurm: JsonObject | None = None
+    pbs: JsonObject | None = None
+    flux: JsonObject | None = None
+    spack: JsonObject | None = None
 
 
 class ExperimentEntry(msgspec.Struct):

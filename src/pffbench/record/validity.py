@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from pffbench.record.gather import GatheredRepetition
-from pffbench.record.run_json import RunRecord
+from pffbench.record.run_json import Entry, RunRecord
 from pffbench.record.samples import Sample, whole
 
 
@@ -31,7 +30,7 @@ _DELIVERED = 0.9
 FROM_DEVICE = 0.99
 
 
-def read_trouble(repetition: GatheredRepetition, entry: Mapping[str, Any]) -> Iterator[str]:
+def read_trouble(repetition: GatheredRepetition, entry: Entry) -> Iterator[str]:
     """Yield evidence that data did not come from their intended source.
 
     If each element is read once, stored without compression and not mapped, read(2) and related
@@ -95,7 +94,7 @@ def missing_repetitions(record: RunRecord, samples: Iterable[Sample], warmup: in
     complete = whole(samples, record.last_written)
     there = complete.written if record.stage == "write" else complete.finished
     counted = Counter(case for case, number in there if number >= warmup)
-    asked = record.experiment["repetitions"]
+    asked: int | str = record.experiment["repetitions"]
     if asked == "auto":
         asked = record.experiment["max_repetitions"]
     for case, entry in record.cases.items():

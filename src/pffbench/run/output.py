@@ -21,7 +21,6 @@ from pffbench.text import escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 #: Replacements of our characters in encodings without them.
 _PLAIN = {
@@ -126,14 +125,6 @@ def make_console(unknown: int | None = None, *, force_terminal: bool | None = No
     return Console(
         width=width, force_terminal=force_terminal, markup=False, emoji=False, highlight=False
     )
-
-
-def make_table() -> Table:
-    """Return a table for a terminal, with a line below its headings and no other."""
-    from rich import box
-    from rich.table import Table
-
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 def print_json(data: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import traceback
@@ -11,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pffbench.errors import NOT_VALID
-from pffbench.record.progress import on_terminal
+from pffbench.parallel.launcher import on_terminal
 from pffbench.run.next_steps import next_steps
 from pffbench.run.options import RunOptions
 from pffbench.run.output import make_console, print_json
@@ -91,7 +90,7 @@ def _print(summary: Summary, recorder: Recorder, options: RunOptions, began: flo
         print_json(as_data(summary))
         return
     # Wide enough for a table even if the width is unknown, such as in a log.
-    console = make_console(120, force_terminal=on_terminal(os.environ))
+    console = make_console(120, force_terminal=on_terminal())
     tables = True if options.tables else None
     if options.fom:
         print_summary(summary, console, tables=tables)

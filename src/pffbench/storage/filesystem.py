@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from pffbench.errors import UserError
+from pffbench.errors import UserError, explained
 from pffbench.tools import run_tool
 from pffbench.units import Size
 
@@ -319,12 +319,8 @@ def check_parent(parent: Path, may_be_made: bool) -> None:
     UserError
         It cannot be reached, is missing, is no directory, or is not writable.
     """
-    try:
+    with explained(f"the scratch parent {parent} cannot be reached"):
         nearest = Path(nearest_existing(str(parent)))
-    except OSError as error:
-        raise UserError(
-            f"the scratch parent {parent} cannot be reached: {error.strerror}"
-        ) from None
     if not nearest.is_dir():
         raise UserError(f"the scratch parent {parent} cannot be used: {nearest} is not a directory")
     if nearest != parent and not may_be_made:

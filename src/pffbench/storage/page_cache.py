@@ -342,7 +342,7 @@ def _measured(team: Team, files: list[str], to_read: AbstractSet[str]) -> _Held:
     with AgreedStep(team.comm, "residency"):
         here = residency(files)
     only = next(iter(to_read)) if len(to_read) == 1 else None
-    held: _Held = team.comm.allreduce(_Held.of(here, only), op=_Held.__add__)
+    held: _Held = team.comm.allreduce(_Held(here, here.total, only), op=_Held.__add__)
     return held
 
 
@@ -355,10 +355,6 @@ class _Held(msgspec.Struct, frozen=True):
     largest: int
     #: The file that each of them reads, if all read this one and no other.
     only: str | None
-
-    @classmethod
-    def of(cls, here: Residency, only: str | None) -> _Held:
-        return cls(here, here.total, only)
 
     def __add__(self, other: _Held) -> _Held:
         same = self.only if self.only == other.only else None

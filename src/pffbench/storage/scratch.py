@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from pffbench.errors import UserError
+from pffbench.errors import UserError, explained
 from pffbench.storage.filesystem import check_parent
 from pffbench.storage.ownership import MARKER, OPEN_DIRECTORY, PREFIX, mark, mark_again, read_marker
 
@@ -62,17 +62,11 @@ class Scratch(msgspec.Struct, frozen=True):
         real_parent = Path(os.path.realpath(parent))
         directory = real_parent / (PREFIX + run_id)
         check_parent(real_parent, create_parent)
-        try:
+        with explained(f"the scratch directory {directory} cannot be made"):
             if create_parent:
                 real_parent.mkdir(parents=True, exist_ok=True)
             directory.mkdir(mode=0o700)
             mark(directory, run_id, kept_for)
-        except FileExistsError:
-            raise UserError(f"the scratch directory {directory} exists already") from None
-        except OSError as error:
-            raise UserError(
-                f"the scratch directory {directory} cannot be made: {error.strerror}"
-            ) from None
         return cls(str(directory), run_id)
 
     @classmethod
@@ -211,12 +205,8 @@ class Scratch(msgspec.Struct, frozen=True):
     @contextmanager
     def _opened(self) -> Iterator[int]:
         """Open the directory and verify that it is this run's own."""
-        try:
+        with explained(f"the scratch directory {self.directory} cannot be opened"):
             fd = os.open(self.directory, OPEN_DIRECTORY)
-        except OSError as error:
-            raise UserError(
-                f"the scratch directory {self.directory} cannot be opened: {error.strerror}"
-            ) from None
         try:
             if read_marker(fd).get("run_id") != self.run_id:
                 raise UserError(

@@ -23,6 +23,7 @@ from pffbench.summary.labels import format_title
 from pffbench.summary.rank_test import Times
 from pffbench.summary.statistics import LoadSummary
 from pffbench.summary.summary import Summary
+from pffbench.text import abridged
 
 #: Above this number, comparisons are counted, not named.
 _NAMED = 4
@@ -150,9 +151,7 @@ def _read_warnings(summary: Summary) -> Iterator[str]:
             if any(w.code == code for w in case.phases[phase].warnings)
         )
         if names:
-            some = list(names)[:_NAMED]
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            yield f"warning: {text.format(names=', '.join(some) + more)}"
+            yield f"warning: {text.format(names=abridged(names, _NAMED, ', '))}"
 
 
 #: What the times of a run are worth whose system calls were counted, and what to do with it.

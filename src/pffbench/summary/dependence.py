@@ -44,7 +44,7 @@ class Dependence(msgspec.Struct, frozen=True):
 
     correlation: float = 0.0
     squared_error: float = 0.0
-    own: Mapping[str, float] = msgspec.field(default_factory=dict)
+    own: Mapping[str, float] = {}
 
     def inflation(self, n: int, kinds: Iterable[str] = (), *, cautious: bool = True) -> float:
         """Return the variance inflation of means.

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
-from rich import box
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -42,7 +41,7 @@ from pffbench.summary.phases import PhaseSummary
 from pffbench.summary.quantities import CASE_QUANTITIES, PHASE_QUANTITIES
 from pffbench.summary.shards import shard_costs, shard_lines
 from pffbench.summary.summary import CaseSummary, Summary
-from pffbench.text import escape_markdown, markdown_table, one_line
+from pffbench.text import escape_markdown, fits, make_table, markdown_table, one_line
 
 _MIB = 2**20
 #: Columns from which on the terminal has room for the tables.
@@ -78,7 +77,7 @@ def _markdown(summary: Summary) -> Iterable[str]:
     answer = answer_of(summary)
     yield from _answer(answer)
     texts = [*_verdict_beside(answer, summary), *cautions(summary), *_levers(summary)]
-    yield from (f"- {escape_markdown(text)}" for text in texts)
+    yield from _items(texts)
     for cases in summary.groups.values():
         yield from ("", f"## {escape_markdown(title(cases, summary))}", "")
         columns = columns_of(cases)
@@ -88,28 +87,36 @@ def _markdown(summary: Summary) -> Iterable[str]:
             [c.heading for c in columns if c.is_text],
         )
         yield ""
-        lines = (
-            *stored_lines(cases),
-            *stretch_lines(cases),
-            *ignored_lines(cases),
-            *invalid_lines(cases),
-        )
-        yield from (f"- {escape_markdown(text)}" for text in lines)
+        yield from _items(text for text, _ in _notes(cases))
         yield from ("", "Every phase, median seconds (95 % interval):", "")
         yield from _phase_table(ordered(cases))
     if found := cross_reads_of(record.cross_reads):
         yield from ("", "## Who reads whose files", "")
         yield from markdown_table(*cross_read_table(found))
         yield ""
-        yield from (f"- {escape_markdown(text)}" for text in cross_read_lines(found))
+        yield from _items(cross_read_lines(found))
     yield from ("", "## Details", "")
-    yield from (f"- {escape_markdown(text)}" for text in details(summary))
+    yield from _items(details(summary))
     warned = [(c, p) for c in summary.cases for p in c.phases.values() if p.warnings]
     if warned:
         yield from ("", "## Notes on single phases", "")
-        for case, p in warned:
-            told = "; ".join(w.message for w in p.warnings)
-            yield f"- {escape_markdown(f'{case.sample.case} {p.phase}: {told}')}"
+        yield from _items(
+            f"{case.sample.case} {p.phase}: {'; '.join(w.message for w in p.warnings)}"
+            for case, p in warned
+        )
+
+
+def _items(texts: Iterable[str]) -> Iterator[str]:
+    """Yield texts as the items of a list in Markdown."""
+    return (f"- {escape_markdown(text)}" for text in texts)
+
+
+def _notes(cases: Sequence[CaseSummary]) -> Iterator[tuple[str, str]]:
+    """Yield the lines below the table of a comparison, each with its style on a terminal."""
+    yield from ((text, "dim") for text in stored_lines(cases))
+    yield from ((text, "dim") for text in stretch_lines(cases))
+    yield from ((text, "yellow") for text in ignored_lines(cases))
+    yield from ((text, "red") for text in invalid_lines(cases))
 
 
 def _verdict_beside(answer: AnswerTable | None, summary: Summary) -> list[str]:
@@ -135,8 +142,7 @@ def _answer(answer: AnswerTable | None) -> Iterator[str]:
         yield from (escape_markdown(answer.open), "")
     if answer.command:
         yield from (f"    {one_line(answer.command)}", "")
-    texts = (*answer.notes, *answer.facts, answer.evidence)
-    yield from (f"- {escape_markdown(text)}" for text in texts)
+    yield from _items((*answer.notes, *answer.facts, answer.evidence))
 
 
 def _nodes(record: RunRecord) -> str:
@@ -206,14 +212,8 @@ def _print_tables(summary: Summary, answer: AnswerTable | None, console: Console
         console.print(Text(one_line(title(cases, summary))), style="bold")
         for table in _tables(cases, console):
             console.print(table)
-        for text in stored_lines(cases):
-            console.print(_indented(text), style="dim")
-        for text in stretch_lines(cases):
-            console.print(_indented(text), style="dim")
-        for text in ignored_lines(cases):
-            console.print(_indented(text), style="yellow")
-        for text in invalid_lines(cases):
-            console.print(_indented(text), style="red")
+        for text, style in _notes(cases):
+            console.print(_indented(text), style=style)
         console.print()
     if summary.groups:
         for text in legend_lines(summary):
@@ -241,7 +241,7 @@ def _print_cross_reads(record: RunRecord, console: Console) -> None:
     if not found:
         return
     headings, rows = cross_read_table(found)
-    table = Table(box=box.SIMPLE_HEAD)
+    table = make_table()
     for heading in headings:
         table.add_column(one_line(heading))
     for row in rows:
@@ -259,8 +259,8 @@ def _indented(text: str) -> Padding:
 def _tables(cases: Sequence[CaseSummary], console: Console) -> list[Table]:
     """Return one table; on a narrow terminal one for each part, and one for what does not fit."""
     columns = columns_of(cases)
-    if _fits(columns, cases, console):
-        return [_table(columns, cases)]
+    if fits(table := _table(columns, cases), console):
+        return [table]
     subject = [c for c in columns if c.part == "case"]
     tables: list[Table] = []
     left: list[Column] = []
@@ -282,18 +282,13 @@ def _fitting(
 ) -> tuple[list[Column], list[Column]]:
     """Return the first columns, which fit beside those of the subject, and the others."""
     count = 1
-    while count < len(columns) and _fits([*subject, *columns[: count + 1]], cases, console):
+    while count < len(columns) and fits(_table([*subject, *columns[: count + 1]], cases), console):
         count += 1
     return list(columns[:count]), list(columns[count:])
 
 
-def _fits(columns: Sequence[Column], cases: Sequence[CaseSummary], console: Console) -> bool:
-    unlimited = console.options.update(width=1000)
-    return console.measure(_table(columns, cases), options=unlimited).maximum <= console.width
-
-
 def _table(columns: Sequence[Column], cases: Sequence[CaseSummary]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = make_table()
     for column in columns:
         table.add_column(
             column.heading, justify="left" if column.is_text else "right", overflow="fold"

@@ -99,7 +99,7 @@ class ComparisonTable(msgspec.Struct, frozen=True):
     times: Mapping[str, Times]
     pairs: tuple[tuple[str, str], ...]
     paired: bool = False
-    kinds: Mapping[str, str] = msgspec.field(default_factory=dict)
+    kinds: Mapping[str, str] = {}
     between: BetweenStarts = OF_TOTALS
 
 
@@ -172,8 +172,9 @@ class Decision(msgspec.Struct, frozen=True):
         return self.spent < self.ratio.low or self.spent > self.ratio.high
 
 
-#: Decisions by the index of the table and the pair.
-Decisions = dict[tuple[int, str, str], Decision]
+#: Index of a table, and a pair of its ways.
+Key = tuple[int, str, str]
+Decisions = dict[Key, Decision]
 #: Pairs of a table above which only those with its fastest way are tested: their number grows
 #: with the square of the ways. Holm's procedure counts them all.
 _MOST_PAIRS = 1500
@@ -206,56 +207,66 @@ def decide(
     alpha : float
         Probability of any false claim of a difference.
     """
-    pairs = [(i, a, b) for i, table in enumerate(tables) for a, b in table.pairs]
-    common = {(i, a, b): _blocks(tables[i].times[a], tables[i].times[b]) for i, a, b in pairs}
+    pairs = {
+        (i, one, other): _Pair(table, one, other)
+        for i, table in enumerate(tables)
+        for one, other in table.pairs
+    }
     paired = any(table.paired for table in tables)
     useful = _useful(looks, alpha / max(1, len(pairs)), paired=paired)
-    family = _Family(tables, common, len(pairs), alpha, margin, max(1, len(useful)))
-    counts = {pair: blocks.count for pair, blocks in common.items() if blocks.count >= FEWEST}
+    family = _Family(tables, pairs, alpha, margin, max(1, len(useful)))
+    counts = {key: pair.count for key, pair in pairs.items() if pair.count >= FEWEST}
     before = 0
     for n in useful:
         last = ended and n == useful[-1]
-        family.look([p for p, count in counts.items() if count >= n], None if last else n)
+        family.look([key for key, count in counts.items() if count >= n], None if last else n)
         if ended:
             # The last data of a pair replace its missing look.
-            family.look([p for p, count in counts.items() if before < count < n], None)
+            family.look([key for key, count in counts.items() if before < count < n], None)
         before = n
     family.report_all()
     return family.decisions
 
 
-class _Blocks(msgspec.Struct, frozen=True):
-    """The blocks by which two ways are compared: their common blocks, each in its order.
+class _Pair:
+    """Two ways, compared by their common blocks, each in its order.
 
     Ways of two runs have no common block; all their repetitions are compared.
     """
 
-    first: Sequence[int]
-    second: Sequence[int]
+    def __init__(self, table: ComparisonTable, one: str, other: str) -> None:
+        ways = table.times[one], table.times[other]
+        common = sorted(ways[0].keys() & ways[1].keys())
+        #: Whether both ways have the same blocks.
+        self.shared = bool(common)
+        #: The seconds of each way, and its blocks.
+        self.both = [(times, common or sorted(times)) for times in ways]
+        self.paired = table.paired and self.shared
+        self.kinds = [table.kinds[way] for way in (one, other) if way in table.kinds]
+        self.between = table.between
 
     @property
     def count(self) -> int:
         """Number of repetitions of the way with fewer."""
-        return min(len(self.first), len(self.second))
+        return min(len(blocks) for _, blocks in self.both)
 
-    @property
-    def are_shared(self) -> bool:
-        """Whether both ways have the same blocks."""
-        return self.first is self.second
+    def times(self, n: int | None) -> list[dict[int, float]]:
+        """Return the seconds of the first n blocks of each way, or of all."""
+        return [{block: times[block] for block in blocks[:n]} for times, blocks in self.both]
 
-    def values(self, a: Times, b: Times, n: int | None) -> tuple[Values, Values]:
-        """Return the seconds of the first n blocks, or of all."""
-        one = np.array([a[block] for block in self.first[:n]])
-        return one, np.array([b[block] for block in self.second[:n]])
+    def values(self, n: int | None) -> tuple[Values, Values]:
+        """Return the same without the blocks."""
+        one, other = (np.array([*times.values()]) for times in self.times(n))
+        return one, other
 
     def last(self, n: int | None) -> int:
         """Return the last of the first n blocks, or of all."""
-        return max(self.first[:n][-1], self.second[:n][-1])
+        return max(blocks[:n][-1] for _, blocks in self.both)
 
-
-def _blocks(a: Times, b: Times) -> _Blocks:
-    common = sorted(a.keys() & b.keys())
-    return _Blocks(common, common) if common else _Blocks(sorted(a), sorted(b))
+    def spent(self, n: int | None) -> float:
+        """Return the ratio of the mean times."""
+        one, other = self.values(n)
+        return float(one.mean() / other.mean())
 
 
 def _useful(looks: Sequence[int], alpha: float, *, paired: bool) -> list[int]:
@@ -273,41 +284,45 @@ class _Family:
     def __init__(
         self,
         tables: Sequence[ComparisonTable],
-        common: Mapping[tuple[int, str, str], _Blocks],
-        count: int,
+        pairs: Mapping[Key, _Pair],
         alpha: float,
         margin: float,
         looks: int,
     ) -> None:
         self._tables = tables
-        self._common = common
-        self._left = count
-        self._levels: dict[tuple[int, str, str], float] = {}
+        self._pairs = pairs
+        self._left = len(pairs)
+        self._levels: dict[Key, float] = {}
         self._alpha = alpha
         self._margin = margin
         self._looks = looks
         self._dependence: dict[tuple[int, bool], Dependence] = {}
         self.decisions: Decisions = {}
 
-    def look(self, pairs: Sequence[tuple[int, str, str]], n: int | None) -> None:
+    def look(self, keys: Sequence[Key], n: int | None) -> None:
         """Compare pairs by their first n common blocks, or all of them."""
-        open_ = [p for p in pairs if p not in self.decisions or not self.decisions[p].decided]
-        found = {pair: ratio for pair in self._worth(open_, n) if (ratio := self._ratio(pair, n))}
+        open_ = [k for k in keys if k not in self.decisions or not self.decisions[k].decided]
+        found = {
+            key: ratio
+            for key in self._worth(open_, n)
+            if (ratio := self._ratio(self._pairs[key], n))
+        }
         different = set()
-        for pair, ratio_ in sorted(found.items(), key=lambda item: item[1].p):
+        for key, ratio_ in sorted(found.items(), key=lambda item: item[1].p):
             if ratio_.p > self._open_level:
                 break
             # The interval holds 1 where the medians are the other way round. Such a pair stays
             # open, and stays in the number of comparisons.
             if ratio_.low > 1 or ratio_.high < 1:
                 longer = ratio_.low > 1
-                self.decisions[pair] = Decision(ratio_, ratio_, longer, not longer)
-                different.add(pair)
-                self._levels[pair] = self._open_level
+                self.decisions[key] = Decision(ratio_, ratio_, longer, not longer)
+                different.add(key)
+                self._levels[key] = self._open_level
                 self._left -= 1
-        for pair in found.keys() - different:
-            same = found[pair].is_equivalent(self._margin) and self._pays_alike(pair, n)
-            self.decisions[pair] = Decision(found[pair], found[pair], equivalent=same)
+        for key in found.keys() - different:
+            pays_alike = abs(math.log(self._pairs[key].spent(n))) < math.log1p(self._margin)
+            same = found[key].is_equivalent(self._margin) and pays_alike
+            self.decisions[key] = Decision(found[key], found[key], equivalent=same)
 
     @property
     def _open_level(self) -> float:
@@ -316,48 +331,37 @@ class _Family:
 
     def report_all(self) -> None:
         """Set the numbers of every pair to those over all its blocks; decisions are unchanged."""
-        for pair in self._common:
+        for key, pair in self._pairs.items():
             alone = self._ratio(pair, None)
             if alone is None:
                 continue
-            level = self._levels.get(pair, self._open_level)
+            level = self._levels.get(key, self._open_level)
             ratio_ = self._ratio(pair, None, level)
             if alone.n < FEWEST or ratio_ is None:
                 ratio_ = replace(alone, low=0.0, high=math.inf)
-            decision = self.decisions.get(pair, Decision(ratio_))
+            decision = self.decisions.get(key, Decision(ratio_))
             # Equality is shown by the interval of the pair alone; in view of all pairs there may be
             # none.
             if decision.decided and not ratio_.is_bounded:
                 ratio_ = alone
             needed = 0 if decision.decided else self._needed(pair, alone)
-            self.decisions[pair] = replace(
+            self.decisions[key] = replace(
                 decision,
                 ratio=ratio_,
                 alone=alone,
                 needed=needed,
-                spent=self._spent(pair, None),
+                spent=pair.spent(None),
                 shown=self._shown(pair, alone.n, level),
             )
 
-    def _pays_alike(self, pair: tuple[int, str, str], n: int | None) -> bool:
-        """Return whether the sums of a pair agree within the margin."""
-        return abs(math.log(self._spent(pair, n))) < math.log1p(self._margin)
-
-    def _spent(self, pair: tuple[int, str, str], n: int | None) -> float:
-        """Return the ratio of the mean times."""
-        one, other = self._values(pair, n)
-        return float(one.mean() / other.mean())
-
-    def _worth(
-        self, pairs: Sequence[tuple[int, str, str]], n: int | None
-    ) -> list[tuple[int, str, str]]:
+    def _worth(self, keys: Sequence[Key], n: int | None) -> list[Key]:
         """Return the pairs to test: of a very large table those with its fastest way."""
         fastest = {
             i: self._fastest(table, n)
             for i, table in enumerate(self._tables)
             if len(table.pairs) > _MOST_PAIRS
         }
-        return [(i, a, b) for i, a, b in pairs if i not in fastest or fastest[i] in (a, b)]
+        return [(i, a, b) for i, a, b in keys if i not in fastest or fastest[i] in (a, b)]
 
     def _fastest(self, table: ComparisonTable, n: int | None) -> str:
         """Return the way with the smallest median of its first n blocks."""
@@ -365,60 +369,38 @@ class _Family:
         first = {way: [table.times[way][b] for b in sorted(table.times[way])[:n]] for way in named}
         return min(named, key=lambda way: float(np.median(first[way])))
 
-    def _ratio(
-        self, pair: tuple[int, str, str], n: int | None, level: float | None = None
-    ) -> Ratio | None:
-        one, other = self._values(pair, n)
+    def _ratio(self, pair: _Pair, n: int | None, level: float | None = None) -> Ratio | None:
+        one, other = pair.values(n)
         if not are_times(one, other):
             return None
         level = level or self._alpha / self._looks
         if (starts := self._starts(pair, n)) is not None:
             return starts.ratio(level)
         inflation = self._inflation(pair, n, min(one.size, other.size))
-        return ratio(one, other, level, inflation, paired=self._is_paired(pair))
+        return ratio(one, other, level, inflation, paired=pair.paired)
 
-    def _starts(self, pair: tuple[int, str, str], n: int | None) -> Starts | None:
+    def _starts(self, pair: _Pair, n: int | None) -> Starts | None:
         """Return the starts of the program of a pair; None within a single one.
 
         Ways without a common block were measured at different starts. Ways of common blocks that
         belong to several starts are compared by their ratios in each.
         """
-        blocks = self._common[pair]
-        if blocks.are_shared and blocks.last(n) < START:
+        if pair.shared and pair.last(n) < START:
             return None
-        one, other = (
-            dict(zip(which[:n], values, strict=True))
-            for which, values in zip(
-                (blocks.first, blocks.second), self._values(pair, n), strict=True
-            )
-        )
-        ways, known = [one, other], self._tables[pair[0]].between
-        if blocks.are_shared:
+        ways, known = pair.times(n), pair.between
+        if pair.shared:
+            one, other = ways
             ways, known = [{block: one[block] / other[block] for block in one}], OF_RATIOS
         split = [[np.array([way[b] for b in blocks]) for blocks in starts_of(way)] for way in ways]
         size = min(start.size for way in split for start in way)
         return Starts.of(split, known, self._inflation(pair, n, size))
 
-    def _is_paired(self, pair: tuple[int, str, str]) -> bool:
-        return self._tables[pair[0]].paired and self._common[pair].are_shared
-
-    def _values(self, pair: tuple[int, str, str], n: int | None) -> tuple[Values, Values]:
-        i, a, b = pair
-        times = self._tables[i].times
-        return self._common[pair].values(times[a], times[b], n)
-
-    def _inflation(
-        self, pair: tuple[int, str, str], n: int | None, size: int, *, cautious: bool = True
-    ) -> float:
+    def _inflation(self, pair: _Pair, n: int | None, size: int, *, cautious: bool = True) -> float:
         """Return the variance inflation by dependence in the first n blocks of a pair."""
-        i, a, b = pair
-        blocks = self._common[pair]
-        key = (blocks.last(n), blocks.are_shared)
+        key = (pair.last(n), pair.shared)
         if key not in self._dependence:
             self._dependence[key] = self._estimate(*key)
-        kinds = self._tables[i].kinds
-        both = [kinds[way] for way in (a, b) if way in kinds]
-        return self._dependence[key].inflation(size, both, cautious=cautious)
+        return self._dependence[key].inflation(size, pair.kinds, cautious=cautious)
 
     def _estimate(self, last: int, shared: bool) -> Dependence:
         """Estimate the dependence up to a block; each start of the program is a table."""
@@ -436,14 +418,13 @@ class _Family:
             tables += by_start.values()
         return dependence(tables, kinds, shared_cancels=shared)
 
-    def _shown(self, pair: tuple[int, str, str], n: int, level: float) -> float:
+    def _shown(self, pair: _Pair, n: int, level: float) -> float:
         """Return the smallest ratio that so many repetitions, or starts, show."""
         if (starts := self._starts(pair, None)) is not None:
             return starts.shown(level)
-        unit, paired = self._unit(pair, n), self._is_paired(pair)
-        return smallest_ratio(n, unit, level, paired=paired)
+        return smallest_ratio(n, self._unit(pair, n), level, paired=pair.paired)
 
-    def _needed(self, pair: tuple[int, str, str], ratio_: Ratio) -> int:
+    def _needed(self, pair: _Pair, ratio_: Ratio) -> int:
         """Return the repetitions, or starts, that would decide at the level left to the pair."""
         distance = abs(math.log(ratio_.value))
         gaps = [
@@ -451,15 +432,18 @@ class _Family:
             (self._alpha / self._looks, math.log1p(self._margin) - distance),
         ]
         if (starts := self._starts(pair, None)) is not None:
+            done = max(starts.sizes)
             needed = [starts.needed(gap, level) for level, gap in gaps if gap > 0]
-            return max(max(starts.sizes) + 1, min(needed, default=0))
-        unit, paired = self._unit(pair, ratio_.n), self._is_paired(pair)
-        needed = [
-            repetitions_for(gap, unit, level, paired=paired) for level, gap in gaps if gap > 0
-        ]
-        return max(ratio_.n + 1, min(needed, default=0))
+        else:
+            done, unit = ratio_.n, self._unit(pair, ratio_.n)
+            needed = [
+                repetitions_for(gap, unit, level, paired=pair.paired)
+                for level, gap in gaps
+                if gap > 0
+            ]
+        return max(done + 1, min(needed, default=0))
 
-    def _unit(self, pair: tuple[int, str, str], n: int) -> float:
+    def _unit(self, pair: _Pair, n: int) -> float:
         """Return `unit_error` of more repetitions, with which the cautious term is smaller."""
         inflation = self._inflation(pair, None, n, cautious=False)
-        return unit_error(*self._values(pair, None), inflation, paired=self._is_paired(pair))
+        return unit_error(*pair.values(None), inflation, paired=pair.paired)

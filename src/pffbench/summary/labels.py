@@ -12,7 +12,7 @@ import msgspec
 from pffbench.backends.inspection import codec_words
 from pffbench.backends.registry import backend_class, is_backend
 from pffbench.case import itemsize
-from pffbench.record.run_json import RunRecord
+from pffbench.record.run_json import Entry, RunRecord
 from pffbench.text import value_text
 from pffbench.units import Size
 from pffbench.workloads.registry import is_workload, workload
@@ -30,7 +30,7 @@ def format_title(name: str) -> str:
     return backend_class(name).title or name if is_backend(name) else name
 
 
-def keys_of(entry: Mapping[str, Any]) -> dict[str, Any]:
+def keys_of(entry: Entry) -> dict[str, Any]:
     """Return parameters and options of a case by their keys, from its entry in `run.json`.
 
     An option that has the name of a parameter is told apart by its backend: ``posix.order``.
@@ -159,7 +159,7 @@ class Measured(msgspec.Struct, frozen=True):
     chunks: tuple[int, ...]
 
     @classmethod
-    def of(cls, entries: Sequence[Mapping[str, Any]]) -> Measured:
+    def of(cls, entries: Sequence[Entry]) -> Measured:
         """Return what cases moved, by their entries in `run.json`."""
         sizes = {(entry.get("cost") or {}).get("nbytes", 0) for entry in entries}
         chunks = {_chunk_bytes(entry["parameters"]) for entry in entries}
@@ -174,7 +174,7 @@ def chunks_apart(record: RunRecord) -> dict[str, str]:
 
     To be appended to the amount of data; empty where no comparison has another size.
     """
-    groups: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    groups: dict[str, list[Entry]] = defaultdict(list)
     for entry in record.cases.values():
         if not entry.get("raw"):
             groups[entry["group"]].append(entry)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from operator import attrgetter
 from statistics import mean, stdev
 from typing import Any, Literal, NamedTuple
 
@@ -140,8 +139,13 @@ class Quantity(NamedTuple):
     table: TotalColumn | None = None
 
     def of(self, found: PhaseSummary | CaseSummary) -> Any:
-        """Return the value of a phase, or of a case."""
-        return self.value(found) if callable(self.value) else attrgetter(self.value)(found)
+        """Return the value of a phase, or of a case; None where a part of the path is."""
+        if callable(self.value):
+            return self.value(found)
+        value: Any = found
+        for name in self.value.split("."):
+            value = None if value is None else getattr(value, name)
+        return value
 
 
 def rate_cell(found: PhaseSummary) -> Cell:
@@ -199,28 +203,16 @@ def interval_text(
     return f"({text})" if few else text
 
 
-def _interval(field: str) -> Callable[[PhaseSummary], float | None]:
-    return lambda phase: getattr(phase.ratio, field, None)
-
-
-def _of_ranks(field: str) -> Callable[[PhaseSummary], Any]:
-    """Return a quantity of the ranks; a sum of phases has none."""
-    return lambda phase: getattr(phase.ranks, field, None)
-
-
 def _mib(rate: float | None) -> float | None:
     return None if rate is None else rate / _MIB
 
 
 #: Facts of a case, which `summary.csv` repeats in the rows of its phases.
 CASE_QUANTITIES = (
-    Quantity("case", "sample.case", "Name of the case."),
-    Quantity("group", "sample.group", "The comparison that the case belongs to."),
-    Quantity("backend", "sample.backend", "Backend of the case."),
-    Quantity("workload", "sample.workload", "Workload of the case."),
-    Quantity("layout", "sample.layout", "Layout of the case."),
-    Quantity("transfer", "sample.transfer", "Transfer that was asked for."),
-    Quantity("settings", "sample.settings", "Settings of the case."),
+    *(
+        Quantity(name, f"sample.{name}", "As in `samples.csv`.")
+        for name in ("case", "group", "backend", "workload", "layout", "transfer", "settings")
+    ),
     Quantity(
         "cache",
         "cache",
@@ -301,7 +293,7 @@ PHASE_QUANTITIES = (
     ),
     Quantity(
         "ratio",
-        _interval("value"),
+        "ratio.value",
         "Time over that of the fastest case of the comparison in this phase, of equal settings "
         "and compressed or not like this one. The fastest has 1. Empty for raw bytes, INVALID "
         "cases and where there is nothing to compare with. In a single phase it can mislead: "
@@ -312,12 +304,12 @@ PHASE_QUANTITIES = (
     ),
     Quantity(
         "ratio_low",
-        _interval("low"),
+        "ratio.low",
         "Lower end of the interval of the ratio, which holds at all looks at the results together.",
     ),
     Quantity(
         "ratio_high",
-        _interval("high"),
+        "ratio.high",
         "Upper end of this interval. It knows nothing of other cases; which cases differ is in "
         "the verdict.",
     ),
@@ -371,30 +363,30 @@ PHASE_QUANTITIES = (
     ),
     Quantity(
         "imbalance",
-        _of_ranks("imbalance"),
+        "ranks.imbalance",
         "Time of the slowest over that of the middle rank, the median over repetitions; 1 when "
         "all are alike. Empty for totals.",
     ),
     Quantity(
         "slowest_rank",
-        _of_ranks("slowest_rank"),
+        "ranks.slowest_rank",
         "Rank that was slowest most often.",
         int | None,
     ),
     Quantity(
         "slowest_rank_share",
-        _of_ranks("slowest_share"),
+        "ranks.slowest_share",
         "Part of the repetitions in which it was; of R equal ranks each has about 1/R.",
     ),
     Quantity(
         "slowest_host",
-        _of_ranks("slowest_host"),
+        "ranks.slowest_host",
         "Host that was slowest most often.",
         str | None,
     ),
     Quantity(
         "slowest_host_share",
-        _of_ranks("host_share"),
+        "ranks.host_share",
         "Part of the repetitions in which it was; far above the host's part of the ranks it is "
         "a slow node.",
     ),

@@ -120,7 +120,7 @@ def ratio(
         differences = _walsh_averages(a - b)
         value = math.exp(_centre(differences))
         bounds = _interval(differences, level, (a.size,), inflation)
-        p = _p_at(differences, 0.0, (a.size,), inflation)
+        p = _p_of_none(differences, (a.size,), inflation)
     else:
         # Medians are taken of the times, not of their logarithms, so that the ratio of two rows of
         # a table is that of the medians they show: with an even number of values the two differ.
@@ -210,11 +210,10 @@ def p_value(a: Values, b: Values, inflation: float = 1.0) -> float:
         by its root before the test: the dual of an interval that is wider by the same factor.
     """
     differences = _differences(a, b)
-    exact = _p_at(differences, 0.0, (a.size, b.size), inflation)
+    exact = _p_of_none(differences, (a.size, b.size), inflation)
     if min(a.size, b.size) < 2:
         return exact
-    centre = _centre(differences)
-    return max(exact, studentised_p(a, b, centre - centre / math.sqrt(inflation)))
+    return max(exact, studentised_p(a, b, _nearer(differences, inflation)))
 
 
 def shift_interval(
@@ -286,7 +285,7 @@ def studentised_p(a: Values, b: Values, shift: float) -> float:
     if variance == 0.0:
         return 0.0 if distance else 1.0
     freedom = variance**2 / (one**2 / (a.size - 1) + other**2 / (b.size - 1))
-    return 2 * student_tail(distance / math.sqrt(variance), freedom)
+    return min(1.0, 2 * student_tail(distance / math.sqrt(variance), freedom))
 
 
 def _placements(a: Values, b: Values) -> tuple[float, float]:
@@ -321,11 +320,15 @@ def _centre(differences: Values) -> float:
     return float(differences[half] + differences[-1 - half]) / 2
 
 
-def _p_at(differences: Values, shift: float, sizes: Sizes, inflation: float) -> float:
-    """Return the p-value of a shift."""
-    if inflation > 1.0:
-        centre = _centre(differences)
-        shift = centre - (centre - shift) / math.sqrt(inflation)
+def _nearer(differences: Values, inflation: float) -> float:
+    """Return the shift that brings samples nearer to each other by the root of the inflation."""
+    centre = _centre(differences)
+    return centre - centre / math.sqrt(inflation)
+
+
+def _p_of_none(differences: Values, sizes: Sizes, inflation: float) -> float:
+    """Return the p-value of no shift."""
+    shift = _nearer(differences, inflation)
     not_greater = int(np.searchsorted(differences, shift, side="right"))
     not_less = differences.size - int(np.searchsorted(differences, shift, side="left"))
     return min(1.0, 2 * _tail(min(not_less, not_greater), sizes))

@@ -10,12 +10,13 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
 from pffbench.docstrings import field_descriptions, first_line
 from pffbench.record.cross_reads import CrossRead, cross_reads_of
+from pffbench.record.run_json import Entry, JsonObject
 from pffbench.regular_files import write_replacing
 from pffbench.summary.answer import AnswerTable, answer_of
 from pffbench.summary.cautions import cautions
@@ -35,6 +36,19 @@ Version = Literal[2]
 FILE = "results.json"
 _IDENTIFIER = "https://pffbench.invalid/schemas/results-2.json"
 Total = Literal["write_total", "update_total", "read_total"]
+
+
+R = TypeVar("R", bound=msgspec.Struct)
+
+
+def _taken(kind: type[R], source: object, **others: Any) -> R:
+    """Make a record of the attributes of the same names that a source has, and of others."""
+    taken = {
+        name: getattr(source, name)
+        for name in kind.__struct_fields__
+        if name not in others and hasattr(source, name)
+    }
+    return kind(**taken, **others)
 
 
 class RatioResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,8 +128,8 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     raw: bool
     roofline: bool
-    parameters: dict[str, Any]
-    options: dict[str, Any]
+    parameters: JsonObject
+    options: JsonObject
     bytes: int
     stored_as: str
     disk_bytes: int | None
@@ -125,7 +139,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     phases: tuple[PhaseResult, ...]  # type: ignore[valid-type]
 
     @classmethod
-    def of(cls, case: CaseSummary, entry: dict[str, Any], fom_name: str) -> CaseResult:
+    def of(cls, case: CaseSummary, entry: Entry, fom_name: str) -> CaseResult:
         """Convert the summary of a case.
 
         Parameters
@@ -137,20 +151,17 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
         fom_name : str
             Its name in `fom.txt`.
         """
-        return cls(
+        return _taken(
+            cls,
+            case,
             case=case.sample.case,
             fom_name=fom_name,
             group=case.sample.group,
-            raw=case.raw,
             roofline=bool(entry.get("roofline", False)),
             parameters=entry["parameters"],
             options=entry.get("options", {}),
             bytes=case.nbytes,
-            stored_as=case.stored_as,
-            disk_bytes=case.disk_bytes,
-            disk_files=case.disk_files,
             peak_memory_bytes=case.peak_memory,
-            invalid=case.invalid,
             phases=tuple(map(_phase_result, case.phases.values())),
         )
 
@@ -218,24 +229,21 @@ class ComparisonResult(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, answer: Answer) -> ComparisonResult:
         """Convert an answer of the headline."""
         others = (
-            ContenderResult(
-                name=other.name,
-                case=other.case,
-                standing=other.standing,
+            _taken(
+                ContenderResult,
+                other,
                 ratio=RatioResult.of(other.ratio),
                 more_repetitions=other.needed,
             )
             for other in answer.others
         )
-        return cls(
-            total=cast(Total, answer.total),
-            group=answer.key.group,
-            settings=answer.key.settings,
-            compressed=answer.key.compressed,
-            fastest=answer.fastest,
-            case=answer.case,
-            decided=answer.decided,
-            too_short=answer.too_short,
+        key = answer.key
+        return _taken(
+            cls,
+            answer,
+            group=key.group,
+            settings=key.settings,
+            compressed=key.compressed,
             others=tuple(others),
         )
 
@@ -319,8 +327,8 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     finished: str | None
     status: str
     valid: bool | None
-    reasons: tuple[str, ...]
-    remarks: tuple[str, ...]
+    reasons: list[str]
+    remarks: list[str]
     ranks: int
     nodes: int
     answer: AnswerTable | None
@@ -330,7 +338,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     recommendation: tuple[FormatChoice, ...]
     comparisons: tuple[ComparisonResult, ...]
     cases: tuple[CaseResult, ...]
-    left_out: tuple[dict[str, str], ...]
+    left_out: list[dict[str, str]]
     cross_reads: list[CrossRead] = []
 
     @classmethod
@@ -338,18 +346,10 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         """Convert the summary of a run."""
         record = summary.record
         names = fom_names(record)
-        return cls(
-            run_id=record.run_id,
+        return _taken(
+            cls,
+            record,
             experiment=record.name,
-            question=record.question,
-            experiment_digest=record.experiment_digest,
-            started=record.started,
-            finished=record.finished,
-            status=record.status,
-            valid=record.valid,
-            reasons=tuple(record.reasons),
-            remarks=tuple(record.remarks),
-            ranks=record.ranks,
             nodes=len(set(record.topology["nodes"])),
             answer=answer_of(summary),
             sentences=tuple(verdict_lines(summary)),
@@ -362,7 +362,6 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
                 for case in summary.cases
                 if (name := case.sample.case)
             ),
-            left_out=tuple(record.left_out),
             cross_reads=cross_reads_of(record.cross_reads),
         )
 
@@ -382,9 +381,9 @@ def _finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else value
 
 
-def as_data(summary: Summary) -> dict[str, Any]:
+def as_data(summary: Summary) -> JsonObject:
     """Return the results of a run as plain data."""
-    data: dict[str, Any] = msgspec.to_builtins(Results.of(summary))
+    data: JsonObject = msgspec.to_builtins(Results.of(summary))
     return data
 
 
@@ -395,9 +394,9 @@ def write_results(summary: Summary, directory: str | Path) -> Path:
     return path
 
 
-def results_schema() -> dict[str, Any]:
+def results_schema() -> JsonObject:
     """Return the JSON Schema of `results.json`, with the descriptions of the docstrings here."""
-    schema: dict[str, Any] = msgspec.json.schema(Results)
+    schema: JsonObject = msgspec.json.schema(Results)
     for kind in (
         RatioResult, CaseResult, ContenderResult, ComparisonResult, FormatChoice,
         LoadSummary, CrossRead, AnswerTable, SettingsTable, Results,

@@ -103,7 +103,7 @@ def _cost(what: str, decision: Decision) -> str:
     if decision.shorter:
         interval = f"{_percent(2 - ratio.high)} to {_percent(2 - ratio.low)}"
         return f"{what} takes {_percent(2 - ratio.value)} % less time ({interval} %)"
-    if not (ratio.low > 0 and ratio.high < float("inf")):
+    if not ratio.is_bounded:
         return f"no difference was shown in {what} (too few repetitions for an interval)"
     interval = f"{_signed(ratio.low)} to {_signed(ratio.high)} %"
     if decision.equivalent:

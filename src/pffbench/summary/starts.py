@@ -104,18 +104,21 @@ class Starts(msgspec.Struct, frozen=True):
             n=min(sum(start.size for start in way) for way in ways),
         )
 
+    @property
+    def _error(self) -> float:
+        """The standard error of the logarithm."""
+        return self.deviation * math.sqrt(sum(1 / size for size in self.sizes))
+
     def ratio(self, level: float) -> Ratio:
         """Return the ratio with its interval."""
-        error = self.deviation * math.sqrt(sum(1 / size for size in self.sizes))
-        reach = student_quantile(level / 2, self.freedom) * error
-        p = 2 * student_tail(abs(self.logarithm) / error, self.freedom)
+        reach = student_quantile(level / 2, self.freedom) * self._error
+        p = 2 * student_tail(abs(self.logarithm) / self._error, self.freedom)
         low, high = (math.exp(self.logarithm + by) for by in (-reach, reach))
         return Ratio(self.n, math.exp(self.logarithm), low, high, p)
 
     def shown(self, level: float) -> float:
         """Return the smallest ratio that so many starts show with 80 % power."""
-        error = self.deviation * math.sqrt(sum(1 / size for size in self.sizes))
-        return math.exp((POWER + student_quantile(level / 2, self.freedom)) * error)
+        return math.exp((POWER + student_quantile(level / 2, self.freedom)) * self._error)
 
     def needed(self, distance: float, level: float) -> int:
         """Return the starts of each way that show a distance of logarithms with 80 % power."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from pffbench.phases import MOVING, TOTALS
 from pffbench.record.counters import median_counts
 from pffbench.record.run import MeasuredRun, resolution_of
-from pffbench.record.run_json import RunRecord, readable
+from pffbench.record.run_json import JsonObject, RunRecord, readable
 from pffbench.record.samples import Sample
 from pffbench.summary.dependence import variance_inflation
 from pffbench.summary.headline import (
@@ -92,7 +92,7 @@ class CaseSummary(msgspec.Struct, frozen=True):
     peak_memory: int
     phases: Mapping[str, PhaseSummary]
     read_bytes: int = 0
-    counts: Mapping[tuple[str, str], float] = msgspec.field(default_factory=dict)
+    counts: Mapping[tuple[str, str], float] = {}
     invalid: str = ""
     repetitions: int = 0
     disk_inodes: int | None = None

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pffbench.grouping import grouped
-from pffbench.run.output import make_table
+from pffbench.text import make_table
 from pffbench_studies.published.counterparts import Match
 from pffbench_studies.published.order import Order, OrderVerdict
 from pffbench_studies.published.sidebyside import SideBySide
