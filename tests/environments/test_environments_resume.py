@@ -49,8 +49,8 @@ def killed(tmp_path_factory):
 def killed_run(directory, *cases):
     (directory / "sitecustomize.py").write_text(DIES)
     run = run_experiment(
-        directory, None, environments=ENVIRONMENTS, launcher="env", cases=list(cases), repetitions=3,
-        warmup=1, counters=True, step_repetitions=2,
+        directory, None, environments=ENVIRONMENTS, launcher="env", cases=list(cases),
+        repetitions=3, warmup=1, counters=True, step_repetitions=2,
         env={"PYTHONPATH": f"{directory}:{REPOSITORY / 'src'}"},
     )  # fmt: skip
     assert run.status == -9, run.said

@@ -96,16 +96,16 @@ class CaseSummary(msgspec.Struct, frozen=True):
     invalid: str = ""
     repetitions: int = 0
     disk_inodes: int | None = None
-    entry: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    entry: JsonObject = msgspec.field(default_factory=dict)
 
     @property
-    def parameters(self) -> Mapping[str, Any]:
+    def parameters(self) -> JsonObject:
         """Its parameters, as in `run.json`."""
-        found: Mapping[str, Any] = self.entry["parameters"]
+        found: JsonObject = self.entry["parameters"]
         return found
 
     @property
-    def options(self) -> Mapping[str, Any]:
+    def options(self) -> JsonObject:
         """Options of its backend, as in `run.json`."""
         return self.entry.get("options") or {}
 
