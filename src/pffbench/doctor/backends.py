@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from importlib.util import find_spec
 
 from pffbench.backends.base import Backend
 from pffbench.backends.registry import backend_class, backend_names, missing_library
 from pffbench.backends.shared_files import built_for_mpi
-from pffbench.doctor.finding import Ability, Finding, absent, looked_at, warning
+from pffbench.doctor.finding import Ability, Findings, absent, looked_at, warning
 from pffbench.doctor.libraries import REQUIRED, SERIAL
 from pffbench.workloads.registry import workload, workload_names
 
@@ -17,7 +17,7 @@ TOPIC = "Backends"
 LAYOUTS = ("shared", "own", "file_per_process")
 
 
-def look_at_backends(broken: Collection[str]) -> Iterator[Finding]:
+def look_at_backends(broken: Collection[str]) -> Findings:
     """Report which backends cannot run, or not in all layouts; `abilities` lists the others.
 
     Parameters
@@ -29,7 +29,7 @@ def look_at_backends(broken: Collection[str]) -> Iterator[Finding]:
         yield from looked_at(TOPIC, partial(_look_at, name, broken))
 
 
-def _look_at(name: str, broken: Collection[str]) -> Iterator[Finding]:
+def _look_at(name: str, broken: Collection[str]) -> Findings:
     kind = backend_class(name)
     missing = [library for library in kind.libraries if library in broken]
     if missing:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,7 +17,16 @@ from typing import Literal, NamedTuple
 
 from pffbench.backends.shared_files import extension_modules, mentions
 from pffbench.doctor import backends, libraries, locks, machine, mpi_stack, scratch, spack
-from pffbench.doctor.finding import Finding, Report, grouped, looked_at, of_topic, ok, unknown
+from pffbench.doctor.finding import (
+    Finding,
+    Findings,
+    Report,
+    grouped,
+    looked_at,
+    of_topic,
+    ok,
+    unknown,
+)
 from pffbench.doctor.installation import Installation, find_installation
 from pffbench.doctor.libraries import Library, unloaded_libraries
 from pffbench.errors import UserError
@@ -119,7 +128,7 @@ class Check(NamedTuple):
     needs: Needs = "nothing"
 
 
-def _python(subject: Subject) -> Iterator[Finding]:
+def _python(subject: Subject) -> Findings:
     text = f"Python {platform.python_version()}, {subject.installation.summary}"
     yield ok(text)
     facts = software_facts([])["pffbench"]
@@ -127,24 +136,24 @@ def _python(subject: Subject) -> Iterator[Finding]:
     yield from libraries.judge_pffbench(facts)
 
 
-def _required(subject: Subject) -> Iterator[Finding]:
+def _required(subject: Subject) -> Findings:
     here = subject.views[0].libraries.values()
     return libraries.judge_libraries(here, subject.failing, subject.installation)
 
 
-def _optional(subject: Subject) -> Iterator[Finding]:
+def _optional(subject: Subject) -> Findings:
     uses = backends.needed_for()
     return libraries.judge_optional(libraries.optional_versions(uses), uses, subject.installation)
 
 
-def _backends(subject: Subject) -> Iterator[Finding]:
+def _backends(subject: Subject) -> Findings:
     # What follows from an optional library stands below that.
     causes = {"", libraries.SERIAL, *libraries.REQUIRED}
     found = backends.look_at_backends(subject.broken)
     return (finding for finding in found if finding.because in causes)
 
 
-def _nodes(subject: Subject) -> Iterator[Finding]:
+def _nodes(subject: Subject) -> Findings:
     per_node: list[tuple[str, Finding]] = []
     for number in sorted(set(subject.nodes)):
         placed = zip(subject.views, subject.nodes, strict=True)
@@ -159,12 +168,12 @@ def _nodes(subject: Subject) -> Iterator[Finding]:
     return machine.by_node(per_node)
 
 
-def _launcher(subject: Subject) -> Iterator[Finding]:
+def _launcher(subject: Subject) -> Findings:
     claim, vendor = launcher_size(os.environ), subject.installation.mpi
     yield mpi_stack.judge_launcher(claim, len(subject.views), vendor)
 
 
-def _hdf5(subject: Subject) -> Iterator[Finding]:
+def _hdf5(subject: Subject) -> Findings:
     h5py, netcdf4 = subject.package("h5py"), subject.package("netCDF4")
     return mpi_stack.look_at_hdf5(h5py, netcdf4, _mapped("libhdf5"), subject.installation)
 
@@ -174,14 +183,14 @@ def _mapped(library: str) -> list[str]:
     return [str(path) for path in paths] if isinstance(paths, list) else []
 
 
-def _parent(subject: Subject) -> Iterator[Finding]:
+def _parent(subject: Subject) -> Findings:
     """Check the file system of the scratch parent, which need not exist yet."""
     parent, _ = scratch_parent(subject.given)
     yield from scratch.judge_filesystem(filesystem(parent), len(set(subject.nodes)))
     yield from scratch.judge_results(same_filesystem(str(Path.cwd()), parent))
 
 
-def _mpi_io(subject: Subject) -> Iterator[Finding]:
+def _mpi_io(subject: Subject) -> Findings:
     from mpi4py import MPI
 
     assert subject.made is not None
@@ -192,7 +201,7 @@ def _mpi_io(subject: Subject) -> Iterator[Finding]:
     yield from mpi_stack.judge_views(str(facts["library"]), version, large_counts=large)
 
 
-def _page_cache(subject: Subject) -> Iterator[Finding]:
+def _page_cache(subject: Subject) -> Findings:
     assert subject.made is not None
     there = subject.made.directory
     yield scratch.judge_eviction(part_kept_in_cache(there), filesystem(there).in_memory)
@@ -250,7 +259,7 @@ def examine_alone(
     return Report(subject.installation.summary, grouped(found), tuple(runs))
 
 
-def _try_directory(subject: Subject) -> Iterator[Finding]:
+def _try_directory(subject: Subject) -> Findings:
     try:
         with scratch.own_directory(subject.given) as made:
             yield from replace(subject, made=made).look("scratch")

@@ -37,6 +37,8 @@ class Finding:
     consequences: tuple[str, ...] = ()
 
 
+#: What a check yields.
+Findings = Iterator[Finding]
 #: A finding of each status, by its text and remedy.
 ok, absent = partial(Finding, "", "ok"), partial(Finding, "", "absent")
 warning, problem = partial(Finding, "", "warning"), partial(Finding, "", "problem")
@@ -103,7 +105,7 @@ def grouped(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(causes, key=lambda finding: topics.index(finding.topic)))
 
 
-def of_topic(topic: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+def of_topic(topic: str, findings: Iterable[Finding]) -> Findings:
     """Yield findings of a topic; those that have one keep it."""
     return (replace(finding, topic=finding.topic or topic) for finding in findings)
 

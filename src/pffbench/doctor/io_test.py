@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -133,27 +134,28 @@ def round_trip(team: Team, backend: Backend, path: str, way: Way) -> None:
     PhaseFailedError
         On every rank, when a step failed on any rank or the data read differ from those written.
     """
+    step = partial(AgreedStep, team.comm)
     held: list[Store] = []
     spec, collective = _spec(team.size, way), way.transfer == "collective"
     try:
-        with AgreedStep(team.comm, "creating the file"):
+        with step("creating the file"):
             held.append(backend.create(path, team.comm))
-        with AgreedStep(team.comm, "defining an array"):
+        with step("defining an array"):
             array = define_arrays(held[0], [spec])[spec.name]
-        with AgreedStep(team.comm, "writing"):
+        with step("writing"):
             box = _box(team.rank)
             array.writer(box, _values(box), collective)()
         _close(team, held)
-        with AgreedStep(team.comm, "opening the file"):
+        with step("opening the file"):
             held.append(backend.open(path, team.comm))
-        with AgreedStep(team.comm, "finding the array"):
+        with step("finding the array"):
             array = open_arrays(held[0], [spec])[spec.name]
         # Another rank's part: its own could come from a buffer that was never written to the file.
         box = _box((team.rank + 1) % team.size)
-        with AgreedStep(team.comm, "reading"):
+        with step("reading"):
             out = np.full(box.shape, -1, np.int32)
             got = what_was_read(array.reader(box, out, collective)(), out)
-        with AgreedStep(team.comm, "verification"):
+        with step("verification"):
             wrong = int(np.count_nonzero(np.ma.getdata(got).reshape(box.shape) != _values(box)))
             if wrong:
                 raise ValueError(f"{wrong} of {box.size} numbers read are not those written")

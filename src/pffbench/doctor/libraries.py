@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 
 from pffbench.backends.registry import installed
 from pffbench.backends.shared_files import built_for_mpi
-from pffbench.doctor.finding import Finding, absent, ok, problem, warning
+from pffbench.doctor.finding import Finding, Findings, absent, ok, problem, warning
 from pffbench.doctor.installation import Installation
 from pffbench.provenance.facts import Fact
 from pffbench.provenance.software import software_facts
@@ -81,7 +81,7 @@ def judge_libraries(
     libraries: Iterable[Library],
     failing: Mapping[str, Mapping[str, Sequence[str]]],
     installation: Installation,
-) -> Iterator[Finding]:
+) -> Findings:
     """Report whether the required libraries are usable.
 
     Parameters
@@ -147,7 +147,7 @@ def judge_optional(
     versions: Mapping[str, str | None],
     needed_for: Mapping[str, Sequence[str]],
     installation: Installation,
-) -> Iterator[Finding]:
+) -> Findings:
     """Report which optional libraries are installed.
 
     Parameters
@@ -211,7 +211,7 @@ def _details(library: Library) -> str:
 PYTHON = "Python"
 
 
-def judge_pffbench(facts: Mapping[str, Fact]) -> Iterator[Finding]:
+def judge_pffbench(facts: Mapping[str, Fact]) -> Findings:
     """Report the version of pffbench; its commit makes a result repeatable.
 
     Parameters

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from pffbench.doctor.finding import Finding, ok, problem, warning
+from pffbench.doctor.finding import Findings, ok, problem, warning
 
 #: What takes a lock, by its name.
 KINDS: dict[str, Callable[[IO[Any], int], object]] = {"flock": fcntl.flock, "fcntl": fcntl.lockf}
@@ -70,9 +70,7 @@ def tried_by_another_process(directory: str) -> dict[str, str]:
     return dict(line.split("\t", 1) for line in done.stdout.splitlines())
 
 
-def judge_locks(
-    refused: dict[str, str], tries: Iterable[tuple[bool, dict[str, str]]]
-) -> Iterator[Finding]:
+def judge_locks(refused: dict[str, str], tries: Iterable[tuple[bool, dict[str, str]]]) -> Findings:
     """Report who sees a lock of each kind.
 
     Parameters

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from pffbench.doctor.finding import Finding, ok, warning
+from pffbench.doctor.finding import Finding, Findings, ok, warning
 from pffbench.parallel.clock import Floor
 from pffbench.provenance.facts import Fact, Facts, environment_facts
 from pffbench.text import abridged, counted
@@ -17,7 +17,7 @@ NODE = "Node"
 _BUSY = 0.5
 
 
-def judge_node(node: Facts, ranks: int, limit: int | None) -> Iterator[Finding]:
+def judge_node(node: Facts, ranks: int, limit: int | None) -> Findings:
     """Report a node's properties and whether it is fit for measuring.
 
     Parameters
@@ -38,7 +38,7 @@ def judge_node(node: Facts, ranks: int, limit: int | None) -> Iterator[Finding]:
         yield _judge_load(float(str(load[0])), threads, ranks)
 
 
-def by_node(findings: Iterable[tuple[str, Finding]]) -> Iterator[Finding]:
+def by_node(findings: Iterable[tuple[str, Finding]]) -> Findings:
     """Merge findings that are equal on several nodes, and name the nodes where they differ.
 
     Parameters
@@ -141,7 +141,7 @@ _CHANGES_IO = re.compile(
 )
 
 
-def judge_environment(environ: Mapping[str, str]) -> Iterator[Finding]:
+def judge_environment(environ: Mapping[str, str]) -> Findings:
     """List the variables that change I/O; warn of a library that intercepts calls.
 
     Parameters

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from pffbench.doctor.finding import Finding, absent, ok, problem, unknown, warning
+from pffbench.doctor.finding import Finding, Findings, absent, ok, problem, unknown, warning
 from pffbench.doctor.installation import Installation
 from pffbench.doctor.libraries import Library, Version, numbers
 from pffbench.provenance.facts import Fact
@@ -24,7 +24,7 @@ _YIELD = "OMPI_MCA_mpi_yield_when_idle"
 _COMPILED = re.compile(r"\S+ (configure|CC|CXX|F77|FC|Custom Information):")
 
 
-def judge_library(facts: Mapping[str, Fact]) -> Iterator[Finding]:
+def judge_library(facts: Mapping[str, Fact]) -> Findings:
     """Report the MPI library.
 
     Parameters
@@ -38,7 +38,7 @@ def judge_library(facts: Mapping[str, Fact]) -> Iterator[Finding]:
     yield ok(f"{text}; MPI standard {standard}; thread level {level}")
 
 
-def judge_mpi_copies(paths: Sequence[str]) -> Iterator[Finding]:
+def judge_mpi_copies(paths: Sequence[str]) -> Findings:
     """Report several MPI libraries in this process, of which each knows of its own ranks only.
 
     Parameters
@@ -54,7 +54,7 @@ def judge_mpi_copies(paths: Sequence[str]) -> Iterator[Finding]:
         )
 
 
-def judge_mpi_io(facts: Mapping[str, Fact]) -> Iterator[Finding]:
+def judge_mpi_io(facts: Mapping[str, Fact]) -> Findings:
     """Report the MPI-IO implementation for the scratch directory, and its known defects.
 
     Parameters
@@ -78,7 +78,7 @@ def judge_mpi_io(facts: Mapping[str, Fact]) -> Iterator[Finding]:
         yield from _judge_ompio(version)
 
 
-def _judge_ompio(version: Version) -> Iterator[Finding]:
+def _judge_ompio(version: Version) -> Findings:
     remedy = "export OMPI_MCA_io=romio321 to use ROMIO, often faster in collective transfers too"
     if version < _OMPIO_CORRECTED:
         text = (
@@ -94,7 +94,7 @@ def _judge_ompio(version: Version) -> Iterator[Finding]:
         yield warning(text, remedy)
 
 
-def judge_views(vendor: str, version: str, *, large_counts: bool) -> Iterator[Finding]:
+def judge_views(vendor: str, version: str, *, large_counts: bool) -> Findings:
     """Report whether mpi4py can set views of files that are not contiguous.
 
     Parameters
@@ -114,9 +114,7 @@ def judge_views(vendor: str, version: str, *, large_counts: bool) -> Iterator[Fi
         )
 
 
-def judge_cores(
-    ranks: int, cpus: int, environ: Mapping[str, str], vendor: str
-) -> Iterator[Finding]:
+def judge_cores(ranks: int, cpus: int, environ: Mapping[str, str], vendor: str) -> Findings:
     """Report whether the ranks of a node have a core each.
 
     Parameters
@@ -200,7 +198,7 @@ def judge_slurm_types(types: Sequence[str], vendor: str | None) -> Finding:
     return ok(text)
 
 
-def look_at_slurm(vendor: str | None) -> Iterator[Finding]:
+def look_at_slurm(vendor: str | None) -> Findings:
     """Query ``srun`` for the kinds of MPI it can start; nothing where there is no Slurm."""
     if shutil.which("srun") is None:
         return
@@ -238,7 +236,7 @@ _LARGE_CALLS = (1, 12, 3)
 
 def judge_copies(
     paths: Sequence[str], h5py: str, netcdf4: str, installation: Installation
-) -> Iterator[Finding]:
+) -> Findings:
     """Report whether h5py and netCDF4 use the same HDF5.
 
     Two copies share the names of their functions, and the copy that was loaded first is called
@@ -272,7 +270,7 @@ def judge_copies(
         yield ok(f"h5py and netCDF4 share {paths[0]}")
 
 
-def judge_parallel_hdf5(version: str, subfiling: bool | None) -> Iterator[Finding]:
+def judge_parallel_hdf5(version: str, subfiling: bool | None) -> Findings:
     """Report the abilities and defects of an HDF5 that was built for MPI.
 
     Parameters
@@ -304,7 +302,7 @@ def look_at_hdf5(
     netcdf4: Library,
     paths: Sequence[str],
     installation: Installation,
-) -> Iterator[Finding]:
+) -> Findings:
     """Check the HDF5 in this process; a library that cannot be imported is skipped.
 
     Parameters

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pffbench.doctor.finding import Finding, ok, problem, unknown, warning
+from pffbench.doctor.finding import Finding, Findings, ok, problem, unknown, warning
 from pffbench.errors import UserError
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.provenance.mpiio import longest_path
@@ -41,7 +41,7 @@ def kind_of(there: FileSystem) -> str:
     return "network" if there.type in _NETWORK else "local"
 
 
-def judge_filesystem(there: FileSystem, nodes: int) -> Iterator[Finding]:
+def judge_filesystem(there: FileSystem, nodes: int) -> Findings:
     """Report the kind of the file system under test and whether it has enough space.
 
     Parameters
@@ -60,14 +60,14 @@ def judge_filesystem(there: FileSystem, nodes: int) -> Iterator[Finding]:
         yield made(f"striping: {' '.join(there.striping.split())}")
 
 
-def judge_results(same: bool) -> Iterator[Finding]:
+def judge_results(same: bool) -> Findings:
     """Note when results, which go below the working directory, share the file system."""
     if same:
         text = "results below the working directory go to the file system under test, off the timer"
         yield ok(f"{text}; --out puts them elsewhere")
 
 
-def judge_sight(blind: list[str], first: str) -> Iterator[Finding]:
+def judge_sight(blind: list[str], first: str) -> Findings:
     """Report whether all nodes see the same directory.
 
     Parameters
@@ -121,7 +121,7 @@ def _judge_kind(kind: str, text: str, nodes: int) -> Finding:
     return ok(text)
 
 
-def _judge_room(there: FileSystem) -> Iterator[Finding]:
+def _judge_room(there: FileSystem) -> Findings:
     free, total = Size(there.free_bytes), Size(there.total_bytes)
     text = f"{free} of {total} free"
     little = free < _LITTLE_SPACE

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from pffbench.doctor.finding import Finding, ok, warning
+from pffbench.doctor.finding import Findings, ok, warning
 from pffbench.doctor.libraries import REQUIRED
 from pffbench.provenance.facts import Facts
 from pffbench.provenance.software import spack_hash
@@ -23,7 +23,7 @@ _SHOWN = (
 )  # fmt: skip
 
 
-def look_at_spack() -> Iterator[Finding]:
+def look_at_spack() -> Findings:
     """Check the Spack environment of this process; nothing outside of one."""
     facts = spack_facts(find_environment(os.environ, Path(sys.prefix)))
     if facts is not None:
@@ -43,7 +43,7 @@ def library_hashes(names: Iterable[str]) -> dict[str, str | None]:
     return found
 
 
-def judge_spack(facts: Facts, hashes: Mapping[str, str | None]) -> Iterator[Finding]:
+def judge_spack(facts: Facts, hashes: Mapping[str, str | None]) -> Findings:
     """Report the environment, and the libraries that do not come from it.
 
     Parameters

@@ -56,7 +56,6 @@ class FileSystem(msgspec.Struct, frozen=True):
 class Mount(msgspec.Struct, frozen=True):
     """One line of /proc/self/mountinfo."""
 
-    number: int
     mount_point: str
     device: str
     type: str
@@ -147,7 +146,7 @@ def striping(fs_type: str, path: str, timeout: float = 5.0) -> str | None:
 
 
 def parse_mountinfo(text: str) -> dict[int, Mount]:
-    """Read the text of /proc/self/mountinfo; later mounts come later.
+    """Read the text of /proc/self/mountinfo by numbers of mounts; later mounts come later.
 
     The fields are those of proc(5): an optional part of unknown length ends with a lone ``-``,
     and blanks inside a field are written in octal.
@@ -159,7 +158,6 @@ def parse_mountinfo(text: str) -> dict[int, Mount]:
         fs_type, device, super_options = [*after.split(" "), "", ""][:3]
         together = dict.fromkeys(options.split(",") + super_options.split(","))
         mounts[int(number)] = Mount(
-            int(number),
             _unescape(mount_point),
             _unescape(device),
             fs_type,
@@ -187,7 +185,7 @@ def _longest_match(mounts: dict[int, Mount], existing: str) -> Mount:
     """Find the mount by its name, for a mount that is hidden from this process (a chroot)."""
     real = Path(os.path.realpath(existing))
     above = [mount for mount in mounts.values() if real.is_relative_to(mount.mount_point)]
-    unknown = Mount(0, "unknown", "unknown", "unknown", "")
+    unknown = Mount("unknown", "unknown", "unknown", "")
     # Of mounts on one point the last covers the others, hence the reversed order.
     return max(reversed(above), key=lambda mount: len(mount.mount_point), default=unknown)
 
