@@ -86,8 +86,8 @@ def predicted(ranks, path):
     return {one["case"]: one for one in json.loads(done.stdout)["cases"]}
 
 
-WRITING = ("create", "define", "write", "flush", "close")
-READING = ("open", "open_array", "read", "close_read")
+WRITING = ("create", "define", "set_attributes", "write", "flush", "close")
+READING = ("open", "open_array", "inquire", "get_attributes", "read", "close_read")
 MOVES = {"write": r"p?write(64|v|v2)?", "read": r"p?read(64|v|v2)?"}
 NAMES = r"(mkdir|rename|link|unlink|rmdir|symlink)(at|at2)?"
 
@@ -237,7 +237,7 @@ def smaller(value, key=""):
 
 def small(directory, path, ranks, most):
     """Write a shipped experiment with arrays of so many bytes on a rank, as far as it allows."""
-    once = COUNTS | {"cold_reads": "compared"}
+    once = {"counters": "calls", "repetitions": 1, "warmup": 0, "cold_reads": "compared"}
     content = smaller(yaml.safe_load(path.read_text())) | once
     content.setdefault("common", {}).update(_SMALLER.get(path.stem, {}))
     made = directory / path.name
