@@ -40,6 +40,7 @@ from pffbench.workloads.registry import workload
 #: Most boundaries between ranks' bytes that are looked at one by one.
 _MOST_BOUNDARIES = 5_000_000
 _NO_LAW = "nothing is known of this backend"
+_CHOOSES = "the library chooses chunks"
 
 
 class Stripe(msgspec.Struct, frozen=True):
@@ -210,20 +211,6 @@ class FootprintQuantity(msgspec.Struct, frozen=True):
         return self.law(case)
 
 
-def _files(case: Footprint) -> Amount:
-    return (
-        unknown("the library chooses chunks") if case.inodes is None else Amount(case.inodes.files)
-    )
-
-
-def _directories(case: Footprint) -> Amount:
-    return (
-        unknown("the library chooses chunks")
-        if case.inodes is None
-        else Amount(case.inodes.directories)
-    )
-
-
 def _law(case: Footprint) -> FileCalls:
     assert case.law is not None
     return case.law
@@ -278,7 +265,7 @@ def _shared_chunks_of(case: Footprint, kind: KindCalls) -> Amount:
     unit = backend_class(p.backend).storage(spec, case.case.options).unit
     if unit is None:
         contiguous = spec.chunks == "contiguous"
-        return Amount(0) if contiguous else unknown("the library chooses chunks")
+        return Amount(0) if contiguous else unknown(_CHOOSES)
     if backend_class(p.backend).capabilities.raw or spec.chunks == "contiguous":
         return Amount(0)  # no chunks
     if getattr(case.case.options, "chunk_grid", "regular") == "rectilinear":
@@ -466,7 +453,7 @@ def _our_syncs(case: Footprint) -> Amount:
     """Count the files and directories that the phase ``sync`` syncs, each once on each node."""
     p, inodes = case.case.parameters, case.inodes
     if inodes is None:
-        return unknown("the library chooses chunks")
+        return unknown(_CHOOSES)
     nodes = np.array(case.topology.nodes)[list(case.openers())]
     on, groups = len(np.unique(nodes)), p.groups(case.ranks)
     if backend_class(p.backend).file_per == "store":
@@ -489,8 +476,14 @@ QUANTITIES: tuple[FootprintQuantity, ...] = (
     FootprintQuantity(
         "data_bytes", "B", "array data that all ranks write", _data, without_law=True
     ),
-    FootprintQuantity("files", "", "files of the written stores", _files),
-    FootprintQuantity("directories", "", "directories of the written stores", _directories),
+    FootprintQuantity(
+        "files", "", "files of the written stores",
+        lambda case: Amount(case.inodes.files) if case.inodes else unknown(_CHOOSES),
+    ),
+    FootprintQuantity(
+        "directories", "", "directories of the written stores",
+        lambda case: Amount(case.inodes.directories) if case.inodes else unknown(_CHOOSES),
+    ),
     FootprintQuantity(
         "creates", "", "calls that create a file, until the stores are closed",
         lambda case: _law(case).creates(case.totals, case.way()),
