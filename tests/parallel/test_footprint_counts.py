@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from dataclasses import replace
@@ -142,7 +143,7 @@ def check(tmp_path, ranks, cases, fewest):
 def compare(directory, ranks, path):
     """Predict the counts of an experiment, then count; return what was predicted."""
     told = predicted(ranks, path)
-    place = directory / "results"
+    place = directory / f"results-{path.stem}"
     done = pffbench_cli(
         "run", path, "--out", place, "--scratch", directory, "--progress", "plain",
         ranks=ranks, cwd=directory, timeout=LONG,
@@ -215,6 +216,8 @@ def test_a_plan_has_the_files_of_unequal_arrays(tmp_path, ranks):
 #: Keys that are left out here, where each case runs once, in one environment.
 _OF_TIME = {"environments", "launcher", "step_repetitions", "cross_reads", "time_budget", "settle",
             "study", "max_repetitions"}  # fmt: skip
+ONCE = {"counters": "calls", "repetitions": 1, "warmup": 0, "cold_reads": "compared",
+        "impossible": "skip"}  # fmt: skip
 #: Most of what makes cases long and changes nothing of their laws.
 _FEWER = {"datasets": 24, "versions": 4, "granules": 8, "granules_per_rank": 4}
 #: Shapes with as many chunks and pieces as strace follows in minutes.
@@ -224,33 +227,52 @@ _SMALLER = {
 }
 
 
-def smaller(value, key=""):
-    """Return a part of an experiment with fewer arrays."""
+def smaller(value, scale, key=""):
+    """Return a part of an experiment with fewer arrays, and shorter ones."""
     if isinstance(value, dict):
-        return {name: smaller(one, name) for name, one in value.items() if name not in _OF_TIME}
-    if key in _FEWER:
-        many = value if isinstance(value, list) else [value]
-        few = [min(n, _FEWER[key]) if isinstance(n, int) else n for n in many]
-        return few if isinstance(value, list) else few[0]
-    return [smaller(one) for one in value] if isinstance(value, list) else value
+        kept = {name: one for name, one in value.items() if name not in _OF_TIME}
+        return {name: smaller(one, scale, name) for name, one in kept.items()}
+    if key in _FEWER and isinstance(value, int):
+        return min(value, _FEWER[key])
+    if not isinstance(value, list):
+        return value
+    if key in ("shape", "shape_per_rank") and all(isinstance(n, int) for n in value):
+        return [math.ceil(value[0] * scale), *value[1:]]
+    return [smaller(one, scale, key) for one in value]
 
 
 def small(directory, path, ranks, most):
     """Write a shipped experiment with arrays of so many bytes on a rank, as far as it allows."""
-    once = {"counters": "calls", "repetitions": 1, "warmup": 0, "cold_reads": "compared"}
-    content = smaller(yaml.safe_load(path.read_text())) | once
+    content = yaml.safe_load(path.read_text())
     content.setdefault("common", {}).update(_SMALLER.get(path.stem, {}))
-    made = directory / path.name
+    made, kept = directory / path.name, ({}, 1000)
     for halved in range(12):
-        made.write_text(yaml.safe_dump(content | {"scale": 2.0**-halved}))
+        now = smaller(content, 2.0**-halved) | ONCE
+        made.write_text(yaml.safe_dump(now))
         done = pffbench_cli("plan", made, "--ranks", ranks, "--json")
-        if done.status:
-            assert halved, done.said
-            made.write_text(yaml.safe_dump(content | {"scale": 2.0 ** (1 - halved)}))
+        assert not done.status or halved, done.said
+        plans = [] if done.status else json.loads(done.stdout)["plans"]
+        if not plans or len(plans[0]["left_out"]) > kept[1]:  # chunks that ranks would share
+            made.write_text(yaml.safe_dump(kept[0]))
             break
-        (plan,) = json.loads(done.stdout)["plans"]
-        if max(case["cost"]["nbytes"] for case in plan["cases"]) <= most * ranks:
+        kept = now, len(plans[0]["left_out"])
+        if max(case["cost"]["nbytes"] for case in plans[0]["cases"]) <= most * ranks:
             break
+    return made
+
+
+def together(directory, paths, *, roofline):
+    """Write the cases of several experiments as one, which starts its ranks once."""
+    cases = []
+    for content in (yaml.safe_load(path.read_text()) for path in paths):
+        common = content["common"]
+        for case in content["cases"] if content.get("roofline", True) == roofline else ():
+            both = {key: common[key] | one for key, one in case.items()
+                    if isinstance(one, dict) and isinstance(common.get(key), dict)}  # fmt: skip
+            cases.append(common | case | both)
+    name = "with_raw" if roofline else "without_raw"
+    made = directory / f"{name}.yaml"
+    made.write_text(yaml.safe_dump({"name": name, "cases": cases, "roofline": roofline, **ONCE}))
     return made
 
 
@@ -258,3 +280,13 @@ def small(directory, path, ranks, most):
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(REPOSITORY)))
 def test_shipped_experiments(tmp_path, path):
     compare(tmp_path, 4, small(tmp_path, path, 4, 2**20))
+
+
+@pytest.mark.slow
+def test_sixty_four_ranks_as_predicted(tmp_path):
+    """The default experiment and all questions: on two cores, an hour and 10 GiB of memory."""
+    questions = [path for path in SHIPPED if path.parent.name == "questions"]
+    default = REPOSITORY / "configs" / "default.yaml"
+    paths = [small(tmp_path, path, 64, 2**18) for path in (default, *questions)]
+    for roofline in (True, False):
+        compare(tmp_path, 64, together(tmp_path, paths, roofline=roofline))

@@ -142,8 +142,10 @@ class Footprint(msgspec.Struct, frozen=True, dict=True):
         law, way = self.law, self.way(reads=reads)
         assert law is not None
         move, limit = (law.read if reads else law.write), law.limit(self.case.options)
+        # What all ranks read together is read once, or more often.
+        once = way.collective and not workload(self.case.parameters.workload).cuts_arrays
         return summed(
-            (move(one.access.spec, box, way), one.times)
+            (move(one.access.spec, box, way), 1 if once else one.times)
             for kind in self.kinds
             for one in (kind.reads if reads else kind.writes)
             for box in _cut(one, limit)
