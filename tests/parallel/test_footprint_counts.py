@@ -80,6 +80,26 @@ THROUGH = [
 ]  # fmt: skip
 
 
+#: The other workloads; a shard that the array's end cuts.
+OTHERS = [
+    {"workload": "slices", "backend": ["hdf5", "zarr", "posix", "npy"], "shape": [6, 24, 10],
+     "layout": ["shared", "file_per_process"], "chunks": [[3, 6, 10]], "axis": [0, 2], "count": 2},
+    {"workload": "chunk_cache", "backend": ["hdf5", "zarr", "posix"], "shape": [2, 8],
+     "layout": ["shared", "own"], "granules": 5, "chunks": [[2, 8]], "write": ["rows", "chunks"]},
+    {"workload": "updates", "backend": ["hdf5", "zarr", "posix"], "shape": [8, 16],
+     "layout": "file_per_process", "chunks": [[4, 2]],
+     "change": ["second_half", "every_second_element"], "read": ["all", "every_second_row"]},
+    {"workload": "startup", "backend": ["hdf5", "zarr"], "shape": [64], "datasets": 3,
+     "attributes": 2, "strategy": ["every_rank", "root_bcast", "node_leader_shared"],
+     "zarr": {"format": 2, "consolidated": [False, True]}},
+    {"workload": "startup", "backend": ["hdf5", "netcdf4"], "shape": [64], "datasets": 3,
+     "strategy": "collective", "transfer": BOTH},
+    {"backend": ["zarr", "tensorstore"], "layout": "file_per_process", "shape": [4, 10],
+     "decomposition": "block", "chunks": [[1, 2]], "zarr": {"shards": [[4, 8]]},
+     "tensorstore": {"shards": [[4, 8]]}},
+]  # fmt: skip
+
+
 def predicted(ranks, path):
     """Return the quantities of each case, from a process without MPI."""
     done = pffbench_cli("footprint", path, "--ranks", ranks, "--json")
@@ -184,6 +204,11 @@ def test_shapes_of_parts_and_kinds_of_chunks(tmp_path, ranks):
 @pytest.mark.parametrize("ranks", sampled([3, 4], 4))
 def test_groups_of_ranks_and_writers(tmp_path, ranks):
     check(tmp_path, ranks, THROUGH, 20)
+
+
+@pytest.mark.parametrize("ranks", sampled([3, 4], 4))
+def test_other_workloads(tmp_path, ranks):
+    check(tmp_path, ranks, OTHERS, 40)
 
 
 def test_more_ranks_than_rows(tmp_path):
