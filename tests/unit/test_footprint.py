@@ -16,8 +16,12 @@ from pffbench.experiment.load import from_data
 from pffbench.parallel.decomposition import GlobalArray, process_grid
 from pffbench.parallel.rank_classes import AllParts
 from pffbench.parallel.topology import Topology
+from pffbench.workloads.chunk_cache import ChunkCache
 from pffbench.workloads.hyperslab import Hyperslab
 from pffbench.workloads.registry import workload
+from pffbench.workloads.slices import Slices
+from pffbench.workloads.startup import StartOfJob
+from pffbench.workloads.updates import Updates
 
 #: Cases whose parts are unequal, empty, and lie anyhow in chunks.
 CASES = [
@@ -38,6 +42,30 @@ CASES = [
     {"backend": ["posix"], "shape": [40, 6], "posix": {"order": "both", "call": 4096}},
 ]  # fmt: skip
 
+#: The same of the other workloads.
+OTHERS = [
+    {"workload": "slices", "backend": "posix", "layout": layout, "shape": [9, 23, 14], **read}
+    for layout in ("shared", "own", "file_per_process")
+    for read in ({"axis": 0, "count": 3}, {"axis": 1, "count": 3},
+                 {"box": [1, 9, 5], "position": "random", "count": 4})
+] + [
+    {"workload": "slices", "backend": "hdf5", "shape": [9, 23, 14], "chunks": [[4, 5, 14]],
+     "axis": 2, "cut": cut, "cut_unit": [[4, 5, 7]]} for cut in ("aligned", "unaligned")
+] + [
+    {"workload": "chunk_cache", "backend": ["posix", "hdf5"], "layout": layout, "shape": [3, 8],
+     "granules": 10, "datasets": 2, "chunks": [[2, 8]], "write": ["rows", "chunks"]}
+    for layout in ("shared", "own", "file_per_process")
+] + [
+    {"workload": "updates", "backend": ["posix", "hdf5"], "layout": layout, "shape": [12, 23],
+     "change": change, "rows": 3, "chunks": [[4, 2]],
+     "read": ["all", "random_rows", "every_second_element"]}
+    for layout in ("shared", "own", "file_per_process")
+    for change in ("second_half", "every_second_row")
+] + [
+    {"workload": "startup", "backend": ["posix", "hdf5", "zarr"], "shape": [30], "datasets": 3,
+     "strategy": ["every_rank", "root_bcast", "node_leader_shared"]},
+]  # fmt: skip
+
 
 def footprints(cases, ranks, nodes=1, stripe=None):
     common = {"workload": "hyperslab"}
@@ -51,10 +79,11 @@ def footprints(cases, ranks, nodes=1, stripe=None):
 @pytest.mark.parametrize("ranks", [1, 3, 8])
 def test_classes_of_ranks_give_what_each_rank_gives(monkeypatch, ranks):
     stripe = Stripe(64, 4)
-    found = [amounts_of(one) for one in footprints(CASES, ranks, stripe=stripe)]
-    assert len(found) > 60
-    monkeypatch.setattr(Hyperslab, "rank_classes", lambda *_: None)
-    asked = [amounts_of(one) for one in footprints(CASES, ranks, stripe=stripe)]
+    found = [amounts_of(one) for one in footprints(CASES + OTHERS, ranks, 2, stripe)]
+    assert len(found) > 110
+    for pattern in (Hyperslab, Slices, ChunkCache, Updates, StartOfJob):
+        monkeypatch.setattr(pattern, "rank_classes", lambda *_: None)
+    asked = [amounts_of(one) for one in footprints(CASES + OTHERS, ranks, 2, stripe)]
     known = [
         [{name: (a.value, a.certainty) for name, a in one.items()} for one in amounts]
         for amounts in (found, asked)
@@ -190,7 +219,7 @@ def test_what_differs_between_two_cases_is_sorted_by_its_factor():
     (["--ranks", "8", "--case", "nothing"], "no case of 24 has it in its name"),
     (["--ranks", "8", "--case", "hdf5"], "6 cases (1, 5, 9, 13, 17, 21"),
     (["--ranks", "8", *["--case", "1"] * 3], "at most two cases are compared"),
-    (["configs/startup.yaml", "--ranks", "8"], "workload startup has no footprint here"),
+    (["configs/studies/versioned-hdf5.yaml", "--ranks", "8"], "its edits are random"),
 ])  # fmt: skip
 def test_wrong_input_gets_one_sentence(arguments, words):
     done = footprint(*arguments)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -512,7 +513,9 @@ class ZarrCalls(FileCalls, frozen=True):
         return self._by_unit(spec, box, way)
 
     def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
-        return at_least(totals.opened + totals.read_requests, "the library opens more")
+        described = getattr(way.options, "consolidated", False)  # all arrays in one file
+        opened = totals.readers if described else totals.opened
+        return at_least(opened + totals.read_requests, "the library opens more")
 
     def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         made = self._by_unit(spec, box, way)
@@ -531,21 +534,20 @@ class ZarrCalls(FileCalls, frozen=True):
         unit, options = self._unit(spec, way.options), way.options
         if unit is None or getattr(options, "chunk_grid", "regular") == "rectilinear":
             return super().write(spec, box, way)
-        touched = math.prod(_touched_along(box, unit))
-        nbytes = math.prod(unit) * spec.itemsize
-        if options.shards:
-            from pffbench.backends.zarr.format import index_bytes
-
-            assert isinstance(spec.chunks, tuple)
-            nbytes += index_bytes(unit, spec.chunks)
+        sizes = (
+            _shards(spec, box, unit)
+            if options.shards
+            else Counter({math.prod(unit) * spec.itemsize: math.prod(_touched_along(box, unit))})
+        )
         if _skips_empty(way):
             why = "chunks that hold nothing but the fill value are left out"
-            return Requests({nbytes: touched}, "unknown", False, False, why)
-        sized = spec.codec == "none"
-        why = "" if sized else "chunks are compressed"
-        return Requests(
-            in_calls(nbytes, touched) if sized else {nbytes: touched}, sized=sized, why=why
-        )
+            return Requests(sizes, "unknown", False, False, why)
+        why = "" if spec.codec == "none" else "chunks are compressed"
+        if options.shards and not _whole_units(spec, box, unit, to_the_end=True):
+            why = why or "a shard holds the chunks that were written"
+        if why:
+            return Requests(sizes, sized=False, why=why)
+        return Requests(sum((in_calls(n, count) for n, count in sizes.items()), Counter()))
 
     def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
         unit = self._unit(spec, way.options)
@@ -622,6 +624,30 @@ def _touched_along(box: Box, unit: Shape) -> list[int]:
         -(-stop // n) - start // n if length else 0
         for start, stop, length, n in zip(box.start, box.stop, box.shape, unit, strict=True)
     ]
+
+
+def _shards(spec: ArraySpec, box: Box, unit: Shape) -> Counter[int]:
+    """Return the bytes of the shards that a box touches; chunks past the array's end are in none.
+
+    The number of shards by their bytes.
+    """
+    from pffbench.backends.zarr.format import index_bytes
+
+    assert isinstance(spec.chunks, tuple)
+    along = [
+        Counter(
+            -(-(min((at + 1) * n, end) - at * n) // chunk)
+            for at in range(start // n, -(-stop // n) if stop > start else 0)
+        )
+        for start, stop, n, chunk, end in zip(
+            box.start, box.stop, unit, spec.chunks, spec.shape, strict=True
+        )
+    ]
+    chunk, sizes = math.prod(spec.chunks) * spec.itemsize, Counter[int]()
+    for found in product(*(axis.items() for axis in along)):
+        chunks, count = (math.prod(numbers) for numbers in zip(*found, strict=True))
+        sizes[chunks * chunk + index_bytes(unit, spec.chunks)] += count
+    return sizes
 
 
 def _whole_units(spec: ArraySpec, box: Box, unit: Any, *, to_the_end: bool = False) -> bool:

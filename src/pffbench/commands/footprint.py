@@ -221,7 +221,7 @@ def _print_table(shown: Shown) -> None:
         rows = {key: of[part] for key, of in cells.items() if key not in alike}
         console.print(_table(map(str, kept[part]), rows))
     if alike:
-        told = ", ".join(f"{_words(key)} {cell}" for key, cell in alike.items())
+        told = ", ".join(f"{_words(key)} {text}" for key, text in alike.items())
         console.print(one_line(f"the same in all cases: {told}"), soft_wrap=True)
     _print_legend(shown, console)
 
@@ -271,14 +271,15 @@ def _cells(shown: Shown) -> dict[str, list[str]]:
     for footprint, amounts in shown.found.values():
         for quantity in QUANTITIES:
             if quantity.name in amounts:
-                cell = _cell(amounts[quantity.name], quantity.unit)
-                found.setdefault(quantity.name, []).append(cell)
+                shown_as = cell(amounts[quantity.name], quantity.unit)
+                found.setdefault(quantity.name, []).append(shown_as)
         for key, sizes in _sizes(footprint).items():
             found.setdefault(f"sizes_of_{key}", []).append(_ends(sizes))
     return found
 
 
-def _cell(amount: Amount, unit: str) -> str:
+def cell(amount: Amount, unit: str = "") -> str:
+    """Return an amount as the tables have it."""
     if amount.value is None:
         return "?"
     return f"{_MARKS[amount.certainty]}{Size(amount.value) if unit else amount.value}"

@@ -63,13 +63,10 @@ class Exchanged(msgspec.Struct, frozen=True):
         Elements that ranks send to other ranks.
     largest : int
         Elements of the part and the boxes of the writer that holds most.
-    writers : tuple of int
-        The writers.
     """
 
     elements: int
     largest: int
-    writers: tuple[int, ...]
 
 
 class KindCalls(msgspec.Struct, frozen=True):
@@ -83,6 +80,10 @@ class KindCalls(msgspec.Struct, frozen=True):
         The arrays of all stores.
     writes, reads : list of AlikeCalls
         The calls of all ranks, those that move nothing included.
+    opened : int
+        Arrays that ranks open to read, added up over the ranks.
+    writers, readers : sequence of int, optional
+        The ranks that open a store to write, and to read; None where all do.
     exchanged : Exchanged, optional
         Where data go through writers.
     """
@@ -91,12 +92,10 @@ class KindCalls(msgspec.Struct, frozen=True):
     arrays: list[AlikeArrays]
     writes: list[AlikeCalls]
     reads: list[AlikeCalls]
+    opened: int
+    writers: Sequence[int] | None = None
+    readers: Sequence[int] | None = None
     exchanged: Exchanged | None = None
-
-    @property
-    def times(self) -> int:
-        """Number of accesses by which a rank writes its part, or of arrays and steps."""
-        return getattr(self.parameters, "steps", None) or 1
 
     def nbytes(self, calls: Iterable[AlikeCalls]) -> int:
         """Return the bytes of array data that calls move."""
@@ -124,12 +123,14 @@ def _of_kind(case: Case, pattern: Workload, p: Parameters, topology: Topology) -
     ranks = topology.size
     alone = _each_its_own(alone)
     classes = _classes(pattern, alone, ranks, _unit(case, alone, ranks))
-    return KindCalls(
-        alone,
-        _arrays(pattern, alone, classes, ranks, times),
-        list(_calls(pattern.writes, alone, classes, ranks, times)),
-        list(_calls(pattern.reads, alone, classes, ranks, times)),
+    openers = pattern.openers(alone, topology)
+    writing, reading = (
+        classes if some is None else [RankClass(some[0], len(some))] for some in openers
     )
+    writes, _ = _calls(pattern.writes, alone, writing, ranks, times)
+    reads, opened = _calls(pattern.reads, alone, reading, ranks, times)
+    arrays = _arrays(pattern, alone, classes, ranks, times)
+    return KindCalls(alone, arrays, writes, reads, opened, *openers)
 
 
 def arrays_of(case: Case, p: Parameters, ranks: int) -> list[AlikeArrays]:
@@ -207,10 +208,14 @@ def _calls(
     classes: Iterable[RankClass],
     ranks: int,
     times: int,
-) -> Iterator[AlikeCalls]:
+) -> tuple[list[AlikeCalls], int]:
+    """Return the calls of all ranks, and the number of arrays of each rank, added up."""
+    found, opened = list[AlikeCalls](), 0
     for one in classes:
-        for access in accesses(p, ranks, one.rank):
-            yield AlikeCalls(access, one.count * times)
+        mine = accesses(p, ranks, one.rank)
+        found += [AlikeCalls(access, one.count * times) for access in mine]
+        opened += len({access.spec for access in mine}) * one.count * times
+    return found, opened
 
 
 def _through_writers(
@@ -222,11 +227,15 @@ def _through_writers(
     parts, placed = pattern.through_writers(p, topology, unit)
     steps = p.steps or 1
     calls = list(_calls_of_writers(spec, placed, unit, p.steps, times))
+    writers = tuple(placed)
     return KindCalls(
         p,
         [AlikeArrays(_unplaced(spec), times)],
         calls,
         calls,
+        len(writers) * times,
+        writers,
+        writers,
         _exchanged(parts, placed, steps * times),
     )
 
@@ -258,4 +267,4 @@ def _exchanged(parts: AllParts, placed: Mapping[int, Sequence[Box]], times: int)
         own = Box(tuple(starts[rank]), tuple(shapes[rank]))
         kept += sum(box.common(own).size for box in boxes)
         largest = max(largest, own.size + sum(box.size for box in boxes))
-    return Exchanged((int(parts.sizes.sum()) - kept) * times, largest, tuple(placed))
+    return Exchanged((int(parts.sizes.sum()) - kept) * times, largest)

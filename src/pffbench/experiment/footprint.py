@@ -8,7 +8,7 @@ follows from the calls of the ranks (`experiment.case_calls`) and the law of the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from math import prod
 
@@ -40,6 +40,7 @@ from pffbench.workloads.registry import workload
 #: Most boundaries between ranks' bytes that are looked at one by one.
 _MOST_BOUNDARIES = 5_000_000
 _NO_LAW = "nothing is known of this backend"
+_CHOOSES = "the library chooses chunks"
 
 
 class Stripe(msgspec.Struct, frozen=True):
@@ -90,17 +91,17 @@ class Footprint(msgspec.Struct, frozen=True, dict=True):
         """Number of ranks."""
         return self.topology.size
 
-    @property
-    def writers(self) -> int:
-        """Number of ranks that open stores."""
-        through = self.kinds[0].exchanged
-        return self.ranks if through is None else len(through.writers)
+    def openers(self, *, reads: bool = False) -> Sequence[int]:
+        """Return the ranks that open stores to write, or to read."""
+        found = self.kinds[0].readers if reads else self.kinds[0].writers
+        return range(self.ranks) if found is None else found
 
     def way(self, *, reads: bool = False) -> TransferWay:
         """Return how the case moves data in one direction."""
-        p = self.case.parameters
+        p, kind = self.case.parameters, self.kinds[0]
         transfer = p.transfer_of_reads if reads else p.transfer
-        alone = p.alone or (self.kinds[0].exchanged is not None and self.writers == 1)
+        some = kind.readers if reads else kind.writers
+        alone = not p.shares_files or (some is not None and len(some) == 1)
         owned = p.file_layout != "shared"
         return TransferWay(self.case.options, p.settings, alone, transfer == "collective", owned)
 
@@ -130,27 +131,21 @@ class Footprint(msgspec.Struct, frozen=True, dict=True):
         """What laws of opening and naming files start from."""
         arrays = sum(one.times for kind in self.kinds for one in kind.arrays)
         writing = sum(_counted(one) for kind in self.kinds for one in kind.writes)
-        steps = [kind.times for kind in self.kinds]
-        if self.kinds[0].exchanged is None:
-            opened = sum(
-                sum(c.times for c in kind.reads) // n
-                for kind, n in zip(self.kinds, steps, strict=True)
-            )
-        else:
-            opened = self.writers * arrays
+        opened = sum(kind.opened for kind in self.kinds)
+        writers, readers = len(self.openers()), len(self.openers(reads=True))
         inodes = self.inodes or Inodes(self.stores, 0)
         requests = self.read.number.value or 0
-        return Totals(
-            self.writers, self.writers, self.stores, arrays, inodes, writing, requests, opened
-        )
+        return Totals(writers, readers, self.stores, arrays, inodes, writing, requests, opened)
 
     def requests(self, *, reads: bool) -> Requests:
         """Return the system calls that move array data in the phase ``read``, or ``write``."""
         law, way = self.law, self.way(reads=reads)
         assert law is not None
         move, limit = (law.read if reads else law.write), law.limit(self.case.options)
+        # What all ranks read together is read once, or more often.
+        once = way.collective and not workload(self.case.parameters.workload).cuts_arrays
         return summed(
-            (move(one.access.spec, box, way), one.times)
+            (move(one.access.spec, box, way), 1 if once else one.times)
             for kind in self.kinds
             for one in (kind.reads if reads else kind.writes)
             for box in _cut(one, limit)
@@ -218,20 +213,6 @@ class FootprintQuantity(msgspec.Struct, frozen=True):
         return self.law(case)
 
 
-def _files(case: Footprint) -> Amount:
-    return (
-        unknown("the library chooses chunks") if case.inodes is None else Amount(case.inodes.files)
-    )
-
-
-def _directories(case: Footprint) -> Amount:
-    return (
-        unknown("the library chooses chunks")
-        if case.inodes is None
-        else Amount(case.inodes.directories)
-    )
-
-
 def _law(case: Footprint) -> FileCalls:
     assert case.law is not None
     return case.law
@@ -269,6 +250,8 @@ def _shared_chunks(case: Footprint) -> Amount:
     p = case.case.parameters
     if p.file_layout != "shared" or getattr(p, "rearrange", "none") == "chunk_owner":
         return Amount(0)
+    if len(case.openers()) == 1:
+        return Amount(0)
     if p.irregular:
         return unknown("the stretches of a map are not counted by chunks")
     total = Amount(0)
@@ -284,7 +267,7 @@ def _shared_chunks_of(case: Footprint, kind: KindCalls) -> Amount:
     unit = backend_class(p.backend).storage(spec, case.case.options).unit
     if unit is None:
         contiguous = spec.chunks == "contiguous"
-        return Amount(0) if contiguous else unknown("the library chooses chunks")
+        return Amount(0) if contiguous else unknown(_CHOOSES)
     if backend_class(p.backend).capabilities.raw or spec.chunks == "contiguous":
         return Amount(0)  # no chunks
     if getattr(case.case.options, "chunk_grid", "regular") == "rectilinear":
@@ -338,7 +321,7 @@ def _shared_stripes(case: Footprint) -> Amount:
     """Count the stripes that hold bytes of several ranks."""
     p, kind = case.case.parameters, backend_class(case.case.parameters.backend)
     files_of_ranks = p.file_layout == "own" and kind.file_per != "store"
-    if p.alone or files_of_ranks or case.writers == 1:
+    if p.alone or files_of_ranks or len(case.openers()) == 1:
         return Amount(0)
     if case.way().collective:
         return unknown("MPI-IO decides which ranks write")
@@ -434,6 +417,8 @@ def _boundaries(case: Footprint, kind: KindCalls) -> tuple[Integers, int]:
 
 
 def _exchanged(case: Footprint) -> Amount:
+    if case.kinds[0].readers is not None and case.kinds[0].exchanged is None:
+        return unknown("MPI decides how data go from the ranks that read to the others")
     return Amount(
         sum(
             kind.exchanged.elements * kind.arrays[0].spec.itemsize
@@ -468,15 +453,13 @@ def _syncs(case: Footprint) -> Amount:
 
 def _our_syncs(case: Footprint) -> Amount:
     """Count the files and directories that the phase ``sync`` syncs, each once on each node."""
-    p, inodes, nodes = case.case.parameters, case.inodes, np.array(case.topology.nodes)
+    p, inodes = case.case.parameters, case.inodes
     if inodes is None:
-        return unknown("the library chooses chunks")
-    through = case.kinds[0].exchanged
-    if through is not None:
-        nodes = nodes[list(through.writers)]
+        return unknown(_CHOOSES)
+    nodes = np.array(case.topology.nodes)[list(case.openers())]
     on, groups = len(np.unique(nodes)), p.groups(case.ranks)
     if backend_class(p.backend).file_per == "store":
-        if through is not None:
+        if case.kinds[0].writers is not None:
             return Amount(2 * on)
         index = np.array([groups.index(rank) for rank in range(case.ranks)])
         return Amount(len(np.unique(nodes * groups.files + index)) + on)
@@ -495,8 +478,14 @@ QUANTITIES: tuple[FootprintQuantity, ...] = (
     FootprintQuantity(
         "data_bytes", "B", "array data that all ranks write", _data, without_law=True
     ),
-    FootprintQuantity("files", "", "files of the written stores", _files),
-    FootprintQuantity("directories", "", "directories of the written stores", _directories),
+    FootprintQuantity(
+        "files", "", "files of the written stores",
+        lambda case: Amount(case.inodes.files) if case.inodes else unknown(_CHOOSES),
+    ),
+    FootprintQuantity(
+        "directories", "", "directories of the written stores",
+        lambda case: Amount(case.inodes.directories) if case.inodes else unknown(_CHOOSES),
+    ),
     FootprintQuantity(
         "creates", "", "calls that create a file, until the stores are closed",
         lambda case: _law(case).creates(case.totals, case.way()),
@@ -558,12 +547,13 @@ QUANTITIES: tuple[FootprintQuantity, ...] = (
 )  # fmt: skip
 
 
-def amounts_of(case: Footprint) -> dict[str, Amount]:
-    """Return the quantities of a case by name; those of stripes where these are given."""
+def amounts_of(case: Footprint, names: Container[str] | None = None) -> dict[str, Amount]:
+    """Return quantities of a case by name; those of stripes where these are given."""
     return {
         quantity.name: quantity.of(case)
         for quantity in QUANTITIES
-        if case.stripe is not None or not quantity.of_stripes
+        if (case.stripe is not None or not quantity.of_stripes)
+        and (names is None or quantity.name in names)
     }
 
 

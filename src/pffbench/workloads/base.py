@@ -228,6 +228,12 @@ class Workload(ABC):
         """
         return None
 
+    def openers(
+        self, parameters: Any, topology: Topology
+    ) -> tuple[Sequence[int] | None, Sequence[int] | None]:
+        """Return the ranks that open the store to write, and to read; None where all do."""
+        return None, None
+
     def one_array(self, parameters: Any) -> tuple[Any, int]:
         """Return the parameters with one array in place of several alike, and their number."""
         return parameters, 1

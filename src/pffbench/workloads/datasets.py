@@ -165,8 +165,8 @@ class Datasets(Workload):
         size = parameters.itemsize
         return CaseTotals(total, total * prod(parameters.shape) * size)
 
-    def without_footprint(self, parameters: DatasetsParameters) -> str | None:
-        return "calls for attributes are not counted" if parameters.attributes else None
+    def without_footprint(self, parameters: DatasetsParameters) -> None:
+        return None
 
     def rank_classes(
         self, parameters: DatasetsParameters, ranks: int, unit: Shape | None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from math import prod
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
@@ -30,6 +30,9 @@ from pffbench.workloads.selections import (
 )
 from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import read_store, run_stages, write_store
+
+if TYPE_CHECKING:
+    from pffbench.parallel.rank_classes import Integers, RankClass
 
 VolumeShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=3, max_length=3)]
 Cut = Literal["even", "aligned", "unaligned"]
@@ -123,7 +126,7 @@ class Slices(Workload):
         p = parameters.with_shape(ranks)
         shape = _shape(p)
         edges, longest, step, _ = _blocks(p, ranks)
-        first, last = edges[rank : rank + 2] if p.layout == "shared" else edges
+        first, last = map(int, edges[rank : rank + 2] if p.layout == "shared" else edges)
         found = []
         for spec in taking_part(self.arrays(p, ranks, rank), p, rank):
             mine = spec.owner in (rank, None)
@@ -145,7 +148,7 @@ class Slices(Workload):
 
     def cuts(self, parameters: SlicesParameters, ranks: int) -> Cuts:
         p = parameters.with_shape(ranks)
-        inner = sorted(set(_written_edges(p, ranks)) - {0, _shape(p)[_WRITTEN_ALONG]})
+        inner = sorted({*_written_edges(p, ranks).tolist()} - {0, _shape(p)[_WRITTEN_ALONG]})
         return tuple(tuple(inner) if axis == _WRITTEN_ALONG else () for axis in range(3))
 
     def volume(self, parameters: SlicesParameters, ranks: int) -> CaseTotals:
@@ -160,6 +163,27 @@ class Slices(Workload):
     def largest_write(self, parameters: SlicesParameters, ranks: int) -> int:
         _, longest, step, row = _blocks(parameters.with_shape(ranks), ranks)
         return min(step, longest) * row
+
+    def without_footprint(self, parameters: SlicesParameters) -> None:
+        return None
+
+    def rank_classes(
+        self, parameters: SlicesParameters, ranks: int, unit: Shape | None
+    ) -> list[RankClass]:
+        from pffbench.parallel.rank_classes import RankClass, classes_of
+
+        p = parameters.with_shape(ranks)
+        if p.layout != "shared":
+            return [RankClass(0, ranks)]
+        read = {(axis := _cut_along(whole), whole.start[axis]): whole for whole in wanted(p)}
+        cuts = [(*place, _edges_of_parts(p, whole, ranks)) for place, whole in read.items()]
+        keys = []
+        for axis, begin, ends in [*cuts, (_WRITTEN_ALONG, 0, _written_edges(p, ranks))]:
+            lengths, first = np.diff(ends), begin + ends[:-1]
+            inside = first % (unit[axis] if unit else 1)
+            at_end = begin + ends[1:] == _shape(p)[axis]
+            keys += [lengths, inside * (lengths > 0), at_end * (lengths > 0)]
+        return classes_of(np.stack(keys, axis=1))
 
     def run(self, repetition: Repetition) -> None:
         """Run the stages, reading by another transfer if requested."""
@@ -207,12 +231,12 @@ def _spec(p: SlicesParameters, name: str, number: int, owner: int | None, offset
     return make_spec(p, name, _shape(p), number=number, offset=offset, owner=owner, block=_CUBE)
 
 
-def _blocks(p: SlicesParameters, ranks: int) -> tuple[list[int], int, int, int]:
+def _blocks(p: SlicesParameters, ranks: int) -> tuple[Integers, int, int, int]:
     """Return the edges of the ranks' parts, the longest part, the rows of a call, a row's bytes."""
     shape, unit = _shape(p), _written_unit(p)
-    edges = _written_edges(p, ranks) if p.layout == "shared" else [0, shape[_WRITTEN_ALONG]]
+    edges = _written_edges(p, ranks if p.layout == "shared" else 1)
     row = prod(shape) // shape[_WRITTEN_ALONG] * p.itemsize
-    longest = max(stop - start for start, stop in pairwise(edges))
+    longest = int(np.diff(edges).max())
     return edges, longest, max(1, _BLOCK_BYTES // (row * unit)) * unit, row
 
 
@@ -221,7 +245,7 @@ def _block(shape: Shape, first: int, extent: int) -> Box:
     return Box((0, first, 0), (shape[0] if extent else 0, extent, shape[2] if extent else 0))
 
 
-def _written_edges(p: SlicesParameters, ranks: int) -> list[int]:
+def _written_edges(p: SlicesParameters, ranks: int) -> Integers:
     """Return where the ranks' parts of a volume begin and end, at edges of chunks if named."""
     return _edges(_shape(p)[_WRITTEN_ALONG], ranks, _written_unit(p), 0)
 
@@ -232,7 +256,7 @@ def _written_unit(p: SlicesParameters) -> int:
     return chunks[_WRITTEN_ALONG] if isinstance(chunks, tuple) else 1
 
 
-def _edges(n: int, parts: int, unit: int, shift: int) -> list[int]:
+def _edges(n: int, parts: int, unit: int, shift: int) -> Integers:
     """Cut ``0 .. n`` into parts whose numbers of whole units differ by at most one.
 
     Parameters
@@ -246,29 +270,35 @@ def _edges(n: int, parts: int, unit: int, shift: int) -> list[int]:
     shift : int
         Offset added to the inner edges.
     """
-    units = -(-n // unit)
-    inner = (part * units // parts * unit for part in range(1, parts))
-    return [0, *(min(n, edge + shift) if edge else 0 for edge in inner), n]
+    edges = np.arange(parts + 1) * -(-n // unit) // parts * unit
+    return np.where(np.arange(parts + 1) == parts, n, np.minimum(n, edges + shift * (edges > 0)))
 
 
 def _part(p: SlicesParameters, whole: Box, spec: ArraySpec, ranks: int, rank: int) -> Box:
     """Return a rank's part of a slice or box, which may be empty."""
     if spec.owner is not None:
         return whole if spec.owner == rank else Box(whole.start, (0, 0, 0))
-    axis = next((a for a, n in enumerate(whole.shape) if n > 1), 0)
+    axis = _cut_along(whole)
+    first, last = map(int, _edges_of_parts(p, whole, ranks)[rank : rank + 2])
+    if first == last:
+        return Box(whole.start, (0, 0, 0))
+    start = (*whole.start[:axis], whole.start[axis] + first, *whole.start[axis + 1 :])
+    return Box(start, (*whole.shape[:axis], last - first, *whole.shape[axis + 1 :]))
+
+
+def _cut_along(whole: Box) -> int:
+    """Return the axis along which a slice or box is cut over the ranks."""
+    return next((a for a, n in enumerate(whole.shape) if n > 1), 0)
+
+
+def _edges_of_parts(p: SlicesParameters, whole: Box, ranks: int) -> Integers:
+    """Return where the ranks' parts of a slice or box begin and end, counted from its start."""
+    axis = _cut_along(whole)
     begin, n = whole.start[axis], whole.shape[axis]
     unit = 1 if p.cut == "even" or p.cut_unit is None else p.cut_unit[axis]
     before = begin % unit  # units are those of the volume, not of the box
-    edges = [
-        min(max(edge - before, 0), n)
-        for edge in _edges(before + n, ranks, unit, unit // 2 if p.cut == "unaligned" else 0)
-    ]
-    edges[-1] = n
-    first, extent = edges[rank], edges[rank + 1] - edges[rank]
-    if extent == 0:
-        return Box(whole.start, (0, 0, 0))
-    start = (*whole.start[:axis], begin + first, *whole.start[axis + 1 :])
-    return Box(start, (*whole.shape[:axis], extent, *whole.shape[axis + 1 :]))
+    shift = unit // 2 if p.cut == "unaligned" else 0
+    return np.clip(_edges(before + n, ranks, unit, shift) - before, 0, n)
 
 
 def _check_places(p: SlicesParameters, shape: Shape) -> str | None:
