@@ -110,7 +110,7 @@ def duration_text(seconds: float) -> str:
         return f"{max(seconds, 1):.0f} s"
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"
+    return f"{seconds / 3600:.1f} h" if seconds < 360_000 else f"{seconds / 86_400:.1f} days"
 
 
 def significant(value: float) -> str:

@@ -55,7 +55,7 @@ def doubts(summary: Summary, work: Work) -> Iterator[str]:
             "reads may have come from memory"
         )
     elif p.get("cache") in ("warm", "copied"):
-        yield "reading: the data came from the page cache; a job that reads later is slower"
+        yield "reading: the data came from the page cache; a job that reads later takes longer"
     if p.get("durability") != "sync":
         yield (
             f"writing: timed until {p.get('durability')}, when bytes may still be in memory "

@@ -151,6 +151,18 @@ class AnswerColumn(msgspec.Struct, frozen=True):
             for answer in self.answers
         )
 
+    def is_open_among(self, names: Sequence[str]) -> bool:
+        """Return whether it is open which of some contenders is the fastest."""
+        return any(
+            other.standing == "undecided" and {answer.name, other.name} <= set(names)
+            for answer in self.answers
+            for other in answer.others
+        )
+
+    def is_slow(self, name: str) -> bool:
+        """Return whether a contender is shown to be slower in a comparison."""
+        return any(other.standing == "slower" for other in self.entries(name))
+
     def leads(self, name: str) -> int:
         """Return in how many comparisons a contender has the smallest median."""
         return sum(answer.name == name for answer in self.answers)
@@ -371,7 +383,7 @@ def _sentence(columns: Sequence[AnswerColumn], names: Sequence[str], label: dict
         for name in names
         if all(
             len(entries := column.entries(name)) + column.leads(name) == len(column.answers)
-            and all(other.standing != "slower" for other in entries)
+            and not column.is_slow(name)
             for column in columns
         )
     ]
@@ -384,6 +396,12 @@ def _sentence(columns: Sequence[AnswerColumn], names: Sequence[str], label: dict
         return f"{'Neither' if len(told) == 2 else 'None of'} {who} is shown to be slower."
     if never and set(best.values()) == {never[0]} and len(best) == len(columns):
         return f"{label[never[0]]} is fastest in everything that was compared."
+    if len(never) > 1 and any(column.is_open_among(never) for column in columns):
+        slow = [name for name in names if any(column.is_slow(name) for column in columns)]
+        verb, word = "is" if len(slow) == 1 else "are", "faster" if len(never) == 2 else "fastest"
+        behind = f"{listed([label[n] for n in slow])} {verb} shown slower; " if slow else ""
+        text = f"{behind}whether {listed([label[n] for n in never], 'or')} is {word} is open (?)."
+        return text[0].upper() + text[1:]
     if never:
         verb = "is" if len(never) == 1 else "are"
         text = f"{listed([label[n] for n in never])} {verb} never shown slower"
