@@ -382,7 +382,7 @@ def _sentence(columns: Sequence[AnswerColumn], names: Sequence[str], label: dict
         name
         for name in names
         if all(
-            len(entries := column.entries(name)) + column.leads(name) == len(column.answers)
+            len(column.entries(name)) + column.leads(name) == len(column.answers)
             and not column.is_slow(name)
             for column in columns
         )
