@@ -166,7 +166,7 @@ def test_other_commands_name_the_environments(real, tmp_path):
     page = (out / "report.html").read_text()
     assert "environment=wheels" in page
     assert "3.13." in page
-    advice = pffbench_cli("recommend", real.out)
+    advice = pffbench_cli("recommend", real.out, "--json")
     assert advice.status == 0, advice.said
     assert "environment wheels" in advice.stdout
     same = pffbench_cli("compare", real.out, out)

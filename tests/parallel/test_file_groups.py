@@ -13,7 +13,8 @@ pytestmark = pytest.mark.parallel
 
 BOTH = ["independent", "collective"]
 GROUPS = {"workload": "hyperslab", "layout": "file_per_group"}
-#: With 5 ranks in slabs of 3 rows the last but one has 2 rows and the last one none; so with 7.
+#: With 5 ranks in slabs of 3 rows the last but one has 2 rows and the last one none; so with 7,
+#: in slabs of 2 rows.
 UNEVEN = GROUPS | {"shape": [11, 5]}
 
 
@@ -101,7 +102,7 @@ def test_programs_that_know_nothing_of_groups_find_the_parts_of_one_array(tmp_pa
         UNEVEN | backends | {"group": {"count": 3}, "within": ["shared", "own"]},
         UNEVEN | backends | {"layout": "shared"},
     ]
-    done = run_experiment(tmp_path, 5, "--stage", "write", cases=cases)
+    done = run_experiment(tmp_path, 7, "--stage", "write", cases=cases)
     assert done.status == 0, done.said
     (directory,) = (tmp_path / "scratch").iterdir()
     whole = {}

@@ -227,8 +227,8 @@ def test_ways_that_differ_in_their_writers_are_named_by_them(tmp_path):
     ways = [{"backend": "hdf5", "rearrange": "box", "writers": {"count": n}, **BLOCK}
             for n in (1, 2)]  # fmt: skip
     results = a_run(tmp_path, [entry_of(told) for told in ways], repetitions=6)
-    text = "\n".join(recommend([results]).lines())
-    named = set(re.findall(r"HDF5, \d [^:)]*\)", text))
+    (advice,) = recommend([results]).advices
+    named = {one.work.short(c) for one in advice.works for c in one.work.candidates}
     assert {"HDF5, 1 writer (box)", "HDF5, 2 writers (box)"} <= named
 
 
