@@ -77,12 +77,17 @@ def append_counts(
             str(warmup).lower(),
             c.phase,
             c.what,
-            f"{c.total:.9g}",
-            f"{c.largest:.9g}",
+            _digits(c.total),
+            _digits(c.largest),
         )
         for c in counts
     )
     append_rows(path, [*head, *rows])
+
+
+def _digits(value: float) -> str:
+    """Return a number as it is written: a whole one with all its digits, as bytes have ten."""
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.9g}"
 
 
 def read_counts(directory: str | Path) -> list[Counted]:
