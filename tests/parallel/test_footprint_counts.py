@@ -75,6 +75,9 @@ THROUGH = [
     {"backend": ["hdf5", "mpiio", "posix"], "shape": [24, 40], "decomposition": "block",
      "chunks": "contiguous", "rearrange": ["gather", "box"],
      "writers": [{"count": 1}, {"count": 2}, "all"]},
+    {"backend": ["hdf5", "netcdf4"], "shape": [24, 40], "decomposition": "block",
+     "chunks": "contiguous", "rearrange": "box", "writers": {"count": 1},
+     "transfer": "collective"},
     {"backend": ["hdf5", "zarr"], "shape": [24, 40], "decomposition": "block",
      "chunks": [[6, 10]], "rearrange": "chunk_owner", "writers": {"count": 2}, "steps": 2},
 ]  # fmt: skip

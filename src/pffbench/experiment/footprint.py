@@ -99,11 +99,13 @@ class Footprint(msgspec.Struct, frozen=True, dict=True):
     def way(self, *, reads: bool = False) -> TransferWay:
         """Return how the case moves data in one direction."""
         p, kind = self.case.parameters, self.kinds[0]
-        transfer = p.transfer_of_reads if reads else p.transfer
+        collective = (p.transfer_of_reads if reads else p.transfer) == "collective"
         some = kind.readers if reads else kind.writers
-        alone = not p.shares_files or (some is not None and len(some) == 1)
+        # Collective calls need a communicator, also where it is of one rank.
+        by_one = some is not None and len(some) == 1 and not collective
         owned = p.file_layout != "shared"
-        return TransferWay(self.case.options, p.settings, alone, transfer == "collective", owned)
+        alone = by_one or not p.shares_files
+        return TransferWay(self.case.options, p.settings, alone, collective, owned)
 
     @property
     def stores(self) -> int:
