@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from launch import REPOSITORY, pffbench_cli
+from launch import REPOSITORY, pffbench_cli, write_experiment
 from pffbench.backends.inspection import places
 from pffbench.backends.raw.layout import copies_of
 from pffbench.backends.registry import backend_class, backend_names
@@ -264,3 +264,13 @@ def test_the_table_of_the_documents_is_that_of_the_declaration():
 def test_every_format_but_these_has_a_law():
     without = {name for name in backend_names() if not backend_class(name).file_calls}
     assert without == {"null", "zarr2"}
+
+
+@pytest.mark.parametrize("backend", ["zarr2", "null"])
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_of_a_backend_without_a_law_the_rest_is_shown(tmp_path, backend, form):
+    case = {"workload": "hyperslab", "backend": backend, "shape_per_rank": [4, 8]}
+    path = write_experiment(tmp_path, cases=[case | {"layout": "file_per_process"}])
+    done = footprint(path, "--ranks", 4, *form)
+    assert done.status == 0, done.said
+    assert "nothing is known of this backend" in done.stdout

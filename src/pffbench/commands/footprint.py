@@ -201,8 +201,10 @@ def _as_data(shown: Shown) -> dict[str, Any]:
 
 def _sizes(footprint: Footprint) -> dict[str, list[dict[str, int]] | None]:
     """Return the number of requests by their bytes, where both are exact."""
-    found: dict[str, list[dict[str, int]] | None] = {}
-    for name, made in (("write_requests", footprint.written), ("read_requests", footprint.read)):
+    found: dict[str, list[dict[str, int]] | None] = {"write_requests": None, "read_requests": None}
+    if footprint.law is None:
+        return found
+    for name, made in zip(found, (footprint.written, footprint.read), strict=True):
         known = made.exact and made.sized
         by_size = sorted(made.sizes.items(), reverse=True)
         found[name] = [{"bytes": n, "requests": c} for n, c in by_size] if known else None
