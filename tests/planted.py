@@ -37,3 +37,12 @@ def planted(match, **faults):
     named = {f"PLANT_{name.upper()}": str(value) for name, value in faults.items()}
     preload = ":".join(filter(None, [str(library()), before]))
     return {"LD_PRELOAD": preload, "PLANT_MATCH": str(match)} | named
+
+
+def pausing():
+    """Return the environment of a run whose ranks sleep for 4 ms where they would look around.
+
+    strace stops each call of a rank that it follows, also those by which a rank of Open MPI waits:
+    with more ranks than cores they would take nearly all of the time.
+    """
+    return planted("/nothing is matched/", pause=0.004)

@@ -19,8 +19,9 @@ from launch import (
     sampled,
     write_experiment,
 )
+from planted import pausing
 
-#: Seconds of a run at most: strace stops each call, also those by which waiting ranks look around.
+#: Seconds of a run at most.
 LONG = 1100
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(LONG + 100)]
 
@@ -163,18 +164,21 @@ def check(tmp_path, ranks, cases, fewest):
     assert len(told) >= fewest
 
 
-def compare(directory, ranks, path):
+def compare(directory, ranks, path, **how):
     """Predict the counts of an experiment, then count; return what was predicted."""
     told = predicted(ranks, path)
     place = directory / f"results-{path.stem}"
     done = pffbench_cli(
         "run", path, "--out", place, "--scratch", directory, "--progress", "plain",
-        ranks=ranks, cwd=directory, timeout=LONG,
+        ranks=ranks, cwd=directory, timeout=LONG, **how,
     )  # fmt: skip
     done = replace(done, out=place)
     assert done.status == 0, done.said
     found = counted(done)
-    assert told.keys() <= found.keys()
+    # What the installed libraries cannot do the ranks leave out.
+    left_out = {one["case"] for one in done.record["left_out"]}
+    assert told.keys() - found.keys() <= left_out
+    told = {case: one for case, one in told.items() if case in found}
     differ = [
         f"{case} ({done.record['cases'][case]['parameters']}): {name} {amount['certainty']} "
         f"{amount['value']}, counted {found[case][name]}"
@@ -289,32 +293,25 @@ def small(directory, path, ranks, most):
     return made
 
 
-def together(directory, paths, *, roofline):
-    """Write the cases of several experiments as one, which starts its ranks once."""
-    cases = []
-    for content in (yaml.safe_load(path.read_text()) for path in paths):
-        common = content["common"]
-        for case in content["cases"] if content.get("roofline", True) == roofline else ():
-            both = {key: common[key] | one for key, one in case.items()
-                    if isinstance(one, dict) and isinstance(common.get(key), dict)}  # fmt: skip
-            cases.append(common | case | both)
-    name = "with_raw" if roofline else "without_raw"
-    made = directory / f"{name}.yaml"
-    made.write_text(yaml.safe_dump({"name": name, "cases": cases, "roofline": roofline, **ONCE}))
-    return made
+def named(path):
+    return str(path.relative_to(REPOSITORY / "configs").with_suffix(""))
+
+
+#: zarr-python 2 is in an environment of its own, and no law of it is known.
+COUNTED = [path for path in SHIPPED if path.parent.name != "zarr2"]
+DEFAULT = REPOSITORY / "configs" / "default.yaml"
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(REPOSITORY)))
+@pytest.mark.parametrize("path", COUNTED, ids=named)
 def test_shipped_experiments(tmp_path, path):
-    compare(tmp_path, 4, small(tmp_path, path, 4, 2**20))
+    compare(tmp_path, 4, small(tmp_path, path, 4, 2**16), env=pausing())
 
 
 @pytest.mark.slow
-def test_sixty_four_ranks_as_predicted(tmp_path):
-    """The default experiment and all questions: on two cores, an hour and 10 GiB of memory."""
-    questions = [path for path in SHIPPED if path.parent.name == "questions"]
-    default = REPOSITORY / "configs" / "default.yaml"
-    paths = [small(tmp_path, path, 64, 2**18) for path in (default, *questions)]
-    for roofline in (True, False):
-        compare(tmp_path, 64, together(tmp_path, paths, roofline=roofline))
+@pytest.mark.parametrize(
+    "path", [DEFAULT, *(path for path in COUNTED if path.parent.name == "questions")], ids=named
+)
+def test_sixty_four_ranks_as_predicted(tmp_path, path):
+    """On two cores some minutes for each, and 10 GiB of memory."""
+    compare(tmp_path, 64, small(tmp_path, path, 64, 2**16), env=pausing())

@@ -88,10 +88,18 @@ def test_equal_open_and_slower_have_words_of_their_own(tmp_path):
     assert cells["HDF5"][1] == "1.00 ?"
     assert "slower" in cells["Zarr"][0]
     answer = answer_of(summarise(run))
-    open_ = "Zarr is shown slower; whether HDF5 or netCDF-4 is faster is open (?)."
+    open_ = "Zarr is shown slower. Whether HDF5 or netCDF-4 is faster is open (?)."
     assert answer.sentence == open_
     assert re.fullmatch(r"Open \(\?\): 1 of 4 comparisons; about \d+ .*decide:", answer.open)
     assert "is fastest" not in print_run(run)
+
+
+def test_formats_that_are_open_are_not_called_never_slower(tmp_path):
+    """The makers' spelling stays at the beginning of a sentence."""
+    factors = {"hdf5": (1, 1), "netcdf4": (9, 9), "zarr": (1.05, 1.05)}
+    run = a_contest(tmp_path / "run", factors, spread=(0.3, 0.3))
+    open_ = "Whether HDF5 or Zarr is faster is open (?)."
+    assert answer_of(summarise(run)).sentence == f"netCDF-4 is shown slower. {open_}"
 
 
 def test_of_several_comparisons_a_cell_says_how_many_are_slower_and_how_many_are_open(tmp_path):

@@ -399,9 +399,8 @@ def _sentence(columns: Sequence[AnswerColumn], names: Sequence[str], label: dict
     if len(never) > 1 and any(column.is_open_among(never) for column in columns):
         slow = [name for name in names if any(column.is_slow(name) for column in columns)]
         verb, word = "is" if len(slow) == 1 else "are", "faster" if len(never) == 2 else "fastest"
-        behind = f"{listed([label[n] for n in slow])} {verb} shown slower; " if slow else ""
-        text = f"{behind}whether {listed([label[n] for n in never], 'or')} is {word} is open (?)."
-        return text[0].upper() + text[1:]
+        behind = f"{listed([label[n] for n in slow])} {verb} shown slower. " if slow else ""
+        return f"{behind}Whether {listed([label[n] for n in never], 'or')} is {word} is open (?)."
     if never:
         verb = "is" if len(never) == 1 else "are"
         text = f"{listed([label[n] for n in never])} {verb} never shown slower"

@@ -8,7 +8,8 @@ from functools import lru_cache
 import numpy as np
 
 #: Places and weights of the integral from 0 to infinity of a function that falls off (the exp-sinh
-#: rule of Takahasi and Mori, 1974): with these steps it is exact to about 1e-14.
+#: rule of Takahasi and Mori, 1974): with these steps the error is below 1e-8 of the tail up to 1e7
+#: degrees of freedom, where the gamma functions cancel, and far less below.
 _STEPS = np.linspace(-4.0, 4.0, 257)
 _PLACES = np.exp(np.pi / 2 * np.sinh(_STEPS))
 _WEIGHTS = np.pi / 2 * np.cosh(_STEPS) * _PLACES / 32

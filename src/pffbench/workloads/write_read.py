@@ -356,6 +356,6 @@ def _inspect(repetition: Repetition) -> None:
 
 
 def describe_store(repetition: Repetition) -> StoredAs:
-    """Return the storage layout of the store of rank 0; of no chunks if the backend sees none."""
+    """Return the storage layout of this rank's store; of no chunks if the backend sees none."""
     backend = repetition.backend
     return backend.describe(repetition.path) if isinstance(backend, Describes) else StoredAs()
