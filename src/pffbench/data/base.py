@@ -111,6 +111,15 @@ def check_dtype(name: str) -> ElementType:
     return np.dtype(name)
 
 
+def check_box(start: Index, extent: Index, shape: Index) -> None:
+    """Raise ValueError unless the box lies inside the shape and has one axis or more."""
+    if not shape or not len(start) == len(extent) == len(shape):
+        raise ValueError(f"the box at {start} of {extent} does not fit the shape {shape}")
+    for first, count, size in zip(start, extent, shape, strict=True):
+        if first < 0 or first + count > size:
+            raise ValueError(f"the box at {start} of {extent} leaves the shape {shape}")
+
+
 def check_out(out: Array, dtype: ElementType) -> None:
     """Raise ValueError unless `out` is a C-contiguous array of `dtype`."""
     if out.dtype != dtype or not out.flags.c_contiguous:

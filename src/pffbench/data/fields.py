@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pffbench.data import random
-from pffbench.data.base import Array, ElementType, Index, SeededSource, check_out
-from pffbench.data.random import Keyed, Words, check_box
+from pffbench.data.base import Array, ElementType, Index, SeededSource, check_box, check_out
+from pffbench.data.random import Keyed, Words
 
 Plane = npt.NDArray[np.float32]
 Range = tuple[int, int]

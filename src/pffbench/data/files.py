@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pffbench.data.base import DTYPES, Array, ElementType, Index, check_out
-from pffbench.data.random import check_box
+from pffbench.data.base import DTYPES, Array, ElementType, Index, check_box, check_out
 from pffbench.data.readers import Variable, open_variable
 from pffbench.errors import UserError
 

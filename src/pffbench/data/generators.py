@@ -12,9 +12,10 @@ from pffbench.data.base import (
     Index,
     SeededSource,
     Source,
+    check_box,
     check_out,
 )
-from pffbench.data.random import Keyed, Words, check_box
+from pffbench.data.random import Keyed, Words
 
 
 class UniformFloats(Keyed):

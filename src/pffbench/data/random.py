@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from pffbench.data.base import Array, ElementType, Index, SeededSource, check_out
+from pffbench.data.base import Array, ElementType, Index, SeededSource, check_box, check_out
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -230,15 +230,6 @@ def batches(leading: int, groups: int, limit: int) -> Iterator[tuple[int, int, i
         step = limit // groups
         for begin in range(0, leading, step):
             yield begin, min(begin + step, leading), 0, groups
-
-
-def check_box(start: Index, extent: Index, shape: Index) -> None:
-    """Raise ValueError unless the box lies inside the shape and has one axis or more."""
-    if not shape or not len(start) == len(extent) == len(shape):
-        raise ValueError(f"the box at {start} of {extent} does not fit the shape {shape}")
-    for first, count, size in zip(start, extent, shape, strict=True):
-        if first < 0 or first + count > size:
-            raise ValueError(f"the box at {start} of {extent} leaves the shape {shape}")
 
 
 #: Bytes of the column table, and of each scratch buffer: two or three fit a second-level cache.

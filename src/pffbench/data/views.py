@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pffbench.data.base import Array, DerivedSource, Index, Source
-from pffbench.data.random import check_box
+from pffbench.data.base import Array, DerivedSource, Index, Source, check_box
 
 
 class Strided(DerivedSource):

@@ -19,9 +19,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from pffbench.data.base import Array, Index, SeededSource, check_out
+from pffbench.data.base import Array, Index, SeededSource, check_box, check_out
 from pffbench.data.fields import Range, ValueNoise, hash_points
-from pffbench.data.random import check_box, stream
+from pffbench.data.random import stream
 
 #: Elements of a part of a plane: a few arrays of it fit a second-level cache.
 _PART = 32 * 1024

@@ -48,7 +48,7 @@ def left_by_another_job(repetition: Repetition) -> set[str]:
         nodes = team.topology.nodes
         looks = team.rank == min(r for r in sharing if nodes[r] == nodes[team.rank])
         if looks and repetition.keeps_data:
-            found.update(files_below([repetition.path_of(repetition.reader_of)]))
+            found.update(files_below([repetition.read_path]))
     return found
 
 
@@ -231,11 +231,12 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
     suffix : str
         Suffix of the phases' names, if a store is written more than once.
     """
-    durability, clock = repetition.case.parameters.durability, repetition.clock
+    p, team, clock = repetition.case.parameters, repetition.team, repetition.clock
+    observed = repetition.observed
     with repetition.step("facts"):
         if isinstance(store, Reports):
-            repetition.observed.facts.update(store.transfer_facts())
-    if durability != "close":
+            observed.facts.update(store.transfer_facts())
+    if p.durability != "close":
         with clock.phase("flush" + suffix):
             store.flush()
     with clock.phase("close" + suffix):
@@ -243,10 +244,14 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
     repetition.open_stores.remove(store)
     with repetition.step("files"):
         files = store.files()
-    if durability == "sync":
+    if p.durability == "sync":
         sync_store(repetition, files, "sync" + suffix)
     with repetition.step("inspection"):
-        _inspect(repetition)
+        if repetition.keeps_directory and repetition.keeps_data:
+            observed.disk = disk_usage([repetition.scratch.path(repetition.directory)])
+            looks = repetition.inspect and team.is_root
+            if looks and repetition.workload.arrays(p, team.size, 0):
+                observed.stored_as = describe_store(repetition)
     return files
 
 
@@ -340,19 +345,6 @@ def remove_store(repetition: Repetition) -> None:
 def count_owned(specs: Sequence[ArraySpec], owner: int) -> int:
     """Count the arrays that an owner defines; that of number 0 counts the shared ones."""
     return sum(1 for spec in specs if (spec.owner or 0) == owner)
-
-
-def _inspect(repetition: Repetition) -> None:
-    """Inspect the store on disk: its size in each directory, the rest on rank 0."""
-    if not (repetition.keeps_directory and repetition.keeps_data):
-        return
-    repetition.observed.disk = disk_usage([repetition.scratch.path(repetition.directory)])
-    if not repetition.team.is_root:
-        return
-    if repetition.inspect and repetition.workload.arrays(
-        repetition.case.parameters, repetition.team.size, 0
-    ):
-        repetition.observed.stored_as = describe_store(repetition)
 
 
 def describe_store(repetition: Repetition) -> StoredAs:
