@@ -55,34 +55,32 @@ def is_filled(variable: Any) -> bool:
     return no_fill.value == 0
 
 
-def add_filter(variable: Any, filter_: Filter, *, shuffle: bool) -> None:
-    """Put a filter on a variable that is being defined: ``nc_def_var_filter``.
+def filter_adder(filter_: Filter, *, shuffle: bool) -> Callable[[Any], None]:
+    """Return a call that puts a filter on a variable in define mode: ``nc_def_var_filter``.
 
     netCDF4-python offers Blosc and Zstandard only where netCDF-C was built with them; this takes
-    the same filters wherever HDF5 has them.
+    the same filters wherever HDF5 has them. The call raises RuntimeError if the library refuses,
+    for instance because HDF5 has no such filter.
 
     Parameters
     ----------
-    variable : netCDF4.Variable
-        The variable, in define mode.
     filter_ : Filter
         The compression filter.
     shuffle : bool
         Whether HDF5's byte shuffle comes before it.
-
-    Raises
-    ------
-    RuntimeError
-        The library refused, for instance because HDF5 has no such filter.
     """
-    group, number, count = variable._grpid, variable._varid, len(filter_.values)
-    values = (ctypes.c_uint * count)(*filter_.values)
-    if shuffle:
-        _check(_library().nc_def_var_deflate(group, number, 1, 0, 0), "nc_def_var_deflate")
-    status = _library().nc_def_var_filter(
-        group, number, ctypes.c_uint(filter_.number), ctypes.c_size_t(count), values
-    )
-    _check(status, f"nc_def_var_filter({filter_.number})")
+    library, number, count = _library(), filter_.number, len(filter_.values)
+    told = ctypes.c_uint(number), ctypes.c_size_t(count), (ctypes.c_uint * count)(*filter_.values)
+
+    def add(variable: Any) -> None:
+        group, variable_id = variable._grpid, variable._varid
+        if shuffle:
+            status = library.nc_def_var_deflate(group, variable_id, 1, 0, 0)
+            _check(status, "nc_def_var_deflate")
+        status = library.nc_def_var_filter(group, variable_id, *told)
+        _check(status, f"nc_def_var_filter({number})")
+
+    return add
 
 
 def filters_of(variable: Any) -> list[tuple[int, tuple[int, ...]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import prod
 from operator import itemgetter
@@ -41,18 +41,15 @@ class _Definition(msgspec.Struct, frozen=True):
         Element type in the file.
     settings : dict
         Further arguments of ``createVariable``.
-    filter : Filter or None
-        The compression filter, if it is a plug-in of HDF5.
-    shuffle : bool
-        Whether HDF5's byte shuffle comes before it.
+    add_filter : callable or None
+        Adds the compression filter, if it is a plug-in of HDF5.
     """
 
     dimensions: dict[str, int | None]
     names: tuple[str, ...]
     dtype: Any
     settings: dict[str, Any]
-    filter: filters.Filter | None
-    shuffle: bool
+    add_filter: Callable[[Any], None] | None
 
 
 class NetCdf4Store(Store):
@@ -124,13 +121,13 @@ class NetCdf4Store(Store):
             lengths = {f"axis{i}": None for i in axes}
         else:
             lengths = {f"axis{i}_{spec.name}": None for i in axes}
+        add_filter = None
+        if (plugin := filters.plugin_filter(spec)) is not None:
+            from pffbench.backends.libnetcdf import filter_adder
+
+            add_filter = filter_adder(plugin, shuffle=filters.shuffles_before(spec))
         return _Definition(
-            lengths,
-            tuple(lengths),
-            spec.stored_dtype,
-            self._creation(spec),
-            filters.plugin_filter(spec),
-            filters.shuffles_before(spec),
+            lengths, tuple(lengths), spec.stored_dtype, self._creation(spec), add_filter
         )
 
     def _create(self, name: str, told: _Definition) -> Any:
@@ -139,10 +136,8 @@ class NetCdf4Store(Store):
             if dimension not in dataset.dimensions:
                 dataset.createDimension(dimension, length)
         variable = dataset.createVariable(name, told.dtype, told.names, **told.settings)
-        if told.filter is not None:
-            from pffbench.backends.libnetcdf import add_filter
-
-            add_filter(variable, told.filter, shuffle=told.shuffle)
+        if told.add_filter is not None:
+            told.add_filter(variable)
         return variable
 
     def _creation(self, spec: ArraySpec) -> dict[str, Any]:
