@@ -255,8 +255,8 @@ _FEWER = {
     "datasets": 24,
     "datasets_per_rank": 2,
     "versions": 4,
-    "granules": 8,
-    "granules_per_rank": 4,
+    "granules": 2,
+    "granules_per_rank": 2,
 }
 #: Of lists of these, the first and the last: they change no law of the counts.
 _SAMPLED = {"codec", "compressor", "level", "shuffle"}
@@ -264,6 +264,8 @@ _SAMPLED = {"codec", "compressor", "level", "shuffle"}
 _SMALLER = {
     "vpic": {"shape_per_rank": [16384]},
     "chunking-vs-memmap-full": {"shape": [207, 217, 2600]},
+    "zarr-benchmarks": {"shape": [260, 260, 130]},
+    "zarr-benchmarks-full": {"shape": [300, 300, 200]},
 }
 
 
