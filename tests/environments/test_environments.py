@@ -218,6 +218,7 @@ Runner._prepared = die
 """
 
 
+@pytest.mark.full
 def test_of_a_step_that_dies_the_case_at_hand_fails_and_the_other_cases_count(tmp_path):
     site = tmp_path / "site"
     site.mkdir()
@@ -427,6 +428,7 @@ calibration.LONGEST = 10**6
 """
 
 
+@pytest.mark.full
 def test_one_environment_finds_the_number_for_all(tmp_path):
     environments = []
     for name, seconds in (("first", 0.001), ("second", 0.4)):

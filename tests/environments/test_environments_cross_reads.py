@@ -77,6 +77,7 @@ def outcomes_of(run):
     }
 
 
+@pytest.mark.full
 def test_who_reads_whose_files_is_found_and_errors_stop_nothing(run):
     assert run.status == 0, run.said  # the measurements are valid
     found = outcomes_of(run)
@@ -97,6 +98,7 @@ def test_who_reads_whose_files_is_found_and_errors_stop_nothing(run):
     assert not (run.out / ".steps").exists()
 
 
+@pytest.mark.full
 def test_all_documents_tell_who_reads_whose_files(run):
     assert "Who reads whose files: 8 of 12 reads VALID" in run.stdout
     assert "two does not read files of one with hdf5: open: OSError: " in run.stdout

@@ -123,6 +123,7 @@ def test_ranks_that_do_not_end_are_ended_and_what_they_recorded_counts(tmp_path)
     assert entries_below(tmp_path / "scratch") == []
 
 
+@pytest.mark.full
 def test_the_first_ctrl_c_ends_a_run_whose_ranks_do_not_end(tmp_path):
     staying = {"name": "staying", "command": site(tmp_path / "site", STAYS)}
     started = start_experiment(

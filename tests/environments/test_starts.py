@@ -85,6 +85,7 @@ def test_a_folder_of_experiments_is_refused(tmp_path):
     assert f"--starts: {tmp_path} is a folder of experiments: name one of them" in done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("launched", "named"),
     sampled([(True, True), (False, False), (False, True)], (True, True), (False, False)),

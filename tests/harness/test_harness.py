@@ -99,6 +99,7 @@ def reframe(directory, name, text, *baseline, **variables):
     return done, record.parent
 
 
+@pytest.mark.full
 def test_reframe_is_green_and_turns_red_when_writing_becomes_slow(tmp_path):
     first, night = reframe(tmp_path, "first", SLEEPING)
     assert first.returncode == 0, first.stdout + first.stderr

@@ -281,6 +281,7 @@ def test_ctrl_c_finishes_the_repetition_and_says_how_to_go_on(tmp_path):
     assert not list((tmp_path / "scratch").iterdir())
 
 
+@pytest.mark.full
 def test_ctrl_c_twice_ends_at_once_and_leaves_no_bar(tmp_path):
     status, shown, out = at_a_terminal(tmp_path, 2)
     assert status == 130, shown

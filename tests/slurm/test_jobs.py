@@ -61,6 +61,7 @@ def test_a_series_of_one_two_and_four_nodes_with_its_figures(desk):
     assert list((desk.directory / "out" / "figures-weak").glob("*.png"))
 
 
+@pytest.mark.full
 def test_a_series_in_one_allocation_steps_down(desk):
     (job,) = desk.submit(
         "--nodes", "2", "--tasks-per-node", "1", "--one-allocation", "--no-report",
@@ -189,6 +190,7 @@ def test_a_step_that_never_began_is_tried_once_more(desk):
     }  # fmt: skip
 
 
+@pytest.mark.full
 def test_a_node_whose_disk_kept_what_a_power_cut_left_is_tried_once_more(desk):
     job = desk.sbatch("--hold", "--nodelist=node1", JOBS / "compare.sh", desk.experiment())
     # What the step 0 of a former start of this job leaves on a disk: a socket that nobody serves.
@@ -203,6 +205,7 @@ def test_a_node_whose_disk_kept_what_a_power_cut_left_is_tried_once_more(desk):
     }  # fmt: skip
 
 
+@pytest.mark.full
 def test_a_step_that_never_begins_is_not_tried_a_third_time(desk):
     job = die_at_the_start(desk, deaths=5)
     facts = desk.slurm.wait(job)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from launch import pffbench_cli, run, run_experiment
+from launch import pffbench_cli, run, run_experiment, sampled
 
 ROOT = Path(__file__).parents[2]
 ADDED = sorted(path.parent.name for path in (ROOT / "src").glob("pffbench_*/__init__.py"))
@@ -23,7 +23,7 @@ sys.path[:] = [path for path in sys.path if path not in {paths!r}]
 """
 
 
-@pytest.fixture(scope="module", params=ADDED)
+@pytest.fixture(scope="module", params=sampled(ADDED, "pffbench_environments"))
 def without(request, tmp_path_factory):
     """Return the environment variables of a copy of the code that lacks a package."""
     copy = tmp_path_factory.mktemp("copy")

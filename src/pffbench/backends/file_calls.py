@@ -523,6 +523,8 @@ class ZarrCalls(FileCalls, frozen=True):
         parts = way.options.shards and not (unit and _whole_units(spec, box, unit))
         if parts:
             return made.loosely("unknown", "chunks are read out of shards")
+        if getattr(way.options, "cache_pool", None):
+            return Requests(made.sizes, "unknown", False, False, "the pool of chunks spares reads")
         if not self.reads_to_the_end:
             return made
         return Requests(
