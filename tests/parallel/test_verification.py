@@ -161,3 +161,18 @@ def test_a_hook_that_fails_fails_the_case_and_says_why(disk):
     assert entry["failure"]["rank"] == 0
     assert "ended with 7: no right to drop caches" in entry["failure"]["error"]
     assert list((directory / "scratch").iterdir()) == []
+
+
+# Chunks that are left out
+
+
+def test_chunks_of_nothing_but_zeros_are_left_out_and_no_read_is_missed(tmp_path):
+    """By default Zarr's libraries write no such chunk, so the kernel delivers fewer bytes."""
+    done = run_experiment(
+        tmp_path, 2,
+        cases=[{"workload": "codecs", "backend": ["zarr", "tensorstore"], "settings": "defaults",
+                "source": "sparse", "shape": [4, 32, 32], "chunks": [1, 8, 8], "codec": "none"}],
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    for entry in done.record["cases"].values():
+        assert entry["disk"]["apparent"] < entry["cost"]["nbytes"]

@@ -26,6 +26,10 @@ Certainty = Literal["exact", "at least", "at most", "unknown"]
 _KERNEL_MOST, _MPI_MOST = 2**31 - 4096, 2**29
 
 
+#: Why the calls of a case are not known whose library leaves out chunks.
+LEFT_OUT = "chunks that hold nothing but the fill value are left out"
+
+
 class Amount(msgspec.Struct, frozen=True):
     """A number with what is known of it.
 
@@ -176,6 +180,8 @@ class TransferWay(NamedTuple):
         Whether the transfer is collective.
     owned : bool
         Whether each array is moved by one rank.
+    zeros : bool
+        Whether a chunk may hold nothing but the fill value.
     """
 
     options: Any
@@ -183,6 +189,7 @@ class TransferWay(NamedTuple):
     alone: bool
     collective: bool
     owned: bool
+    zeros: bool = False
 
 
 class Inodes(NamedTuple):
@@ -242,6 +249,10 @@ class FileCalls(msgspec.Struct, frozen=True):
     def limit(self, options: Options) -> int | None:
         """Return the most bytes of one library call, as `Backend.call_limit`."""
         return None
+
+    def leaves_out_chunks(self, way: TransferWay) -> bool:
+        """Whether the library may leave out chunks that hold nothing but the fill value."""
+        return False
 
     def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         """Return the system calls of a library call that writes a box."""
@@ -491,6 +502,20 @@ class ZarrCalls(FileCalls, frozen=True):
         nested = sum(math.prod(grid[:axis]) for axis in range(len(grid)))
         return Inodes(described + math.prod(grid), 1 + nested)
 
+    def flush_syncs(self, totals: Totals, way: TransferWay, *, flushes: bool) -> Amount:
+        syncs = getattr(way.options, "file_io_sync", False)
+        if syncs is False or (syncs is None and way.settings == "matched"):
+            return Amount(0)
+        of_arrays = totals.inodes.files - totals.stores * self.of_store(way.options).files
+        why = "a file is synced with its directory each time that it is written"
+        return at_least(2 * of_arrays, why)
+
+    def leaves_out_chunks(self, way: TransferWay) -> bool:
+        wanted = getattr(way.options, "write_empty_chunks", None)
+        zarrs = getattr(way.options, "pipeline", "library") == "zarrs"
+        empty = zarrs or not (way.settings == "matched" if wanted is None else wanted)
+        return way.zeros and empty
+
     def _grid(self, spec: ArraySpec, options: Any) -> Shape | None:
         """Return the number of chunk files along each axis."""
         if getattr(options, "chunk_grid", "regular") == "rectilinear":
@@ -525,7 +550,7 @@ class ZarrCalls(FileCalls, frozen=True):
             return made.loosely("unknown", "chunks are read out of shards")
         if getattr(way.options, "cache_pool", None):
             return Requests(made.sizes, "unknown", False, False, "the pool of chunks spares reads")
-        if not self.reads_to_the_end:
+        if not self.reads_to_the_end or made.certainty == "unknown":
             return made
         return Requests(
             made.sizes, "at least", made.sized, made.all_bytes, "Python reads to the end"
@@ -541,9 +566,8 @@ class ZarrCalls(FileCalls, frozen=True):
             if options.shards
             else Counter({math.prod(unit) * spec.itemsize: math.prod(_touched_along(box, unit))})
         )
-        if _skips_empty(way):
-            why = "chunks that hold nothing but the fill value are left out"
-            return Requests(sizes, "unknown", False, False, why)
+        if self.leaves_out_chunks(way):
+            return Requests(sizes, "unknown", False, False, LEFT_OUT)
         why = "" if spec.codec == "none" else "chunks are compressed"
         if options.shards and not _whole_units(spec, box, unit, to_the_end=True):
             why = why or "a shard holds the chunks that were written"
@@ -556,13 +580,6 @@ class ZarrCalls(FileCalls, frozen=True):
         if unit is not None and _whole_units(spec, box, unit, to_the_end=True):
             return Amount(0)
         return unknown("a chunk that is there is read before a part of it is written")
-
-
-def _skips_empty(way: TransferWay) -> bool:
-    """Whether the library may leave out chunks that hold the fill value only."""
-    wanted = getattr(way.options, "write_empty_chunks", None)
-    zarrs = getattr(way.options, "pipeline", "library") == "zarrs"
-    return not (way.settings == "matched" if wanted is None else wanted) or zarrs
 
 
 class Blosc2Calls(FileCalls, frozen=True):

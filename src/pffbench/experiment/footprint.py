@@ -17,6 +17,7 @@ import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.file_calls import (
+    LEFT_OUT,
     Amount,
     FileCalls,
     Inodes,
@@ -105,7 +106,8 @@ class Footprint(msgspec.Struct, frozen=True, dict=True):
         by_one = some is not None and len(some) == 1 and not collective
         owned = p.file_layout != "shared"
         alone = by_one or not p.shares_files
-        return TransferWay(self.case.options, p.settings, alone, collective, owned)
+        zeros = p.source in _WITH_ZEROS
+        return TransferWay(self.case.options, p.settings, alone, collective, owned, zeros)
 
     @property
     def stores(self) -> int:
@@ -180,6 +182,8 @@ def _cut(one: AlikeCalls, limit: int | None) -> Iterable[Box]:
 
 
 Law = Callable[[Footprint], Amount]
+#: Data that have parts of nothing but zeros.
+_WITH_ZEROS = frozenset({"image", "dense", "sparse", "file"})
 
 
 class FootprintQuantity(msgspec.Struct, frozen=True):
@@ -199,6 +203,8 @@ class FootprintQuantity(msgspec.Struct, frozen=True):
         Whether it can be told of any backend.
     of_stripes : bool
         Whether it is told where the stripes of the file system are given.
+    of_files : bool
+        Whether it is less where files of chunks are left out.
     """
 
     name: str
@@ -207,12 +213,17 @@ class FootprintQuantity(msgspec.Struct, frozen=True):
     law: Law
     without_law: bool = False
     of_stripes: bool = False
+    of_files: bool = False
 
     def of(self, case: Footprint) -> Amount:
         """Return its value for a case."""
         if case.law is None and not self.without_law:
             return unknown(_NO_LAW)
-        return self.law(case)
+        found = self.law(case)
+        if self.of_files and _law(case).leaves_out_chunks(case.way()):
+            most = found.value if found.kind == "exact" else None
+            return unknown(LEFT_OUT) if most is None else at_most(most, LEFT_OUT)
+        return found
 
 
 def _law(case: Footprint) -> FileCalls:
@@ -483,26 +494,28 @@ QUANTITIES: tuple[FootprintQuantity, ...] = (
     FootprintQuantity(
         "files", "", "files of the written stores",
         lambda case: Amount(case.inodes.files) if case.inodes else unknown(_CHOOSES),
+        of_files=True,
     ),
     FootprintQuantity(
         "directories", "", "directories of the written stores",
         lambda case: Amount(case.inodes.directories) if case.inodes else unknown(_CHOOSES),
+        of_files=True,
     ),
     FootprintQuantity(
         "creates", "", "calls that create a file, until the stores are closed",
-        lambda case: _law(case).creates(case.totals, case.way()),
+        lambda case: _law(case).creates(case.totals, case.way()), of_files=True,
     ),
     FootprintQuantity(
         "renames", "", "calls that make a directory, or rename, link or remove a file, until then",
-        lambda case: _law(case).renames(case.totals, case.way()),
+        lambda case: _law(case).renames(case.totals, case.way()), of_files=True,
     ),
     FootprintQuantity(
         "opens_to_write", "", "calls of open(2), until then",
-        lambda case: _law(case).opens_to_write(case.totals, case.way()),
+        lambda case: _law(case).opens_to_write(case.totals, case.way()), of_files=True,
     ),
     FootprintQuantity(
         "opens_to_read", "", "calls of open(2) to read the stores",
-        lambda case: _law(case).opens_to_read(case.totals, case.way(reads=True)),
+        lambda case: _law(case).opens_to_read(case.totals, case.way(reads=True)), of_files=True,
     ),
     FootprintQuantity(
         "write_requests", "", "system calls that write array data, in the phase `write`",
@@ -544,7 +557,8 @@ QUANTITIES: tuple[FootprintQuantity, ...] = (
         _memory_of_writer, without_law=True,
     ),
     FootprintQuantity(
-        "syncs", "", "calls of fsync(2), until the stores are closed and synced", _syncs
+        "syncs", "", "calls of fsync(2), until the stores are closed and synced", _syncs,
+        of_files=True,
     ),
 )  # fmt: skip
 

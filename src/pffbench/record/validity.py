@@ -34,7 +34,8 @@ def read_trouble(repetition: GatheredRepetition, entry: Entry) -> Iterator[str]:
     """Yield evidence that data did not come from their intended source.
 
     If each element is read once, stored without compression and not mapped, read(2) and related
-    calls must have delivered the bytes of the data. With a dropped cache, all bytes that entered
+    calls must have delivered the bytes of the data, unless chunks of nothing but the fill value
+    were left out of the store. With a dropped cache, all bytes that entered
     the page cache during the read must have been fetched from the device for these processes:
     otherwise another process has filled the cache after it was found empty.
 
@@ -51,6 +52,9 @@ def read_trouble(repetition: GatheredRepetition, entry: Entry) -> Iterator[str]:
     share = _DELIVERED
     stored = entry.get("stored_as") or {}
     plain = (stored.get("codec") if r.stored_as is None else r.stored_as.codec) == "none"
+    on_disk = entry.get("disk", {}).get("apparent") if r.disk is None else r.disk.apparent
+    if on_disk is not None and on_disk < entry.get("cost", {}).get("nbytes", 0):
+        plain = False  # chunks were left out
     if entry["parameters"].get("buffer") == "reuse":
         if plain:
             # The buffer keeps no transfer for itself, so a single one that is missing must show.
