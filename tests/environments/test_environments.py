@@ -255,6 +255,7 @@ def test_a_signal_ends_the_run_after_the_step_at_hand(tmp_path):
     assert not (run.out / ".steps").exists()
 
 
+@pytest.mark.full
 def test_an_input_file_that_is_replaced_between_blocks_makes_the_run_invalid(tmp_path):
     file, other = tmp_path / "mine.npy", tmp_path / "other.npy"
     np.save(file, np.arange(16.0))

@@ -29,6 +29,7 @@ def anew(tmp_path_factory):
     )  # fmt: skip
 
 
+@pytest.mark.full
 def test_each_repetition_is_a_start_of_all_ranks(anew):
     assert anew.status == 0, anew.said
     counted = {int(row["repetition"]) for row in anew.rows if row["warmup"] == "false"}
@@ -37,6 +38,7 @@ def test_each_repetition_is_a_start_of_all_ranks(anew):
     assert list(anew.record["environments"]) == ["here"]
 
 
+@pytest.mark.full
 def test_formats_are_compared_as_in_other_runs(anew):
     found = summarise(anew.out).answers
     assert {answer.total for answer in found} == {"write_total", "read_total"}
@@ -48,6 +50,7 @@ def test_formats_are_compared_as_in_other_runs(anew):
     assert "environment" not in anew.stdout
 
 
+@pytest.mark.full
 def test_a_comparison_with_such_a_run_knows_its_variation_between_starts(anew):
     run = MeasuredRun.load(anew.out)
     found = compare_runs([run], [run])

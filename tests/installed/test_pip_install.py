@@ -273,6 +273,7 @@ def test_a_shipped_run_is_read_reported_and_compared(name, tmp_path):
     assert "vega" in (tmp_path / "first" / "report.html").read_text()
 
 
+@pytest.mark.full
 def test_reading_needs_neither_mpi_nor_what_draws(tmp_path):
     for copy in ("first", "second"):
         shutil.copytree(SHIPPED, tmp_path / copy)

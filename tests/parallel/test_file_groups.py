@@ -54,6 +54,7 @@ def test_every_format_is_valid_in_files_of_uneven_groups_as_many_as_planned(tmp_
         assert len(done.record["cases"]) > 80
 
 
+@pytest.mark.full
 def test_a_rank_reads_what_a_rank_of_another_group_wrote(tmp_path):
     cases = [UNEVEN | {"backend": ALL, "group": {"count": 3}, "within": ["shared", "own"],
                        "transfer": BOTH, "cache": "shifted"}]  # fmt: skip

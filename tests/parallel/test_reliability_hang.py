@@ -67,6 +67,7 @@ def test_a_stopped_rank_hangs_the_job_and_says_nothing(tmp_path):
     no_process_is_left(tmp_path)
 
 
+@pytest.mark.full
 def test_a_rank_that_is_ten_times_slower_is_no_alarm(tmp_path):
     """All steps together take far longer than the limit, each of them less."""
     case = SLAB | {"backend": "null"}

@@ -184,6 +184,7 @@ def test_a_time_that_makes_no_sense_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.full
 def test_a_run_whose_input_file_was_replaced_is_refused(tmp_path):
     file = tmp_path / "mine.npy"
     np.save(file, np.arange(16.0).reshape(4, 4))

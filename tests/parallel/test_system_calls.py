@@ -115,6 +115,7 @@ def test_one_stat_more_for_each_chunk_is_named_on_a_busy_machine(tmp_path, plant
     assert "for each chunk)" in text
 
 
+@pytest.mark.full
 def test_environments_are_compared_in_one_run(tmp_path, planted):
     other = f"env PYTHONPATH={planted['PYTHONPATH']} {sys.executable}"
     done = run_experiment(

@@ -28,8 +28,8 @@ PHASE = {
         '    Phase("reopen", "update",',
     ),
     "workloads/write_read.py": (
-        '    with repetition.step("inspection"):\n        _inspect(repetition)\n',
-        '    with repetition.step("inspection"):\n        _inspect(repetition)\n'
+        "                observed.stored_as = describe_store(repetition)\n",
+        "                observed.stored_as = describe_store(repetition)\n"
         '    with clock.phase("stat"):\n        files_below([repetition.path])\n',
     ),
 }

@@ -131,6 +131,7 @@ def test_staged_ranks_import_from_their_own_node_and_clean_up(desk):
     assert "pffbench-" not in seen
 
 
+@pytest.mark.full
 def test_the_number_of_restarts_is_limited(desk):
     job = desk.sbatch(JOBS / "compare.sh", desk.experiment(repetitions=200), PFFBENCH_RESTARTS="0")
     run = f"pffbench-results/compare-1n-{job}"
@@ -181,6 +182,7 @@ ONCE_MORE = (
 )
 
 
+@pytest.mark.full
 def test_a_step_that_never_began_is_tried_once_more(desk):
     job = die_at_the_start(desk, deaths=1)
     desk.complete(job)
