@@ -141,6 +141,7 @@ def test_instructions_of_a_function_are_named(planted, valgrind, tmp_path):
     )
 
 
+@pytest.mark.full
 def test_instructions_of_a_version_are_counted_beside_the_good_one(valgrind, monkeypatch, tmp_path):
     """A run of real ranks; the versions and what callgrind would say are planted."""
     script(tmp_path / "setup" / "env", """\
@@ -334,6 +335,7 @@ def checkout(monkeypatch, tmp_path):
     return wanted
 
 
+@pytest.mark.full
 def test_an_unknown_count_leaves_nothing(checkout, tmp_path):
     named = r"--count zzz: nothing is counted by that name; counted are: .*write_calls"
     with pytest.raises(UserError, match=named):

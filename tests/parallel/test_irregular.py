@@ -100,6 +100,7 @@ def test_every_backend_stores_and_reads_each_element_where_it_belongs(tmp_path, 
     assert read.record["valid"] is True
 
 
+@pytest.mark.full
 def test_time_steps_go_by_the_map_and_are_read_by_another_decomposition(tmp_path):
     of_map = {"file": write_map(tmp_path / "map.npz", owners(holes=False))}
     cases = [

@@ -294,6 +294,7 @@ def rewritten(request, tmp_path_factory):
     return run, kept
 
 
+@pytest.mark.full
 def test_a_store_that_is_rewritten_in_part_or_without_compression_is_valid(rewritten):
     run, kept = rewritten
     assert (run.status, kept.status) == (0, 0), run.said + kept.said

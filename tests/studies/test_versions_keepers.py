@@ -73,6 +73,7 @@ def padded(values, chunks):
         yield at, np.ascontiguousarray(full[box])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", [SPARSE, DENSE])
 @pytest.mark.parametrize(
     ("backend", "keep", "codec"), [(*way, codec) for way in WAYS for codec in CODECS[way[0]]]
