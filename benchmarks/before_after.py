@@ -166,6 +166,9 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 3])
     parser.add_argument("--only", choices=EXPERIMENTS, nargs="+", default=list(EXPERIMENTS))
     args = parser.parse_args()
+    for tree in (args.old, args.new):
+        if not (tree / "src" / "pffbench").is_dir():  # else what is installed would be compared
+            parser.error(f"{tree} has no src/pffbench")
     with tempfile.TemporaryDirectory(prefix="before-after-") as made:
         for name in args.only:
             for ranks in args.ranks:
