@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from launch import mpiexec, pffbench_cli, run_experiment, sampled
+from launch import mpiexec, pffbench_cli, run_experiment
 from pffbench.record.run import MeasuredRun
 from pffbench.summary.starts import starts_of
 from pffbench.summary.summary import summarise
@@ -91,7 +91,7 @@ def test_a_folder_of_experiments_is_refused(tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("launched", "named"),
-    sampled([(True, True), (False, False), (False, True)], (True, True), (False, False)),
+    [(True, True), (False, False), (False, True)],
 )
 def test_a_stopped_run_goes_on_with_the_printed_command(tmp_path, launched, named):
     """Its file names no environment; without a launcher it starts nothing but this Python."""

@@ -77,6 +77,20 @@ def test_a_read_that_reads_nothing_is_invalid_in_every_workload(tmp_path):
     assert all(entry.get("invalid") for entry in entries)
 
 
+def test_a_read_that_reads_nothing_is_invalid_where_chunks_are_left_out(tmp_path):
+    """The kernel delivers less than the array there, and what is read is wrong."""
+    done = run_experiment(
+        tmp_path, 2, repetitions=2, roofline=False,
+        env=planted(DATA, read="suppress", size=1024),
+        cases=[{"workload": "codecs", "backend": ["zarr", "tensorstore"], "settings": "defaults",
+                "source": "sparse", "shape": [4, 256, 256], "chunks": [1, 32, 32], "codec": "none"}],
+    )  # fmt: skip
+    assert done.status == 1, done.said
+    for entry in done.record["cases"].values():
+        assert entry["disk"]["apparent"] < entry["cost"]["nbytes"]
+        assert entry.get("invalid")
+
+
 def test_reads_within_a_cluster_that_read_nothing_are_invalid(tmp_path):
     """Reading is repeated after the first repetition: what the first read left does not help.
 

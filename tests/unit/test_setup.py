@@ -758,3 +758,9 @@ def test_threads_of_a_core_are_one_and_more_than_four_are_not_needed(
     if "processor time" in found[1]:
         pytest.skip("this container has less processor time than processors")
     assert found == expected
+
+
+def test_pip_installs_into_the_environment():
+    """`setup/run pip install NAME` is what `doctor` and CONTRIBUTING tell."""
+    told = subprocess.run(["pip", "--version"], capture_output=True, text=True, check=True).stdout
+    assert f" from {Path(sys.prefix).resolve()}{os.sep}" in told

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 #: The kinds of data, which `Parameters` describes.
 SOURCES: tuple[str, ...] = get_args(SourceKind)
 
+#: Kinds of which no chunk, but for one of very few elements, holds nothing but zeros.
+NEVER_ZERO = frozenset({"uniform", "constant"})
+
 #: Kind → function that makes it from a type and a seed; a run imports only the kinds of its cases.
 _GENERATORS = {
     "uniform": "pffbench.data.generators:uniform",

@@ -31,6 +31,7 @@ from pffbench.backends.file_calls import (
 )
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
+from pffbench.data import NEVER_ZERO
 from pffbench.experiment.case_calls import AlikeCalls, KindCalls, calls_of
 from pffbench.parallel.decomposition import Box, part_lengths
 from pffbench.parallel.rank_classes import Integers
@@ -106,7 +107,7 @@ class Footprint(msgspec.Struct, frozen=True, dict=True):
         by_one = some is not None and len(some) == 1 and not collective
         owned = p.file_layout != "shared"
         alone = by_one or not p.shares_files
-        zeros = p.source in _WITH_ZEROS
+        zeros = p.source not in NEVER_ZERO
         return TransferWay(self.case.options, p.settings, alone, collective, owned, zeros)
 
     @property
@@ -182,8 +183,6 @@ def _cut(one: AlikeCalls, limit: int | None) -> Iterable[Box]:
 
 
 Law = Callable[[Footprint], Amount]
-#: Data that have parts of nothing but zeros.
-_WITH_ZEROS = frozenset({"image", "dense", "sparse", "file"})
 
 
 class FootprintQuantity(msgspec.Struct, frozen=True):

@@ -35,9 +35,9 @@ def read_trouble(repetition: GatheredRepetition, entry: Entry) -> Iterator[str]:
 
     If each element is read once, stored without compression and not mapped, read(2) and related
     calls must have delivered the bytes of the data, unless chunks of nothing but the fill value
-    were left out of the store. With a dropped cache, all bytes that entered
-    the page cache during the read must have been fetched from the device for these processes:
-    otherwise another process has filled the cache after it was found empty.
+    were left out of the store. With a dropped cache, all bytes that entered the page cache during
+    the read must have been fetched from the device for these processes: otherwise another process
+    has filled the cache after it was found empty.
 
     Parameters
     ----------
