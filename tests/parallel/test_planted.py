@@ -82,8 +82,9 @@ def test_a_read_that_reads_nothing_is_invalid_where_chunks_are_left_out(tmp_path
     done = run_experiment(
         tmp_path, 2, repetitions=2, roofline=False,
         env=planted(DATA, read="suppress", size=1024),
-        cases=[{"workload": "codecs", "backend": ["zarr", "tensorstore"], "settings": "defaults",
-                "source": "sparse", "shape": [4, 256, 256], "chunks": [1, 32, 32], "codec": "none"}],
+        cases=[{"workload": "codecs", "backend": ["zarr", "tensorstore"], "codec": "none",
+                "settings": "defaults", "source": "sparse", "shape": [4, 256, 256],
+                "chunks": [1, 32, 32]}],
     )  # fmt: skip
     assert done.status == 1, done.said
     for entry in done.record["cases"].values():
