@@ -12,10 +12,10 @@ import statistics
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from pffbench.summary.answer import answer_columns, why_none
+from pffbench.summary.answer import answer_columns, disturbance, why_none
 from pffbench.summary.conclusions import (
     TOO_SHORT,
     absent,
@@ -47,17 +47,16 @@ from pffbench_analysis.style import colour
 
 #: Standings of the contender with the smallest median, and of the others.
 Standing = Literal["fastest", "ahead", "slower", "equal", "undecided"]
-_SHAPES = {
-    "fastest": "diamond", "ahead": "diamond", "slower": "circle", "equal": "square",
-    "undecided": "circle",
-}  # fmt: skip
+#: The first of all formats, and that of its own format among settings, have marks of their own.
+_SHAPES = {"slower": "circle", "equal": "square", "undecided": "circle"}
+_FIRST, _FIRST_OF_ITS_FORMAT = "diamond", "triangle-up"
 #: How marks look, and what they stand for; of settings, within a format.
 _MARKS = {
     "fastest": "◆ fastest", "ahead": "◇ smallest median, open (?)", "slower": "● slower",
     "equal": "■ same", "undecided": "○ open (?)",
 }  # fmt: skip
 _MARKS_OF_SETTINGS = {
-    "fastest": "◆ fastest of its format", "ahead": "◇ smallest median of its format, open (?)",
+    "fastest": "▲ fastest of its format", "ahead": "△ smallest median of its format, open (?)",
     "slower": "● slower than that", "equal": "■ same as that", "undecided": "○ open (?)",
 }  # fmt: skip
 _STANDINGS = {
@@ -207,23 +206,9 @@ def _finite(row: AnswerRow) -> float:
 
 
 def answer_panels(summary: Summary) -> list[AnswerPanel]:
-    """Return the panels; none where nothing is compared, or all times are too short.
-
-    Of a run without an answer nothing is drawn as decided.
-    """
-    found = _all_panels(summary)
-    if why_none(summary) is None:
-        return found
-    return [
-        replace(panel, rows=tuple(replace(r, standing=_OPEN[r.is_first]) for r in panel.rows))
-        for panel in found
-    ]
-
-
-_OPEN: tuple[Standing, Standing] = ("undecided", "ahead")
-
-
-def _all_panels(summary: Summary) -> list[AnswerPanel]:
+    """Return the panels; none where nothing is compared, or the times are not those of the ways."""
+    if disturbance(summary):
+        return []
     if _has_settings(summary):
         return [panel for sweep in summary.sweeps for panel in _sweep_panels(sweep, summary)]
     return [
@@ -479,5 +464,10 @@ def _values(row: AnswerRow, each: float, heading: str, bounds: Sequence[float]) 
         "high_open": high >= bounds[1],
         "text": row.text,
         "told": row.facts(heading),
-        **point(colour(row.backend), filled=filled, shape=_SHAPES[row.standing]),
+        **point(colour(row.backend), filled=filled, shape=_shape(row)),
     }
+
+
+def _shape(row: AnswerRow) -> str:
+    first = _FIRST_OF_ITS_FORMAT if row.reach else _FIRST
+    return first if row.is_first else _SHAPES[row.standing]

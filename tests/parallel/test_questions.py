@@ -35,7 +35,7 @@ SAMPLE = ("chunk-shape", "open", "writers", "zarr-inodes")
 #: What is fastest, or what would decide it; with a run that is a part of the answer, what follows.
 SENTENCE = (
     r"^(?:ANSWER|NO ANSWER)  .*(?:[Bb]est|fastest|Fastest|slower|no difference|larger)"
-    r"|^NO ANSWER  .*\n  .*pffbench run .*--set"
+    r"|^NO ANSWER  .*\n.*:\n  .*pffbench run .*--set"
 )
 
 

@@ -196,6 +196,11 @@ def test_a_sweep_has_a_panel_for_each_value_of_a_key_and_rows_by_time(tmp_path):
     for panel in panels:
         assert [row.partition(" ")[2] for row in panel.rows] == ["none", "zstd", "gzip"]
         assert len(points_of(panel)) == 6
+    # The first of each format has another mark than the first of all in the other figure.
+    first = ("fastest", "ahead")
+    marked = {r["shape"] for p in panels for r in p.values("marks") if r["standing"] in first}
+    assert marked == {"triangle-up"}
+    assert "△ smallest median of its format, open (?)" in texts(figure)
 
 
 def test_comparisons_that_differ_in_no_name_are_told_apart_by_their_parameters(tmp_path):

@@ -17,6 +17,7 @@ from drawn_runs import AUTO, a_case, timed_run
 from pages import page_of
 from pffbench.record.samples import SamplesLog, read_samples
 from pffbench.summary.answer import answer_of
+from pffbench.summary.conclusions import seconds_again
 from pffbench.summary.export import print_summary, write_summary
 from pffbench.summary.results import as_data
 from pffbench.summary.summary import summarise
@@ -171,6 +172,7 @@ def test_no_answer_says_why_in_the_same_words_everywhere(tmp_path, change, words
     assert not data["answer"]["rows"]
     command = data["answer"]["command"]
     assert command.startswith("mpiexec -n 2 python -m pffbench run some.yaml")
+    assert data["answer"]["open"] == "To measure again:"  # how long the run took is not known
     assert "…" not in command
     lines = recommend([run]).lines()
     assert f"    {command}" in lines
@@ -184,6 +186,7 @@ def test_no_answer_says_why_in_the_same_words_everywhere(tmp_path, change, words
         page_of(run).read_text()
     )
     assert all(r["standing"] in ("ahead", "undecided") for r in drawn(run))
+    assert ("busy" in change) <= (not drawn(run))  # by times of others nothing is compared
 
 
 FIVE = ("hdf5", "netcdf4", "zarr", "tensorstore", "blosc2")
@@ -330,3 +333,23 @@ def test_a_command_from_a_foreign_record_starts_nothing_else(tmp_path):
     ]  # fmt: skip
     (run / "run.json").write_text(json.dumps(record | {"experiment_file": "-x"}))
     assert answer_of(summarise(run)).command == ""
+
+
+@pytest.mark.parametrize(
+    ("repetitions", "busy", "minutes"), [(3, False, 8), (20, True, 4)], ids=["few", "busy"]
+)
+def test_no_answer_says_how_long_measuring_again_takes(tmp_path, repetitions, busy, minutes):
+    """Of 4 minutes for a warm-up and 3 repetitions, 7 repetitions take twice as long."""
+    factors = {"hdf5": (1, 1), "zarr": (3, 3)}
+    run = a_contest(tmp_path / "run", factors, repetitions=repetitions)
+    told = json.loads((run / "run.json").read_text())
+    told["finished"] = told["started"].replace("12:00", "12:04")
+    (run / "run.json").write_text(json.dumps(told))
+    if busy:
+        make_busy(run)
+    summary = summarise(run)
+    assert answer_of(summary).open == f"To measure again (about {minutes} min):"
+    assert f"(about {minutes} min):" in " ".join(recommend([run]).lines())
+    # Longer operations make nothing else longer: 21 times a second of writing and of reading.
+    operations = (repetitions + 1) * 2 * (0.1 + 0.3)
+    assert seconds_again(summary, factor=4) == pytest.approx(240 + 3 * operations, rel=0.01)

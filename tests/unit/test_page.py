@@ -127,7 +127,8 @@ def test_the_verdict_is_that_of_the_terminal(tmp_path, changes, layouts):
     if answer := answer_of(summary):
         assert shown[-1] == evidence(summary)
         assert first == f"{answer.word}: {answer.sentence}"
-        assert shown[-3:-1] == [f"{answer.word}  {answer.sentence}", f"  {answer.command}"]
+        said = (f"{answer.word}  {answer.sentence}", answer.open, f"  {answer.command}")
+        assert tuple(shown[-4:-1]) == said
         text = section(page_of(run), "verdict")
         assert evidence(summary) in text
         assert answer.command in text

@@ -212,6 +212,15 @@ def test_undecided_settings_have_question_marks_and_no_endless_interval(tmp_path
     assert "∞" not in print_run(run)
 
 
+def test_settings_that_are_open_in_one_total_alone_are_written_once(tmp_path):
+    """Writes vary, so that their best settings are open; those to read are decided."""
+    noise = np.array([[0.9], [0.02]])
+    found = answer(a_sweep(tmp_path / "run", planted, spread=noise))
+    only = "codec zstd and chunks 32×32 to read from the page cache."
+    assert found.sentence.endswith(f"slower. Best for every format: {only}")
+    assert found.best == (("HDF5", "zstd?, 32×32?"), ("Zarr", "zstd?, 32×32?"))
+
+
 def test_settings_that_make_no_difference_are_said_to_make_none(tmp_path):
     run = a_sweep(tmp_path / "run", nothing, formats=("hdf5",), spread=0.01)
     assert answer(run).sentence == "Codec and chunks make no difference of more than 10%."

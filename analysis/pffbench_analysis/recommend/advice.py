@@ -79,7 +79,7 @@ class Advice:
         """
         own = answer_of(self.summary)
         if own and (one.obstacle or self.why_none):
-            return "", own.command
+            return own.open, own.command
         if one.answer is None or one.answer.taken is None:
             needed = one.answer.needed if one.answer else 0
             return "To decide it:", command_to_decide(self.summary, needed)

@@ -21,6 +21,7 @@ from rich.text import Text
 from pffbench.summary.again import broken, command_again, larger
 from pffbench.summary.cautions import TRACED, busy
 from pffbench.summary.conclusions import (
+    DECIDE_COLD,
     TOO_SHORT,
     absent,
     cases_of,
@@ -30,7 +31,10 @@ from pffbench.summary.conclusions import (
     evidence,
     interval,
     listed,
+    most_repetitions,
     needed_repetitions,
+    open_cold_reads,
+    seconds_again,
     span,
     undecided,
     what_would_decide,
@@ -48,6 +52,7 @@ from pffbench.summary.sweep_table import (
     verb_of,
 )
 from pffbench.text import counted, one_line
+from pffbench.units import duration_text
 
 #: Rows of the table; a sweep over cases of one format may have many more.
 _MOST_ROWS = 8
@@ -176,7 +181,9 @@ def answer_of(summary: Summary) -> AnswerTable | None:
     names = _ordered(columns)
     sweep = sweep_answer(summary, names)
     if none := reason_for_none(summary, sweep):
-        return AnswerTable("NO ANSWER", none.reason, told, command=none.command)
+        return AnswerTable(
+            "NO ANSWER", none.reason, told, open=none.before_command, command=none.command
+        )
     if not (summary.answers or sweep):
         times = measured_times(summary)
         if times is None:
@@ -210,8 +217,9 @@ def answer_of(summary: Summary) -> AnswerTable | None:
     )
     every = [answer for column in columns for answer in column.answers]
     cases = [name for a in every for name in (a.case, *(o.case for o in a.others))]
+    cold = open_cold_reads(summary) and DECIDE_COLD not in answer.open
     facts = (
-        *_open_cold_reads(summary),
+        *([f"Open (?) too: {DECIDE_COLD}."] if cold else []),
         _amount(summary, cases),
         *_raw_lines(columns, names[0], summary, label[names[0]]),
     )
@@ -254,10 +262,14 @@ def reason_for_none(summary: Summary, sweep: SweepAnswer | None) -> Obstacle | N
         and all(other.standing == "undecided" for other in others)
         and not (sweep and sweep.decided)
     ):
-        command = command_to_decide(summary, needed_repetitions(summary))
-        if not command:
-            command = _command_for_longer(summary, summary.record.cases, _MORE)[1]
-        return Obstacle(f"nothing is decided; {what_would_decide(summary)}", command)
+        needed, reason = (
+            needed_repetitions(summary),
+            f"nothing is decided; {what_would_decide(summary)}",
+        )
+        if command := command_to_decide(summary, needed):
+            return Obstacle(reason, command, seconds_again(summary, needed))
+        command = _command_for_longer(summary, summary.record.cases, _MORE)[1]
+        return Obstacle(reason, command, seconds_again(summary, factor=_MORE))
     return None
 
 
@@ -270,26 +282,44 @@ class Obstacle(NamedTuple):
         The reason and what to do, in one line.
     command : str
         The command to run instead; empty if none is known.
+    seconds : float
+        About how long it takes; 0 if that is not known.
     """
 
     reason: str
     command: str
+    seconds: float = 0.0
+
+    @property
+    def before_command(self) -> str:
+        """What is said of the command; nothing without one."""
+        about = f" (about {duration_text(self.seconds)})" if self.seconds else ""
+        return f"To measure again{about}:" if self.command else ""
 
 
 def obstacle(summary: Summary) -> Obstacle | None:
     """Return why nothing can be concluded from the times of a run; None if it can."""
-    record, most = summary.record, max((case.repetitions for case in summary.cases), default=0)
-    few = {"repetitions": f"{FEWEST}"} if most < FEWEST else {}
-    if record.traced:
-        return Obstacle(TRACED, command_again(record, {"counters": "false"} | few))
-    if disturbed := next(busy(summary.load), None):
-        return Obstacle(disturbed, command_again(record))
+    if disturbed := disturbance(summary):
+        return disturbed
     if not summary.answers and not summary.sweeps:
         return None
     if summary.answers and all(answer.too_short for answer in summary.answers):
         return _too_short(summary)
-    if few:
-        return Obstacle(what_would_decide(summary), command_to_decide(summary, FEWEST))
+    if most_repetitions(summary) < FEWEST:
+        command = command_to_decide(summary, FEWEST)
+        return Obstacle(what_would_decide(summary), command, seconds_again(summary, FEWEST))
+    return None
+
+
+def disturbance(summary: Summary) -> Obstacle | None:
+    """Return why the times of a run are not those of what it measured; None if they are."""
+    record = summary.record
+    if record.traced:
+        few = {"repetitions": f"{FEWEST}"} if most_repetitions(summary) < FEWEST else {}
+        command = command_again(record, {"counters": "false"} | few)
+        return Obstacle(TRACED, command)  # how much faster it is without counts is not known
+    if disturbed := next(busy(summary.load), None):
+        return Obstacle(disturbed, command_again(record), seconds_again(summary))
     return None
 
 
@@ -305,7 +335,8 @@ def _too_short(summary: Summary) -> Obstacle:
     needed = _SPARE * resolution_of(summary.record) / shortest
     factor = 2 ** math.ceil(math.log2(max(2, needed)))
     words, command = _command_for_longer(summary, [c.sample.case for c in found], factor)
-    return Obstacle(f"the times are {TOO_SHORT}; {words}", command)
+    seconds = seconds_again(summary, factor=factor)
+    return Obstacle(f"the times are {TOO_SHORT}; {words}", command, seconds)
 
 
 #: How much longer than needed times are made, and how many times as long where nothing is decided.
@@ -429,16 +460,6 @@ def _notes(summary: Summary, every: Sequence[Answer], names: Sequence[str]) -> I
         yield "Each library has its own defaults: they do not do the same work."
     if len(names) > _MOST_ROWS:
         yield f"{len(names) - _MOST_ROWS} more are slower more often; summary.md has them."
-
-
-def _open_cold_reads(summary: Summary) -> Iterator[str]:
-    """Say what is open of cold reads beside the headline; the command is of the headline alone."""
-    cold = [other for a in summary.cold_answers if not a.too_short for other in a.others]
-    if open_ := sum(other.standing == "undecided" for other in cold):
-        yield (
-            f"Open (?) too: {open_} of {len(cold)} comparisons of reads from disk; measure these "
-            "alone with --set cache=dropped."
-        )
 
 
 def _amount(summary: Summary, cases: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pffbench.parallel.clock import RESOLUTION
+from pffbench.phases import TOTALS
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.again import command_again
 from pffbench.summary.headline import Answer, ComparisonKey, Contender
@@ -377,14 +378,24 @@ def cases_of(summary: Summary, found: Sequence[Answer]) -> list[CaseSummary]:
 def undecided(summary: Summary) -> Iterator[str]:
     """Say what is open, and how many repetitions would decide it."""
     of = []
-    if pairs := _open_pairs(summary):
-        count = sum(len(answer.others) for answer in summary.answers)
-        of.append(f"{len(pairs)} of {count} comparisons")
+    every = [o for a in summary.all_answers if not a.too_short for o in a.others]
+    if open_ := sum(other.standing == "undecided" for other in every):
+        of.append(f"{open_} of {len(every)} comparisons")
     if formats := dict.fromkeys(format_title(name) for name, _ in _open_settings(summary)):
         who = f" of {listed(list(formats))}" if len(formats) <= _FEW_FORMATS else ""
         of.append(f"best settings{who}")
     if of:
         yield f"Open (?): {', '.join(of)}; {what_would_decide(summary)}."
+
+
+#: What is said of reads from disk, for which a run makes fewer repetitions than for the others.
+DECIDE_COLD = "measure reads from disk alone with --set cache=dropped"
+
+
+def open_cold_reads(summary: Summary) -> int:
+    """Return how many comparisons of reads from disk beside the headline are open."""
+    found = [answer for answer in summary.cold_answers if not answer.too_short]
+    return sum(other.standing == "undecided" for answer in found for other in answer.others)
 
 
 def _open_pairs(summary: Summary) -> list[tuple[Answer, Contender]]:
@@ -407,14 +418,26 @@ def needed_repetitions(summary: Summary) -> int:
 
 def what_would_decide(summary: Summary) -> str:
     """Return what would decide what is open, of formats and of settings."""
-    if (most := max(case.repetitions for case in summary.cases)) < FEWEST:
+    if (most := most_repetitions(summary)) < FEWEST:
         return f"at least {FEWEST} repetitions are needed, and no case has more than {most}"
-    needed = needed_repetitions(summary)
+    needed, cold = needed_repetitions(summary), open_cold_reads(summary)
+    if cold and not needed:
+        return DECIDE_COLD
     if needed > MANY:
         return f"more than {MANY} repetitions would be needed, or larger arrays"
     more = _seconds_for(summary, needed)
     took = f" ({duration_text(more)} more)" if more else ""
-    return f"about {needed} repetitions{took} would decide"
+    decide = "would decide"
+    if cold:  # as short as the line of a narrow terminal needs it
+        decide = f"decide {len(_open_pairs(summary))}"
+        if _open_settings(summary):
+            decide = "would decide all but reads from disk"
+    return f"about {needed} repetitions{took} {decide}"
+
+
+def most_repetitions(summary: Summary) -> int:
+    """Return the largest number of repetitions that a case has."""
+    return max((case.repetitions for case in summary.cases), default=0)
 
 
 def command_to_decide(summary: Summary, needed: int) -> str:
@@ -457,3 +480,26 @@ def _seconds_for(summary: Summary, needed: int) -> float:
         going = set(known)
     missing = sum(max(0, needed - count) for name, count in known.items() if name in going)
     return _seconds_of(summary.record) / done * missing if done else 0.0
+
+
+def seconds_again(summary: Summary, repetitions: int = 0, factor: int = 1) -> float:
+    """Estimate the time of the run measured again; 0 if that of the run is not known.
+
+    Parameters
+    ----------
+    summary : Summary
+        The run.
+    repetitions : int
+        Repetitions of each case, if more than it has.
+    factor : int
+        How many times as long the timed operations take. What surrounds them stays as it is.
+    """
+    took = _seconds_of(summary.record)
+    operations = sum(
+        case.phases[total].seconds.median * (case.repetitions + 1)
+        for case in summary.cases
+        for total in TOTALS
+        if total in case.phases
+    )
+    more = (repetitions + 1) / (most_repetitions(summary) + 1)
+    return max(1.0, more) * (took + (factor - 1) * operations) if took else 0.0

@@ -127,11 +127,14 @@ def _sentence(
     own = best[told[0]] if told else {}
     named = set.intersection(*(set(values) for values in own.values())) if own else set()
     average = {
-        sweep.heading: {e.key: e.best for e in sweep.effects if e.best and e.key not in named}
+        sweep.heading: {
+            effect.key: effect.best
+            for effect in sweep.effects
+            if effect.best and effect.key not in {*named, FORMAT}
+            if own.get(sweep.heading, {}).get(effect.key) != effect.best
+        }
         for sweep in sweeps
     }
-    for values in average.values():
-        values.pop(FORMAT, None)
     texts = []
     if told:
         unanimous = len(best) > 1 and all(other == own for other in best.values())
@@ -238,8 +241,15 @@ def _fastest(sweep: Sweep, name: str) -> str:
 
 
 def _fastest_of(sweeps: Sequence[Sweep], name: str) -> str:
-    """Return the fastest settings of a format in all totals; one text where they agree."""
-    return " / ".join(dict.fromkeys(_fastest(sweep, name) for sweep in sweeps))
+    """Return the fastest settings of a format in all totals; one text where they agree.
+
+    Where they differ in nothing but marks, what is not decided in any total is marked.
+    """
+    texts = [_fastest(sweep, name) for sweep in sweeps]
+    if len({text.replace("?", "") for text in texts}) == 1:
+        words = zip(*(text.split(", ") for text in texts), strict=True)
+        texts = [", ".join(max(each, key=len) for each in words)]
+    return " / ".join(dict.fromkeys(texts))
 
 
 def _table(title: str, found: Mapping[str, FormatSettings], summary: Summary) -> SettingsTable:
