@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pffbench.commands import COMMANDS, command_module, command_names, help_of
 from pffbench.commands.compare import NEXT_SIDE
@@ -182,7 +182,21 @@ class Parser(argparse.ArgumentParser):
         """Report the error in the command line, once, and end."""
         if not speaks_for_all(os.environ):
             sys.exit(VALID)  # the status of the reporting process is the job's
+        if "not allowed with" in message and (unknown := self._unknown()):
+            # What follows an unknown option was taken for an experiment beside another one.
+            message = f"unrecognized arguments: {unknown}"
         super().error(f"{message}{self._meant(message)}")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and keep what was given for the message of an error."""
+        self._given = list(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
+
+    def _unknown(self) -> str:
+        """Return the first option that was given and does not exist; often nothing."""
+        options = (word.partition("=")[0] for word in self._given if word.startswith("-"))
+        known = tuple(self._option_string_actions)
+        return next((o for o in options if not any(k.startswith(o) for k in known)), "")
 
     def _meant(self, message: str) -> str:
         """Return the option that was probably meant instead of an unknown one; often nothing."""

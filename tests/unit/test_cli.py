@@ -115,6 +115,7 @@ def test_an_experiment_or_options_alone_are_those_of_a_run(arguments, expected):
         (["recomend", "results"], "recommend"),
         (["plan", "--rank-s", "3"], "--ranks"),
         (["run", "--scrach", "/tmp"], "--scratch"),
+        (["run", "--quick", "--output", "results"], "--out"),
         (["run", "--progress", "plane"], "plain"),
         (["plan", "defualt.yaml"], "default.yaml"),
         (["report", "result"], "results"),
