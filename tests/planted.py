@@ -5,22 +5,8 @@ The faults lie below every library, in a preloaded library that is compiled from
 """
 
 import os
-import subprocess
-from functools import cache
-from pathlib import Path
-from tempfile import mkdtemp
 
-from launch import PROGRAMS
-
-
-@cache
-def library():
-    """Compile the library once for all tests of a process; return its path."""
-    target = Path(mkdtemp(prefix="pffbench-planted-")) / "planted.so"
-    source = PROGRAMS / "planted.c"
-    command = ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-o", target, source, "-ldl"]
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-    return target
+from launch import PROGRAMS, compiled
 
 
 def planted(match, **faults):
@@ -35,7 +21,7 @@ def planted(match, **faults):
     """
     before = os.environ.get("LD_PRELOAD")
     named = {f"PLANT_{name.upper()}": str(value) for name, value in faults.items()}
-    preload = ":".join(filter(None, [str(library()), before]))
+    preload = ":".join(filter(None, [compiled(PROGRAMS / "planted.c"), before]))
     return {"LD_PRELOAD": preload, "PLANT_MATCH": str(match)} | named
 
 
@@ -45,4 +31,4 @@ def pausing():
     strace stops each call of a rank that it follows, also those by which a rank of Open MPI waits:
     with more ranks than cores they would take nearly all of the time.
     """
-    return planted("/nothing is matched/", pause=0.004)
+    return {"WAIT_SECONDS": "0.004"}

@@ -10,7 +10,8 @@ import shutil
 import pytest
 
 from desk import JOBS, Desk, verdicts
-from planted import library, planted
+from launch import PROGRAMS, compiled
+from planted import planted
 
 pytestmark = pytest.mark.slurm
 
@@ -255,7 +256,7 @@ def test_ten_real_nights_are_green_and_each_with_slower_writes_is_red(desk):
     for _ in range(7):
         green(desk)
     assert len(kept_names(desk)) == 7
-    preloaded = shutil.copy(library(), desk.directory)
+    preloaded = shutil.copy(compiled(PROGRAMS / "planted.c"), desk.directory)
     slow = planted("hdf5.hyperslab", factor=1.5, factor_of="write") | {"LD_PRELOAD": str(preloaded)}
     for _ in range(10):
         late = night(desk, repetitions=20, tasks=2, text=REAL, **slow)

@@ -13,7 +13,6 @@
  * PLANT_SECONDS  calls take so many seconds longer
  * PLANT_READERS  a file that gets a line for each read: the rank and the path
  * PLANT_WARM     before the first read of a file another process reads it from end to end
- * PLANT_PAUSE    a rank that waits, and yields its core, sleeps so many seconds each time
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -223,14 +222,3 @@ WRITE(pwritev64v2, total(parts, count), (int fd, const struct iovec *parts, int 
     }
 SYNC(fsync)
 SYNC(fdatasync)
-
-int sched_yield(void) {
-    static double pause = -1;
-    if (pause < 0) {
-        const char *text = getenv("PLANT_PAUSE");
-        pause = text ? atof(text) : 0;
-    }
-    if (pause == 0) return (int)syscall(SYS_sched_yield);
-    struct timespec t = {0, (long)(pause * 1e9)};
-    return nanosleep(&t, NULL);
-}

@@ -1,0 +1,19 @@
+/* A preloaded library by which a rank that waits sleeps, in place of yielding its core for an instant.
+ *
+ * Open MPI calls sched_yield over and over where a rank waits for others (mpi_yield_when_idle). With
+ * more ranks than cores those that wait take the cores from those that work. See tests/launch.py.
+ *
+ * WAIT_SECONDS   how long it sleeps; 0.0002 when not set
+ */
+#include <stdlib.h>
+#include <time.h>
+
+int sched_yield(void) {
+    static double seconds = -1;
+    if (seconds < 0) {
+        const char *text = getenv("WAIT_SECONDS");
+        seconds = text ? atof(text) : 2e-4;
+    }
+    struct timespec t = {0, (long)(seconds * 1e9)};
+    return nanosleep(&t, NULL);
+}
