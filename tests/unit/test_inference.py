@@ -111,7 +111,7 @@ def test_students_distribution_is_that_of_scipy(freedom):
 def test_the_studentised_test_is_that_of_brunner_and_munzel(seed, n, m):
     generator = np.random.default_rng(seed)
     a, b = generator.normal(0, 1, n), generator.normal(0.5, 3, m)
-    found = studentised_p(a, b, 0.0)
+    found = studentised_p(np.sort(a), np.sort(b), 0.0)
     if found:  # samples that are apart have no variance
         assert found == pytest.approx(brunnermunzel(a, b).pvalue, rel=1e-6)
 

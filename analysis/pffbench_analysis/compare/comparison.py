@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from statistics import median
 
 import numpy as np
 
@@ -110,7 +111,7 @@ class Side:
 
 def typical(times: Times) -> float:
     """Return the median seconds; of several starts the geometric mean of theirs."""
-    medians = [float(np.median([times[b] for b in blocks])) for blocks in starts_of(times)]
+    medians = [median([times[b] for b in blocks]) for blocks in starts_of(times)]
     return math.exp(float(np.mean(np.log(medians)))) if medians else math.nan
 
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from statistics import NormalDist
+from statistics import NormalDist, median
 from typing import Any
 
 import msgspec
@@ -124,7 +124,8 @@ def ratio(
     else:
         # Medians are taken of the times, not of their logarithms, so that the ratio of two rows of
         # a table is that of the medians they show: with an even number of values the two differ.
-        value = float(np.median(times)) / float(np.median(others))
+        # NumPy's median takes twenty times as long for so few values.
+        value = median(times.tolist()) / median(others.tolist())
         bounds, p = shift_interval(a, b, level, inflation), p_value(a, b, inflation)
     low, high = map(math.exp, bounds)
     # The interval is that of the shift between two distributions, which need not hold the
@@ -182,7 +183,7 @@ def _paired_ratio(times: Times, others: Times) -> float:
 
 
 def _median(times: Times) -> float:
-    return float(np.median(list(times.values())))
+    return median(times.values())
 
 
 def _median_ratio(times: Times, others: Times) -> float:
@@ -191,7 +192,7 @@ def _median_ratio(times: Times, others: Times) -> float:
     if not common or len(common) == len(times) == len(others):
         one, other = _median(times), _median(others)
     else:
-        one, other = (float(np.median([w[b] for b in common])) for w in (times, others))
+        one, other = (median([w[b] for b in common]) for w in (times, others))
     return one / other if other > 0 else math.inf
 
 
@@ -209,6 +210,7 @@ def p_value(a: Values, b: Values, inflation: float = 1.0) -> float:
         Variance inflation by dependent repetitions. The samples are moved nearer to each other
         by its root before the test: the dual of an interval that is wider by the same factor.
     """
+    a, b = np.sort(a), np.sort(b)
     differences = _differences(a, b)
     exact = _p_of_none(differences, (a.size, b.size), inflation)
     if min(a.size, b.size) < 2:
@@ -234,11 +236,12 @@ def shift_interval(
     k = _critical(level / 2, (a.size, b.size))
     if k < 0:
         return -math.inf, math.inf
+    a, b = np.sort(a), np.sort(b)
     differences = _differences(a, b)
     low = float(differences[_outermost(a, b, differences, k, level)])
     # The upper bound is the lower one of the samples with the other sign.
     mirrored = -differences[::-1]
-    high = -float(mirrored[_outermost(-a, -b, mirrored, k, level)])
+    high = -float(mirrored[_outermost(-a[::-1], -b[::-1], mirrored, k, level)])
     return _widened(low, high, _centre(differences), inflation)
 
 
@@ -273,11 +276,11 @@ def studentised_p(a: Values, b: Values, shift: float) -> float:
     Parameters
     ----------
     a, b : array of float64, shape (n,), (m,)
-        Two samples, of two values or more each.
+        Two samples in order, of two values or more each.
     shift : float
         The difference from `b` to `a` that is tested.
     """
-    a, b = np.sort(a - shift), np.sort(b)
+    a = a - shift
     above, one = _placements(a, b)
     _, other = _placements(b, a)
     distance, variance = abs(above - 0.5), one + other
@@ -496,6 +499,18 @@ def smallest_ratio(n: int, unit: float, level: float, *, paired: bool = False) -
 
 def robust_deviation(values: Values) -> float:
     """Return the standard deviation by the interquartile range, which is robust to outliers."""
-    # NumPy's usual quantiles would be too small for few values.
-    low, high = np.quantile(values, [0.25, 0.75], method="normal_unbiased")
-    return float(high - low) / 1.349
+    ordered = sorted(values.tolist())
+    return (_quantile(ordered, 0.75) - _quantile(ordered, 0.25)) / 1.349
+
+
+def _quantile(ordered: Sequence[float], part: float) -> float:
+    """Return a quantile that is unbiased for normal values (Hyndman and Fan, 1996, type 9).
+
+    NumPy's usual quantiles would be too small for few values; its own of this type
+    (``normal_unbiased``) take thirty times as long for these.
+    """
+    last = len(ordered) - 1
+    place = min(max((last + 1.25) * part - 0.625, 0.0), float(last))
+    below = min(int(place), last - 1) if last else 0
+    step = ordered[min(below + 1, last)] - ordered[below]
+    return ordered[below] + (place - below) * step

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import groupby
+from statistics import median
 
 import msgspec
 import numpy as np
@@ -91,7 +92,7 @@ class Starts(msgspec.Struct, frozen=True):
         inflation : float
             Variance inflation by dependent repetitions of a start.
         """
-        medians = [np.log([np.median(start) for start in way]) for way in ways]
+        medians = [np.log([median(start.tolist()) for start in way]) for way in ways]
         within = [_error_of_median(np.log(start)) ** 2 for way in ways for start in way]
         seen = sum(float(((m - m.mean()) ** 2).sum()) for m in medians)
         freedom = known.starts + sum(m.size - 1 for m in medians)
