@@ -296,7 +296,7 @@ def _placements(a: Values, b: Values) -> tuple[float, float]:
 
     Both are in order; ties count half.
     """
-    parts = np.searchsorted(b, a, side="left") + np.searchsorted(b, a, side="right")
+    parts = b.searchsorted(a, "left") + b.searchsorted(a, "right")
     total = int(parts.sum())
     # In whole numbers, so that equal parts have a variance of exactly zero.
     squares = int(parts @ parts) * a.size - total * total

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import groupby
-from statistics import median
+from statistics import fmean, median
 
 import msgspec
 import numpy as np
@@ -92,15 +92,16 @@ class Starts(msgspec.Struct, frozen=True):
         inflation : float
             Variance inflation by dependent repetitions of a start.
         """
-        medians = [np.log([median(start.tolist()) for start in way]) for way in ways]
+        medians = [np.log([median(start.tolist()) for start in way]).tolist() for way in ways]
+        means = [fmean(way) for way in medians]
         within = [_error_of_median(np.log(start)) ** 2 for way in ways for start in way]
-        seen = sum(float(((m - m.mean()) ** 2).sum()) for m in medians)
-        freedom = known.starts + sum(m.size - 1 for m in medians)
-        expected = known.deviation**2 + inflation * float(np.mean(within))
+        seen = sum((m - mean) ** 2 for way, mean in zip(medians, means, strict=True) for m in way)
+        freedom = known.starts + sum(len(way) - 1 for way in medians)
+        expected = known.deviation**2 + inflation * fmean(within)
         return cls(
-            logarithm=float(medians[0].mean()) - sum(float(m.mean()) for m in medians[1:]),
+            logarithm=means[0] - sum(means[1:]),
             deviation=math.sqrt((known.starts * expected + seen) / freedom),
-            sizes=tuple(m.size for m in medians),
+            sizes=tuple(map(len, medians)),
             freedom=freedom,
             n=min(sum(start.size for start in way) for way in ways),
         )
