@@ -560,6 +560,7 @@ def test_labels_are_whole_and_apart_and_the_answer_is_on_the_first_screen(
         on_screen(browser, 0, "", "light")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("width", [390, 768, 1440])
 def test_labels_of_63_cases_are_whole_and_apart(browser, sweep, width):
     on_screen(browser, width, "", "light")

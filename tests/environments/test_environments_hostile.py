@@ -193,6 +193,7 @@ def received(killed, tmp_path):
     return out
 
 
+@pytest.mark.full
 def test_links_in_the_directory_of_steps_are_refused_and_not_followed(received, tmp_path):
     other = tmp_path / "other"
     (other / "run").mkdir(parents=True)
@@ -254,6 +255,7 @@ def test_commands_of_a_received_record_are_not_started_without_trust(received, t
     assert not (tmp_path / "PWN").exists()
 
 
+@pytest.mark.full
 def test_a_run_goes_on_with_the_file_that_names_its_commands(killed, tmp_path):
     out = Path(shutil.copytree(killed.out, tmp_path / "run"))
     file = json.loads((killed.out / "run.json").read_text())["experiment_file"]

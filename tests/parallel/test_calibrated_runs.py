@@ -66,6 +66,7 @@ def test_all_cases_of_a_comparison_have_one_number_that_the_record_explains(tmp_
     assert entries_below(tmp_path / "scratch") == []
 
 
+@pytest.mark.full
 def test_a_resumed_run_keeps_the_number_and_the_names(tmp_path):
     env = planted(tmp_path / "site", SHORT.format(seconds=0.004) + DIES)
     cases = [{**CASE, "backend": "hdf5"}]
@@ -81,6 +82,7 @@ def test_a_resumed_run_keeps_the_number_and_the_names(tmp_path):
     assert {row["repetition"] for row in resumed.rows} == {"0", "1", "2"}
 
 
+@pytest.mark.full
 def test_a_case_that_fails_in_a_trial_has_failed_and_the_others_go_on(tmp_path):
     text = SHORT.format(seconds=0.004) + (
         "from pffbench.backends.zarr.zarr3 import Zarr\n"

@@ -79,6 +79,7 @@ def batched(tmp_path_factory):
     ]
 
 
+@pytest.mark.full
 def test_little_memory_gives_the_same_valid_result(batched):
     ample, little = batched
     assert ample.status == little.status == 0, ample.said + little.said

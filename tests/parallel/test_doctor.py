@@ -218,6 +218,7 @@ main(["doctor"])
 """
 
 
+@pytest.mark.full
 def test_when_a_library_never_returns_the_findings_are_printed_and_the_files_removed(tmp_path):
     done = run(["-c", STUCK], ranks=2, cwd=tmp_path)
     assert done.status != 0, done.said

@@ -32,7 +32,6 @@ AS_JSON = ("pffbench.summary.results:fom_names", "results.json", DERIVED[3:])
             ("pffbench.run.verdict:print_summary", "what is printed", ()),
         ],
         SUMMARY,
-        AS_JSON,
     ),
 )
 def test_what_fails_is_named_and_the_rest_is_made(tmp_path, fails, what, missing):

@@ -221,7 +221,8 @@ def test_groups_of_ranks_and_writers(tmp_path, ranks):
     check(tmp_path, ranks, THROUGH, 20)
 
 
-@pytest.mark.parametrize("ranks", sampled([2, 3, 4], 2))
+@pytest.mark.full
+@pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_other_workloads(tmp_path, ranks):
     check(tmp_path, ranks, OTHERS, 40)
 

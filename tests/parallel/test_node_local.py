@@ -84,6 +84,7 @@ def test_a_node_without_space_for_the_files_of_its_ranks_is_named_before_anythin
     assert names_left(tmp_path) == []
 
 
+@pytest.mark.full
 def test_a_run_that_was_stopped_goes_on_on_its_nodes(tmp_path):
     for node in (0, 1):
         (tmp_path / f"local-{node}").mkdir()

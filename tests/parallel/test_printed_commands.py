@@ -39,7 +39,7 @@ IN_PLACE_OF = {
 }
 #: Runs that a reader has already: the run of the documents stands for each.
 HAD = ("old-1", "old-2", "old-3", "new", "hdf5-1.14", "hdf5-2.0")
-#: What takes seconds runs before each commit, the rest for `-m slow`: more than an hour.
+#: What takes seconds: the first runs before each commit. The rest takes more than an hour.
 SHORT = ("cookbook.md: Is my update slower? (CI)", "tutorial-engineer.md")
 #: The gate of `compare` ends so when something is slower, undecided, or the machine changed.
 OF_THE_GATE = (0, 1, 2, 5)
@@ -143,7 +143,12 @@ def test_all_pages_have_commands_and_each_one_that_runs_elsewhere_is_printed():
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     "name",
-    [name if name in SHORT else pytest.param(name, marks=pytest.mark.slow) for name in PARTS],
+    [
+        name
+        if name == SHORT[0]
+        else pytest.param(name, marks=pytest.mark.full if name in SHORT else pytest.mark.slow)
+        for name in PARTS
+    ],
 )
 def test_printed_commands_end_with_an_answer(clone, name):
     commands, experiments = PARTS[name]

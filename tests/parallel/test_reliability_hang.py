@@ -104,6 +104,7 @@ def test_a_limit_that_makes_no_sense_is_refused(tmp_path, limit):
     assert not done.out.exists()
 
 
+@pytest.mark.full
 def test_a_rank_that_failed_and_waits_for_the_others_is_told(tmp_path):
     """It does not make the collective call in which the others wait for it."""
     fault = {"verb": "write", "kind": "fail", "rank": 1, "after": 1}

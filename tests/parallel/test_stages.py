@@ -161,6 +161,7 @@ def interrupted(tmp_path_factory):
     return run.finish()
 
 
+@pytest.mark.full
 def test_an_interrupted_writer_keeps_what_it_wrote_and_goes_on(interrupted):
     assert interrupted.record["status"] == "interrupted", interrupted.said
     (place,) = (interrupted.out.parent / "scratch").iterdir()
