@@ -27,16 +27,14 @@ def recipe():
 
 @pytest.fixture
 def copy(tmp_path):
-    """Copy what the site is made of; pages of reports are taken from the earlier build, if any."""
-    for name in ("docs", "configs", "analysis", "src"):
-        shutil.copytree(REPOSITORY / name, tmp_path / name,
-                        ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
-    for path in [REPOSITORY / "mkdocs.yml", *REPOSITORY.glob("*.md")]:
-        shutil.copy(path, tmp_path)
+    """Copy what pages link to; pages of reports are taken from the earlier build, if any."""
+    copy = tmp_path / "copy"
+    ignored = shutil.ignore_patterns(".*", "__pycache__", "pffbench-*", "tests")
+    shutil.copytree(REPOSITORY, copy, ignore=ignored)
     made = REPOSITORY / ".build" / "site-reports"
     if made.is_dir():
-        shutil.copytree(made, tmp_path / ".build" / "site-reports")
-    return tmp_path
+        shutil.copytree(made, copy / ".build" / "site-reports")
+    return copy
 
 
 @pytest.mark.full
