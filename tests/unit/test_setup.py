@@ -100,7 +100,9 @@ def test_every_dependency_is_locked_at_an_allowed_version(locks):
     assert lowest["h5py"] == (3, 12)
     lowest.pop("versioned-hdf5")  # its wheels cannot be used beside a parallel h5py
     absent = sorted(set(lowest) - set(locked))
-    assert not absent, f"run `make lock`: {absent} are in pyproject.toml and not in the lock"
+    assert not absent, (
+        f"run `setup/lock --keep`: {absent} are in pyproject.toml and not in the lock"
+    )
     for name, floor in lowest.items():
         assert missing.numbers(locked[name]) >= floor, name
 

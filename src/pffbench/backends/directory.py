@@ -10,7 +10,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Backend, Buffer, Call, OptionsT, Store
@@ -56,7 +56,7 @@ def do_nothing() -> None:
 class DirectoryBackend(Backend[OptionsT]):
     """A format that makes a directory for a store, and a file in it for each array."""
 
-    file_per = "array"
+    file_per: ClassVar[Literal["store", "array", "chunk"]] = "array"
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         made_by_root(comm, partial(os.mkdir, path), do_nothing)

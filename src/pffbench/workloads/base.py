@@ -116,7 +116,7 @@ class Workload(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     parameters_type: ClassVar[type[Parameters]]
-    #: Whether each element that is read is read once.
+    #: Whether no rank reads an element twice: the kernel then delivers at least what is read.
     reads_once: ClassVar[bool] = False
     #: Whether the time of each array matters, and not the rate: there are many small ones.
     many_arrays: ClassVar[bool] = False
