@@ -251,6 +251,7 @@ def test_without_an_experiment_it_runs_the_one_made_for_nights_in_the_time_of_th
 
 
 @pytest.mark.slow  # and for a machine that does nothing else: these times are real
+@pytest.mark.timeout(3600)  # a quarter of an hour
 def test_ten_real_nights_are_green_and_each_with_slower_writes_is_red(desk):
     """The baseline, then nights alike and slower ones alternately: the disk drifts for both."""
     for _ in range(7):
