@@ -70,8 +70,8 @@ def compiled(source):
 def environment(**changes):
     """Return the environment for a new process: None takes a variable away.
 
-    Ranks that wait sleep, since there are more of them than cores: of the processor time that tests
-    of parallel runs take, a fifth was spent on waiting.
+    Ranks that wait sleep. There are more ranks than cores, and those that wait would take the cores
+    from those that work.
     """
     found = {**os.environ, **_mpi_environment()}
     paths = [_SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -460,6 +460,15 @@ def test_undecided_extra_cold_reads_ask_for_no_more_repetitions(tmp_path):
     assert (answer.open, answer.command) == (open_, "")
 
 
+def test_open_reads_from_disk_are_counted_and_the_command_decides_the_others(tmp_path):
+    warm = [("hdf5", 0.1, {"group": "g"}), ("zarr", 0.105, {"group": "g"})]
+    cold = [(b, s, {"group": "h", "cache": "dropped"}) for b, s, _ in warm]
+    summary = a_timed(tmp_path, [*warm, *cold], cv=0.25, **EXTRA)
+    (open_,) = undecided(summary)
+    assert open_.startswith("Open (?): 3 of 3 comparisons; about ")
+    assert open_.endswith(" decide 2.")
+
+
 def test_extra_cold_reads_go_on_until_they_are_decided():
     generator = np.random.default_rng(0)
     cases, times = {}, {}

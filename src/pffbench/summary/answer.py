@@ -219,7 +219,7 @@ def answer_of(summary: Summary) -> AnswerTable | None:
     cases = [name for a in every for name in (a.case, *(o.case for o in a.others))]
     cold = open_cold_reads(summary) and DECIDE_COLD not in answer.open
     facts = (
-        *([f"Open (?) too: {DECIDE_COLD}."] if cold else []),
+        *([f"To decide the rest: {DECIDE_COLD}."] if cold else []),
         _amount(summary, cases),
         *_raw_lines(columns, names[0], summary, label[names[0]]),
     )
@@ -262,12 +262,9 @@ def reason_for_none(summary: Summary, sweep: SweepAnswer | None) -> Obstacle | N
         and all(other.standing == "undecided" for other in others)
         and not (sweep and sweep.decided)
     ):
-        needed, reason = (
-            needed_repetitions(summary),
-            f"nothing is decided; {what_would_decide(summary)}",
-        )
-        if command := command_to_decide(summary, needed):
-            return Obstacle(reason, command, seconds_again(summary, needed))
+        reason = f"nothing is decided; {what_would_decide(summary)}"
+        if command := command_to_decide(summary, needed_repetitions(summary)):
+            return Obstacle(reason, command)  # the reason says how much longer it takes
         command = _command_for_longer(summary, summary.record.cases, _MORE)[1]
         return Obstacle(reason, command, seconds_again(summary, factor=_MORE))
     return None

@@ -483,7 +483,7 @@ def _seconds_for(summary: Summary, needed: int) -> float:
 
 
 def seconds_again(summary: Summary, repetitions: int = 0, factor: int = 1) -> float:
-    """Estimate the time of the run measured again; 0 if that of the run is not known.
+    """Estimate the time of the run measured again; 0 if that of the whole run is not known.
 
     Parameters
     ----------
@@ -494,7 +494,8 @@ def seconds_again(summary: Summary, repetitions: int = 0, factor: int = 1) -> fl
     factor : int
         How many times as long the timed operations take. What surrounds them stays as it is.
     """
-    took = _seconds_of(summary.record)
+    record = summary.record
+    took = _seconds_of(record) if record.status == "finished" else 0.0
     operations = sum(
         case.phases[total].seconds.median * (case.repetitions + 1)
         for case in summary.cases

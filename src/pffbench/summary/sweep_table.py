@@ -126,12 +126,13 @@ def _sentence(
     """Name the values that are best for a format, and what is best on average of other keys."""
     own = best[told[0]] if told else {}
     named = set.intersection(*(set(values) for values in own.values())) if own else set()
+    of_all = own if all(other == own for other in best.values()) else {}
     average = {
         sweep.heading: {
             effect.key: effect.best
             for effect in sweep.effects
             if effect.best and effect.key not in {*named, FORMAT}
-            if own.get(sweep.heading, {}).get(effect.key) != effect.best
+            if of_all.get(sweep.heading, {}).get(effect.key) != effect.best
         }
         for sweep in sweeps
     }
