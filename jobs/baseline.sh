@@ -54,6 +54,7 @@ compare_with_baseline() {
         1:FAILED:*) MEANING="shown to be slower than the baseline by more than $ALLOWED, see $out/compare.md" ;;
         2:"NOT COMPARABLE":*) MEANING="not comparable with the baseline, see $out/compare.md" ;;
         4:*) MEANING="not shown to be as fast as the baseline; $shown or more would have been shown, see $out/compare.md" ;;
+        5:*PERHAPS*) MEANING="slower than the baseline, and raw transfers perhaps as much, see $out/compare.md" ;;
         5:*) MEANING="the machine has changed since the baseline: raw transfers differ by more than $ALLOWED, see $out/compare.md" ;;
         *) MEANING="the comparison failed, as said above" ;;
     esac

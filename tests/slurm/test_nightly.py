@@ -252,23 +252,26 @@ def test_without_an_experiment_it_runs_the_one_made_for_nights_in_the_time_of_th
 
 @pytest.mark.slow  # and for a machine that does nothing else: these times are real
 @pytest.mark.timeout(3600)  # a quarter of an hour
-def test_ten_real_nights_are_green_and_each_with_slower_writes_is_red(desk):
-    """The baseline, then nights alike and slower ones alternately: the disk drifts for both."""
-    for _ in range(7):
-        green(desk)
-    assert len(kept_names(desk)) == 7
+def test_ten_real_nights_are_not_red_and_each_with_slower_writes_is_not_green(desk):
+    """The baseline, then nights alike and slower ones alternately: the disk drifts for both.
+
+    A disk that is slower than in the baseline may decide nothing (status 5), in a few nights.
+    """
+    nights = [real_night(desk) for _ in range(7)]
+    assert nights == ["0:0"] * 7
     preloaded = shutil.copy(compiled(PROGRAMS / "planted.c"), desk.directory)
     slow = planted("hdf5.hyperslab", factor=1.5, factor_of="write") | {"LD_PRELOAD": str(preloaded)}
-    for _ in range(10):
-        late = night(desk, repetitions=20, tasks=2, text=REAL, **slow)
-        assert end_of(desk, late)[:2] == ("FAILED", "1:0"), desk.log(late)
-        assert "slower: hdf5: write_total takes" in desk.log(late)
-        green(desk)
+    pairs = [(real_night(desk, **slow), real_night(desk)) for _ in range(10)]
+    late, alike = zip(*pairs, strict=True)
+    assert set(late) <= {"1:0", "5:0"}
+    assert set(alike) <= {"0:0", "5:0"}
+    assert min(late.count("1:0"), alike.count("0:0")) >= 8, (late, alike)
 
 
-def green(desk):
-    """Run a real night, which must end well."""
-    job = night(desk, repetitions=20, tasks=2, text=REAL)
-    state, _, last = end_of(desk, job)
-    assert state == "COMPLETED", desk.log(job)
-    assert "exit status 0: all well: " in last
+def real_night(desk, **variables):
+    """Run a real night; return its exit status. A red one must be red for the writes of HDF5."""
+    job = night(desk, repetitions=20, tasks=2, text=REAL, **variables)
+    _, status, last = end_of(desk, job)
+    print(job, last)
+    assert status != "1:0" or "slower: hdf5: write_total takes" in desk.log(job), desk.log(job)
+    return status
