@@ -20,6 +20,7 @@ import jinja2
 from pffbench import __version__
 from pffbench.regular_files import write_replacing
 from pffbench.summary.extensions import report_extensions
+from pffbench.summary.legend import legend_lines
 from pffbench.summary.shards import shard_costs
 from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote
@@ -101,6 +102,7 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
                 table_of(cases, summary, differs.get(group, {}), costs)
                 for group, cases in summary.groups.items()
             ],
+            legend=list(legend_lines(summary, "page")),
             facts=provenance_of(summary.record),
             added=[extension.section(summary, directory) for extension in report_extensions()],
             beside=[name for name in _beside() if (directory / name).exists()],

@@ -130,6 +130,7 @@ def _columns_of_counts(cases: Sequence[CaseSummary], part: Part) -> Iterator[Col
 
 #: The ranks that move data by calls of their own: heading, phase and counter.
 _MOVERS = (("writers", "write", "writing_ranks"), ("readers", "read", "reading_ranks"))
+_DATA_ONLY_LEGEND = "data only: bytes over the time of the phases write or read alone"
 _MOVERS_LEGEND = "writers, readers: ranks that move the data by calls of their own, counted"
 _CALLS_LEGEND = (
     "write calls, read calls: system calls of all ranks in phases write and read, counted"
@@ -185,7 +186,7 @@ def _columns_of_total(cases: Sequence[CaseSummary], part: Part) -> Iterator[Colu
     phases = [case.phases[total] for case in cases if total in case.phases]
     if not many_arrays(cases):
         cell = partial(_of_phase, rate_cell, part)
-        yield Column("data only MiB/s", part, cell, shown="page")
+        yield Column("data only MiB/s", part, cell, _DATA_ONLY_LEGEND, shown="page")
     for table in (quantity.table for quantity in PHASE_QUANTITIES if quantity.table):
         if any(table.cell(unit, phase).text for phase in phases):
             cell = partial(_of_phase, partial(table.cell, unit), total)

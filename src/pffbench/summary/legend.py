@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from pffbench.summary.columns import columns_of, workload_of
 from pffbench.summary.summary import Summary
@@ -20,7 +21,7 @@ _LAYOUTS = {
 }
 
 
-def legend_lines(summary: Summary) -> Iterator[str]:
+def legend_lines(summary: Summary, of: Literal["text", "page"] = "text") -> Iterator[str]:
     """Yield explanations of the words in the tables, only of those that occur."""
     cases = summary.cases
     settings = {case.sample.settings for case in cases if not case.raw}
@@ -33,7 +34,7 @@ def legend_lines(summary: Summary) -> Iterator[str]:
     for word, text in _LAYOUTS.items():
         if word in layouts:
             yield f"layout {word}: {text.format(store=store)}"
-    columns = [column for compared in summary.groups.values() for column in columns_of(compared)]
+    columns = [column for group in summary.groups.values() for column in columns_of(group, of)]
     yield from dict.fromkeys(column.legend for column in columns if column.legend)
     if any(len({case.repetitions for case in group}) > 1 for group in summary.groups.values()):
         yield (

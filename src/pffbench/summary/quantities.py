@@ -322,14 +322,15 @@ PHASE_QUANTITIES = (
         table=TotalColumn(
             "roof",
             _roof_cell,
-            "roof: speed as a part of that of raw bytes (settings raw, in the same table)",
+            "roof: speed as a part of that of raw bytes (settings raw, in the same table); over "
+            "100%: raw bytes are no limit",
         ),
     ),
     Quantity(
         "cpu_s",
         "cpu_seconds",
         "Median of `cpu_seconds`; a total adds its phases first.",
-        table=TotalColumn("cpu {unit}", Unit.cpu),
+        table=TotalColumn("cpu {unit}", Unit.cpu, "cpu: processor time of all ranks together"),
     ),
     Quantity(
         "rate_mib_s",
@@ -340,7 +341,7 @@ PHASE_QUANTITIES = (
         table=TotalColumn(
             "MiB/s",
             lambda _, p: rate_cell(p),
-            "MiB/s: bytes over that time; 1000 MiB/s are 1.05 GB/s",
+            "MiB/s: bytes over the time of the whole part; 1000 MiB/s are 1.05 GB/s",
         ),
     ),
     Quantity(
