@@ -1,5 +1,6 @@
 """The legend below the tables explains the words that occur in them, and no others."""
 
+import html
 from pathlib import Path
 
 import pytest
@@ -9,18 +10,31 @@ from drawn_runs import a_case, a_run
 from pffbench.summary.columns import columns_of
 from pffbench.summary.legend import legend_lines
 from pffbench.summary.summary import summarise
+from pffbench_analysis.page import write_page
 from pffbench_analysis.recommend.candidates import Candidate
 
 RESULTS = sorted((Path(__file__).resolve().parents[2] / "docs" / "results").rglob("run.json"))
 
 
+@pytest.mark.parametrize("of", ["text", "page"])
 @pytest.mark.parametrize("file", RESULTS, ids=lambda file: file.parent.name)
-def test_columns_are_explained_where_a_table_has_them(file):
+def test_columns_are_explained_where_a_table_has_them(file, of):
     summary = summarise(file.parent)
-    headings = {column.heading for cases in summary.groups.values() for column in columns_of(cases)}
-    told = "; ".join(legend_lines(summary))
+    columns = [c for cases in summary.groups.values() for c in columns_of(cases, of)]
+    headings = {column.heading for column in columns if of == "text" or not column.is_text}
+    told = "; ".join(["", *legend_lines(summary, of)])
     for word in ("threads", "+MiB", "inodes", "×best", "roof", "MiB/s", "n"):
-        assert (f"{word}: " in told) == (word in headings), word
+        assert (f"; {word}: " in told) == (word in headings), word
+    assert ("; data only: " in told) == ("data only MiB/s" in headings)
+
+
+def test_the_page_has_the_legend_of_its_tables(tmp_path):
+    a_run(tmp_path, [a_case("hdf5", "independent"), a_case("zarr", "independent")])
+    summary = summarise(tmp_path)
+    page = html.unescape(write_page(summary, tmp_path, {}).read_text())
+    told = list(legend_lines(summary, "page"))
+    assert any(line.startswith("×best: ") for line in told)
+    assert [line for line in told if line not in page] == []
 
 
 def test_counts_of_which_no_table_has_a_column_are_not_explained():

@@ -35,6 +35,8 @@ def legend_lines(summary: Summary, of: Literal["text", "page"] = "text") -> Iter
         if word in layouts:
             yield f"layout {word}: {text.format(store=store)}"
     columns = [column for group in summary.groups.values() for column in columns_of(group, of)]
+    # The page names its cases by itself.
+    columns = [column for column in columns if of == "text" or not column.is_text]
     yield from dict.fromkeys(column.legend for column in columns if column.legend)
     if any(len({case.repetitions for case in group}) > 1 for group in summary.groups.values()):
         yield (
