@@ -16,7 +16,7 @@ import pytest
 from launch import PROGRAMS, pffbench_cli, run_experiment, sampled, start_experiment
 from pffbench.data import make_source, seed_of_repetition
 
-pytestmark = pytest.mark.parallel
+pytestmark = [pytest.mark.parallel, pytest.mark.full]
 
 #: 3 divides nothing evenly, 1 is a serial program.
 RANKS = sampled([3, 1, 2, 4], 3)

@@ -16,7 +16,7 @@ pytest.importorskip("pandas")
 from pffbench.data import make_source
 from pffbench_analysis.frames import load_counts
 
-pytestmark = pytest.mark.parallel
+pytestmark = [pytest.mark.parallel, pytest.mark.full]
 
 RANKS = sampled([3, 1, 2, 4], 2)
 SHAPE = (21, 33, 26)
