@@ -194,7 +194,7 @@ _VARIABLES = re.compile(
 )
 #: Variables that mpiexec and srun set by job or number of ranks.
 _OF_A_JOB = re.compile(
-    r"OMPI_MCA_(ess|initial_|pmix|orte_|shmem_|mpi_oversubscribe|mpi_yield|rmaps_|hwloc_|plm_)"
+    r"OMPI_MCA_(ess|initial_|num_procs|pmix|orte_|shmem_|mpi_oversubscribe|mpi_yield|rmaps_|hwloc_|plm_)"
     r"|I_MPI_(HYDRA|INFO)|MV2_COMM|MPICH_(RANK|SIZE)"
 )
 

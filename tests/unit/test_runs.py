@@ -151,6 +151,7 @@ def test_what_only_numbers_a_job_is_not_told(tmp_path):
         filesystem__path="/s/2", filesystem__striping="/s/2 count: 4", filesystem__free_bytes=1,
         hosts__0__host="n9", hosts__0__memory_bytes=2**34 - 9, ranks__0__pid=8,
         environment__SLURM_JOB_ID="2", environment__OMPI_MCA_ess_base_jobid="8",
+        environment__OMPI_MCA_num_procs="16",
         slurm__job_id="2",
     )  # fmt: skip
     b = Run.load(a_run(tmp_path / "b", WHOLE, provenance=found, run_id="other", started="2027"))

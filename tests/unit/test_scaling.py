@@ -21,7 +21,7 @@ from pffbench_analysis.scaling import Point, load_series, predict
 from pffbench_analysis.scaling.crossing import crossings
 from pffbench_analysis.scaling.export import scaling
 from pffbench_analysis.scaling.figures import draw, figure_names
-from pffbench_analysis.scaling.sentences import summary_lines, verdict
+from pffbench_analysis.scaling.sentences import summary_lines, verdict, verdicts
 from pffbench_analysis.specs import PAPER
 
 MIB = 2**20
@@ -42,21 +42,26 @@ def a_run(
     parent, ranks, rates, *, name="", nodes=None, kind="weak", seed=0, noise=0.02, repetitions=5,
     provenance=None, parameters=None, cases=("hdf5",), record=None,
 ):  # fmt: skip
-    """Write a run whose totals have the rates that a function gives, with noise."""
+    """Write a run whose totals have the rates that a function gives, with noise.
+
+    A case is its backend, its transfer and what it is written until.
+    """
     nodes = ranks if nodes is None else nodes
     directory = parent / (name or f"run-{ranks}")
     directory.mkdir(parents=True)
     shape = {"shape_per_rank": [16]} if kind == "weak" else {"shape": [64]}
     entries = {}
     for case in cases:
-        backend, _, transfer = case.partition(" ")
+        backend, transfer, durability = (*case.split(" "), "", "")[:3]
         told = {
             "workload": "hyperslab", "backend": backend, "layout": "shared", "cache": "warm",
-            "transfer": transfer or "independent", "settings": "matched", "durability": "sync",
+            "transfer": transfer or "independent", "settings": "matched",
+            "durability": durability or "sync",
             **shape, **(parameters or {}),
         }  # fmt: skip
         entries[f"{case} {told}"] = {
-            "parameters": told, "options": {}, "group": f"shared-{shape}", "verified": True,
+            "parameters": told, "options": {}, "verified": True,
+            "group": f"shared-{shape}{durability}",
             "raw": backend == "mpiio",
         }  # fmt: skip
     given = {
@@ -319,6 +324,16 @@ def test_verdict_in_plain_words(tmp_path):
     assert text.startswith("hdf5 shared independent, write total: 1→64 nodes, 5.")
     assert "(ideal 64), efficiency 8" in text
     assert "expected with 128 nodes if nothing saturates (a guess: more nodes" in text
+
+
+def test_comparisons_are_told_apart(tmp_path):
+    cases = ("hdf5 independent close", "hdf5 independent sync")
+    series = load_series(a_series(tmp_path, cases=cases))
+    assert [text.partition(",")[0] for text in verdicts(series) if "write" in text] == [
+        "hdf5 shared independent durability close", "hdf5 shared independent durability sync",
+    ]  # fmt: skip
+    titles = [draw(series, curves).words.title for curves in figure_names(series).values()]
+    assert titles[0].startswith("some: hyperslab, layout shared, durability close: weak scaling")
 
 
 @pytest.mark.parametrize(("sizes", "said"), [((2,), "One size only"), ((1, 2), "2 sizes only")])

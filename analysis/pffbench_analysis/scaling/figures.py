@@ -17,7 +17,7 @@ from pffbench_analysis.derived_files import bounded, slug
 from pffbench_analysis.picture import LegendEntry, Picture, PicturePanel, Words
 from pffbench_analysis.scaling.points import PHASES, Curve
 from pffbench_analysis.scaling.prediction import WIDE, Prediction
-from pffbench_analysis.scaling.sentences import case_name, phase_name, work
+from pffbench_analysis.scaling.sentences import name_in_comparison, phase_name, work
 from pffbench_analysis.scaling.series import Series
 from pffbench_analysis.specs import (
     PAPER,
@@ -222,10 +222,10 @@ def _legend(drawn: Sequence[DrawnCurve]) -> Iterator[LegendEntry]:
     """Yield the cases first, then other elements."""
     named: dict[str, LegendEntry] = {}
     for one in drawn:
-        s = one.curve.case.sample
-        name = case_name(one.curve).replace(f" {s.layout}", "", 1)
-        name = name.replace(f" {s.transfer}", "", 1)
-        named.setdefault(name, LegendEntry(name, colour(s.backend), shape=one.mark))
+        name = name_in_comparison(one.curve)
+        named.setdefault(
+            name, LegendEntry(name, colour(one.curve.case.sample.backend), shape=one.mark)
+        )
     yield from named.values()
     yield LegendEntry("ideal", shape="stroke", dash=(1, 3))
     if any(one.expected for one in drawn):

@@ -88,6 +88,8 @@ class Curve:
         Unit of `Point.size`.
     points : tuple of Point
         One or more.
+    apart : str
+        What its comparison differs in from others of the experiment, such as ``cache dropped``.
     """
 
     case: CaseSummary
@@ -95,6 +97,7 @@ class Curve:
     kind: Kind | None
     over: Over
     points: tuple[Point, ...]
+    apart: str = ""
 
     @property
     def sizes(self) -> list[int]:

@@ -36,10 +36,21 @@ def verdict(curve: Curve, series: Series) -> str:
 
 
 def case_name(curve: Curve) -> str:
-    """Name a case: backend, layout, transfer, and settings if not the usual ones."""
+    """Name a case: backend, layout, transfer, what is not usual, and its comparison."""
+    s = curve.case.sample
+    names = (s.backend, s.layout, s.transfer, *_unusual(curve), curve.apart)
+    return " ".join(filter(None, names))
+
+
+def name_in_comparison(curve: Curve) -> str:
+    """Name a case in the legend of a figure: backend, and what is not usual."""
+    return " ".join(filter(None, (curve.case.sample.backend, *_unusual(curve))))
+
+
+def _unusual(curve: Curve) -> tuple[str, str]:
     s, case = curve.case.sample, curve.case
     settings = "raw" if case.raw else (s.settings if s.settings != "matched" else "")
-    return " ".join(filter(None, (s.backend, s.layout, s.transfer, settings, case.variant)))
+    return settings, case.variant
 
 
 def count(size: int, over: str) -> str:
@@ -78,7 +89,8 @@ def work(curve: Curve) -> str:
     elif curve.kind is None:
         amount = f"{Size(point.nbytes)} with {count(point.ranks, 'ranks')}"
     kind = f"{curve.kind} scaling" if curve.kind else "one size"
-    return f"{s.workload}, layout {s.layout}: {kind}, {amount}"
+    apart = f", {curve.apart}" if curve.apart else ""
+    return f"{s.workload}, layout {s.layout}{apart}: {kind}, {amount}"
 
 
 def can_tell(series: Series) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from pffbench.errors import UserError
 from pffbench.grouping import grouped
 from pffbench.phases import TOTALS
 from pffbench.record.run_json import RunRecord
+from pffbench.summary.labels import parameters_apart
 from pffbench.summary.starts import OF_PHASES, OF_TOTALS, of_run
 from pffbench.summary.summary import CaseSummary, compression_ratio
 from pffbench_analysis.charts import place
@@ -136,7 +137,12 @@ def load_series(
     ]
     by_case = grouped((case.sample.case, (run, case)) for run, case in every if not case.invalid)
     numbers = _numbers(runs, over)
-    curves = [curve for found in by_case.values() for curve in _curves(found, over, numbers)]
+    apart = parameters_apart(runs[-1].record)
+    curves = [
+        replace(curve, apart=apart.get(curve.case.sample.group, ""))
+        for found in by_case.values()
+        for curve in _curves(found, over, numbers)
+    ]
     sizes = {size_of(run, over) for run in runs}
     if len(sizes) > 1 and all(len(curve.points) == 1 for curve in curves):
         raise UserError(nothing_common(runs))
