@@ -16,7 +16,7 @@ from launch import PROGRAMS, cannot_run, run_experiment, sampled
 from pffbench.data import make_source, seed_of_repetition
 from pffbench.record.counters import read_counts
 
-pytestmark = pytest.mark.parallel
+pytestmark = [pytest.mark.parallel, pytest.mark.full]
 
 #: 3 divides nothing evenly, 1 is a serial program.
 RANKS = sampled([3, 1, 2, 4], 3)

@@ -17,7 +17,7 @@ from launch import run_experiment, sampled
 from pffbench.data import make_source, seed_of_repetition
 from pffbench.record.counters import read_counts
 
-pytestmark = pytest.mark.parallel
+pytestmark = [pytest.mark.parallel, pytest.mark.full]
 
 RANKS = sampled([3, 1, 2, 4], 3)
 SHAPE = [70, 33, 50]

@@ -223,7 +223,7 @@ def test_a_format_as_slow_as_raw_bytes_that_show_nothing_does_not_fail(make, raw
     assert (undecided in line) == (head != "FAILED")
 
 
-@pytest.mark.parametrize("drift", [0.05, 0.15, 0.3])
+@pytest.mark.parametrize("drift", [0.05, 0.2])
 def test_a_disk_that_is_slower_some_nights_fails_no_format_and_hides_no_slow_one(drift):
     """Seven nights, then one: what drifts is common to a format and to raw transfers."""
     generator = np.random.default_rng(3)
@@ -235,14 +235,14 @@ def test_a_disk_that_is_slower_some_nights_fails_no_format_and_hides_no_slow_one
         planted = np.array([[slower]] * 2 + [[1.0]] * 4)
         return in_memory(planted * disk * each * drawn("normal", 6, 20, generator, 0.15), cases)
 
-    found = {1.0: Counter(), 1.5: Counter()}
-    for slower, ends in found.items():
-        for _ in range(100):
-            base = [night(1.0) for _ in range(7)]
-            ends[judge([compare_runs(base, [night(slower)])], Gate(0.2))[0]] += 1
-    assert found[1.0][NOT_VALID] <= 1
+    def red(slower, nights):
+        bases = ([night(1.0) for _ in range(7)] for _ in range(nights))
+        found = [judge([compare_runs(base, [night(slower)])], Gate(0.2)) for base in bases]
+        return [status for status, _ in found].count(NOT_VALID)
+
+    assert red(1.0, 100) <= 1
     if drift < 0.1:
-        assert found[1.5][NOT_VALID] >= 95
+        assert red(1.5, 40) >= 38
 
 
 def test_each_total_has_a_control_of_its_own(make):
