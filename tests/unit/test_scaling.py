@@ -22,6 +22,7 @@ from pffbench_analysis.scaling.crossing import crossings
 from pffbench_analysis.scaling.export import scaling
 from pffbench_analysis.scaling.figures import draw, figure_names
 from pffbench_analysis.scaling.sentences import summary_lines, verdict, verdicts
+from pffbench_analysis.scaling.summary_tables import summary_tables
 from pffbench_analysis.specs import PAPER
 
 MIB = 2**20
@@ -369,12 +370,27 @@ def test_files(tmp_path, capsys):
     told = capsys.readouterr().out.splitlines()
     files = [line for line in told if line.startswith(str(out))]
     assert {path.name for path in out.iterdir()} == {line.rpartition("/")[2] for line in files}
-    assert "expected with 80 nodes if nothing saturates (a guess: " in "".join(told)
+    (head, *_) = (line for line in told if line.startswith(" case"))
+    assert head.split() == [
+        "case",
+        "1",
+        "node",
+        "16",
+        "nodes",
+        "speed-up",
+        "efficiency",
+        "80",
+        "nodes,",
+        "expected",
+    ]
+    assert any("if nothing saturates; with ? it is a guess" in line for line in told)
     rows = rows_of(out / "scaling.csv")
     assert len(rows) == 2 * 4 * 5  # cases, phases, sizes
     first = rows[0]
     assert (first["backend"], first["phase"], first["kind"]) == ("hdf5", "write_total", "weak")
     assert float(first["rate_mib_s"]) == pytest.approx(100, rel=0.1)
+    (row, *_) = (line for line in told if line.startswith(" hdf5"))
+    assert float(row.split()[1]) == pytest.approx(float(first["rate_mib_s"]), rel=0.01)
     assert float(first["rate_low_mib_s"]) <= float(first["rate_mib_s"])
     data = json.loads((out / "scaling.json").read_text())
     assert [run["ranks"] for run in data["runs"]] == [1, 2, 4, 8, 16]
@@ -384,7 +400,8 @@ def test_files(tmp_path, capsys):
     assert {len(time["value"]) for time in times} == {5}
     assert {time["metric"] for time in times} == {"seconds"}
     assert len({time["callpath"] for time in times}) == 2 * 4
-    assert (out / "scaling.md").read_text().splitlines()[2].startswith("- hdf5 shared")
+    text = (out / "scaling.md").read_text()
+    assert "| case | 1 node | 16 nodes | speed-up | efficiency | 80 nodes, expected |" in text
     for phase in ("write_total", "read_total", "write", "read"):
         assert (out / f"hyperslab-shared-{phase}.png").read_bytes().startswith(b"\x89PNG")
     text = (Path(__file__).parents[2] / "docs" / "reference" / "derived.md").read_text()
@@ -459,8 +476,9 @@ def test_the_verdict_is_printed_before_anything_is_drawn(tmp_path, monkeypatch, 
     monkeypatch.setattr("pffbench_analysis.picture.save", drawing)
     with pytest.raises(SystemExit):
         main(["scaling", *map(str, runs)])
-    for line in summary_lines(load_series(runs)):
-        assert line in printed[0]
+    for found in summary_tables(load_series(runs)):
+        assert found.title in printed[0]
+        assert all(cell in printed[0] for row in found.rows for cell in row)
 
 
 def test_json_has_the_verdict_and_writes_nothing_unless_asked(tmp_path, capsys):
@@ -522,7 +540,7 @@ def test_it_needs_no_mpi(tmp_path):
     runs = a_series(tmp_path, (1, 2, 4))
     code = (
         "import sys; import pffbench_analysis.scaling.export as o; "
-        "o.scaling(sys.argv[1:]).lines(); assert 'mpi4py.MPI' not in sys.modules"
+        "o.scaling(sys.argv[1:]).data(); assert 'mpi4py.MPI' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, *map(str, runs)], check=True, timeout=120)
 

@@ -11,13 +11,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from pffbench.errors import UserError
 from pffbench.regular_files import read_regular, write_replacing
+from pffbench.text import make_table, one_line
 from pffbench_analysis.derived_files import writing
 from pffbench_analysis.scaling.crossing import Crossing, crossings
 from pffbench_analysis.scaling.points import Over
-from pffbench_analysis.scaling.sentences import summary_lines
+from pffbench_analysis.scaling.sentences import can_tell, unscaled
 from pffbench_analysis.scaling.series import Series, load_series
+from pffbench_analysis.scaling.summary_tables import SummaryTable, footnotes, summary_tables
 from pffbench_analysis.scaling.tables import (
     scaling_data,
     write_markdown,
@@ -54,9 +60,17 @@ class ScalingStudy:
         """Where another way becomes faster."""
         return crossings(self.series)
 
-    def lines(self) -> list[str]:
-        """Return the verdict."""
-        return [*summary_lines(self.series), *map(str, self.crossings)]
+    def print(self, console: Console) -> None:
+        """Print problems, a table for each total, and where ways cross."""
+        series = self.series
+        for text in (*series.alarms, *can_tell(series), *unscaled(series)):
+            console.print(Text(one_line(text)))
+        for found in summary_tables(series):
+            console.print()
+            console.print(Text(one_line(found.title)), style="bold")
+            console.print(_for_terminal(found))
+        for text in (*footnotes(series), *map(str, self.crossings), *series.noted):
+            console.print(Text(one_line(text)))
 
     def data(self, files: Sequence[str] = ()) -> dict[str, Any]:
         """Return the content of `scaling.json`."""
@@ -123,6 +137,15 @@ def scaling(
     directory = _directory(series, out)
     earlier = tuple(_earlier(directory, series))
     return ScalingStudy(series, directory, earlier)
+
+
+def _for_terminal(found: SummaryTable) -> Table:
+    table = make_table()
+    for number, heading in enumerate(found.headings):
+        table.add_column(heading, justify="right" if number else "left", overflow="fold")
+    for row in found.rows:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
+    return table
 
 
 def _directory(series: Series, out: str | Path | None) -> Path:

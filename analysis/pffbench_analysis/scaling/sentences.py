@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pffbench.phases import TOTALS
 from pffbench.units import Estimate, Size, percent, significant
 from pffbench_analysis.scaling.points import Curve
 from pffbench_analysis.scaling.prediction import FEWEST, WIDE, Prediction
@@ -26,7 +27,7 @@ def verdict(curve: Curve, series: Series) -> str:
         return f"{name}: {rate_text(last.rate)} with {count(last.size, curve.over)}; {few}"
     parts = [
         f"{first.size}→{count(last.size, curve.over)}, {significant(curve.speedup(last).value)}× "
-        f"(ideal {curve.ideal(last):.3g}), efficiency {_efficiency(curve.efficiency(last))}"
+        f"(ideal {curve.ideal(last):.3g}), efficiency {efficiency_text(curve.efficiency(last))}"
     ]
     if (found := series.prediction(curve)) is not None:
         parts.append(prediction_text(found, curve.over))
@@ -72,7 +73,7 @@ def rate_text(rate: Estimate) -> str:
     return f"{rate.scaled(1 / _MIB)} MiB/s"
 
 
-def _efficiency(found: Estimate) -> str:
+def efficiency_text(found: Estimate) -> str:
     """Return an efficiency in percent with its interval."""
     bounds = "too few repetitions for an interval"
     if found.has_interval:
@@ -110,7 +111,13 @@ def can_tell(series: Series) -> Iterator[str]:
 
 def verdicts(series: Series) -> list[str]:
     """Return the verdicts on the totals of all cases."""
-    return [verdict(c, series) for c in series.curves if c.phase.endswith("_total")]
+    return [verdict(c, series) for c in series.curves if c.phase in TOTALS]
+
+
+def unscaled(series: Series) -> list[str]:
+    """Return the verdicts on the totals of cases with one size, which no table has."""
+    totals = (c for c in series.curves if c.phase in TOTALS and c.kind is None)
+    return [verdict(curve, series) for curve in totals]
 
 
 def summary_lines(series: Series) -> list[str]:

@@ -23,11 +23,12 @@ from pffbench_analysis.scaling.sentences import (
     phase_name,
     prediction_text,
     summary_lines,
+    unscaled,
     verdict,
-    verdicts,
     work,
 )
 from pffbench_analysis.scaling.series import Series
+from pffbench_analysis.scaling.summary_tables import footnotes, summary_tables
 
 _MIB = 2**20
 
@@ -168,8 +169,13 @@ def _markdown(series: Series, crossed: Sequence[Crossing], figures: Sequence[str
         yield from ("", escape_markdown(series.record.question))
     yield ""
     yield from (f"- **{escape_markdown(text)}**" for text in (*series.alarms, *can_tell(series)))
-    for text in (*verdicts(series), *map(str, crossed), *series.noted):
+    for text in (*unscaled(series), *map(str, crossed), *series.noted):
         yield f"- {escape_markdown(text)}"
+    for found in summary_tables(series):
+        yield from ("", f"**{escape_markdown(found.title)}**", "")
+        yield from markdown_table(found.headings, found.rows, ["case"])
+    yield ""
+    yield from (f"- {escape_markdown(text)}" for text in footnotes(series))
     for members in series.groups:
         yield from ("", f"## {escape_markdown(work(members[0]))}")
         for phase in dict.fromkeys(curve.phase for curve in members):

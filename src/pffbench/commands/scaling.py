@@ -6,7 +6,7 @@ import argparse
 
 from pffbench.commands import needing_analysis
 from pffbench.commands.arguments import add_json, number_of
-from pffbench.run.output import print_json
+from pffbench.run.output import make_console, print_json
 
 #: Version of what `--json` prints; a higher one changed or removed a key.
 _JSON_VERSION = 2
@@ -57,8 +57,7 @@ def main(arguments: argparse.Namespace) -> int:
             data = study.data(files)
             print_json({"format": "pffbench scaling", "version": _JSON_VERSION, **data})
             return 0
-        for line in study.lines():
-            print(line, flush=True)
+        study.print(make_console(unknown=100))
         for path in study.write():
             print(path, flush=True)
     return 0
