@@ -73,7 +73,7 @@ def test_a_rank_that_is_ten_times_slower_is_no_alarm(tmp_path):
     case = SLAB | {"backend": "null"}
     slow = [case | {"null": {"delays": {"write": 0.2, "read": 0.2}}},
             case | {"null": {"delays": {"write": 2.0, "read": 2.0}, "delay_rank": 1}}]  # fmt: skip
-    done = run_experiment(tmp_path, 2, "--hang-timeout", "7 s", repetitions=2, cases=slow)
+    done = run_experiment(tmp_path, 2, "--hang-timeout", "20 s", repetitions=6, cases=slow)
     assert done.status == 0, done.said
     assert "nothing has come to an end" not in done.stderr
 
