@@ -194,4 +194,6 @@ def test_comparisons_that_the_time_budget_does_not_hold_are_named_in_the_verdict
     assert {row["case"] for row in done.rows} == {case}
     (out,) = done.record["left_out"]
     assert out["reason"].startswith("the time budget of 0.01 s does not hold")
+    assert out["limit"] == "time"
     assert "limited: 1 of 2 cases left out: the time budget of 0.01 s" in done.stdout
+    assert "Every byte read was verified; 1 of 2 cases fitted in the time" in done.stdout

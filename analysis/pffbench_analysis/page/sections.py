@@ -89,9 +89,9 @@ def verdict_of(summary: Summary, gaps: list[str]) -> RunVerdict:
     # Lines with reasons are shown as such.
     told = [line for line in details(summary) if not line.startswith("INVALID: ")]
     told += cross_read_lines(cross_reads_of(record.cross_reads))
-    if record.left_out:
+    if impossible := len(record.left_out) - record.without_time:
         told.append(
-            f"{len(record.left_out)} impossible cases were left out; the provenance has why"
+            f"impossible and left out: {counted(impossible, 'case')}; the provenance has why"
         )
     if answer := answer_of(summary):
         word, meaning = answer.word, answer.sentence

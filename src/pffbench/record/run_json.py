@@ -127,7 +127,7 @@ class RunRecord(msgspec.Struct):
         `counts_device` (whether the kernel counts bytes read, and fetched from the device),
         `stopped_after`, `failure`, `invalid` (the reason).
     left_out : list of dict
-        Cases that are impossible or that the time budget did not hold, with the reason.
+        Cases that are impossible or that the time budget did not hold (``limit``), with the reason.
     limits : list of str
         Cases that the installed libraries cannot do (a serial h5py, no MPI), by backend and reason,
         with the remedies; how many the time budget did not hold.
@@ -208,6 +208,11 @@ class RunRecord(msgspec.Struct):
     def traced(self) -> bool:
         """Whether system calls were counted, which slows them: its times show nothing."""
         return self.experiment.get("counters") == "calls"
+
+    @property
+    def without_time(self) -> int:
+        """The number of cases that the time budget did not hold."""
+        return sum(1 for one in self.left_out if one.get("limit"))
 
     @property
     def objection(self) -> str:
@@ -430,10 +435,11 @@ class ExperimentEntry(msgspec.Struct):
 
 
 class LeftOut(msgspec.Struct):
-    """A case that was impossible."""
+    """A case that was impossible, or one with a limit that it did not fit: ``time``."""
 
     case: str
     reason: str
+    limit: str = ""
 
 
 class Reading(msgspec.Struct):

@@ -332,10 +332,10 @@ class Recorder:
         self.progress.message(text)
 
     def leave_out(self, cases: Sequence[str], why: str, limit: str) -> None:
-        """Record that cases do not run, with the reason and a sentence for the verdict."""
+        """Record which cases the time does not hold, with a reason and a line for the verdict."""
         for case in cases:
             del self.run_record.cases[case]
-            self.run_record.left_out.append({"case": case, "reason": why})
+            self.run_record.left_out.append({"case": case, "reason": why, "limit": "time"})
         self.limit(limit)
 
     def limit(self, text: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from pffbench.experiment.estimate import SLOW_RATE
 from pffbench.parallel.clock import RESOLUTION
 from pffbench.phases import TOTALS
 from pffbench.record.run_json import RunRecord
@@ -24,6 +25,7 @@ from pffbench.summary.labels import (
 )
 from pffbench.summary.rank_test import FEWEST, Ratio
 from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.text import counted
 from pffbench.units import duration_text
 
 if TYPE_CHECKING:
@@ -127,7 +129,9 @@ def validity(summary: Summary) -> str:
         return text
     times = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"
     plural = "s" if max(counts) > 1 else ""
-    cases = f"{len(counts)} cases" if len(counts) > 1 else "1 case"
+    cases = counted(len(counts), "case")
+    if out := record.without_time:
+        cases = f"{len(counts)} of {len(counts) + out} cases fitted in the time"
     each = " each" if len(counts) > 1 else ""
     alone = "; one process without MPI" if without_mpi(record) else ""
     return f"{text}; {cases}, {times} repetition{plural}{each}{_duration(record)}{alone}"
@@ -460,6 +464,8 @@ def command_to_decide(summary: Summary, needed: int) -> str:
     return command_again(summary.record, changes)
 
 
+#: Bytes of arrays whose time is mostly not that of moving them.
+_SMALL = 2**20
 #: Time of a longer run over what is estimated.
 _SPARE = 1.2
 
@@ -492,15 +498,28 @@ def seconds_again(summary: Summary, repetitions: int = 0, factor: int = 1) -> fl
     repetitions : int
         Repetitions of each case, if more than it has.
     factor : int
-        How many times as long the timed operations take. What surrounds them stays as it is.
+        How many times as long the timed operations take, or as many bytes they move. What surrounds
+        them stays as it is.
     """
     record = summary.record
     took = _seconds_of(record) if record.status == "finished" else 0.0
-    operations = sum(
-        case.phases[total].seconds.median * (case.repetitions + 1)
+    longer = sum(
+        _longer(case, case.phases[total].seconds.median, factor) * (case.repetitions + 1)
         for case in summary.cases
         for total in TOTALS
         if total in case.phases
     )
     more = (repetitions + 1) / (most_repetitions(summary) + 1)
-    return max(1.0, more) * (took + (factor - 1) * operations) if took else 0.0
+    return max(1.0, more) * (took + longer) if took else 0.0
+
+
+def _longer(case: CaseSummary, seconds: float, factor: int) -> float:
+    """Return how much longer an operation takes with that many times the bytes.
+
+    Small arrays take a time that hardly depends on their bytes, so 2000 times as many do not take
+    2000 times as long, but what they take on the slow machine of a plan.
+    """
+    longer = (factor - 1) * seconds
+    if not 0 < case.nbytes < _SMALL:
+        return longer
+    return min(longer, factor * case.nbytes / SLOW_RATE)

@@ -312,7 +312,8 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     cases : list of CaseResult
         All cases with a repetition that counts.
     left_out : list of dict
-        Impossible cases that were planned, each with ``case`` and ``reason``.
+        Cases that were planned and are impossible, or that the time budget did not hold
+        (``limit``), each with ``case`` and ``reason``.
     cross_reads : list of CrossRead
         With ``cross_reads`` of several environments: who could read whose files.
     """
