@@ -355,7 +355,7 @@ def test_no_answer_says_how_long_measuring_again_takes(tmp_path, repetitions, bu
     operations = (repetitions + 1) * 2 * (0.1 + 0.3)
     assert seconds_again(summary, factor=4) == pytest.approx(240 + 3 * operations, rel=0.01)
     # Of 16 KiB 2048 times as many bytes, 32 MiB, take what they take at 100 MiB/s.
-    small = replace(summary, cases=[replace(case, nbytes=2**14) for case in summary.cases])
+    small = replace(summary, groups={"g": [replace(c, nbytes=2**14) for c in summary.cases]})
     longer = (repetitions + 1) * len(summary.cases) * 2 * 0.32
     assert seconds_again(small, factor=2048) == pytest.approx(240 + longer, rel=0.01)
     # Of a run that was stopped nobody knows how long all of it takes.
