@@ -24,6 +24,18 @@ active_python() {
     fi
 }
 
+# asked_mpiexec: print the launcher that the user has named. Of the one that .build/env.sh has set, in a shell that uses this
+# environment: what had been named when it was made, mostly nothing.
+asked_mpiexec() {
+    local set
+    set=$(printf 'export PFFBENCH_MPIEXEC=%q' "${PFFBENCH_MPIEXEC:-}")
+    if [[ ${VIRTUAL_ENV:-} == "$VENV" ]] && grep -qxF -- "$set" "$BUILD/env.sh" 2>/dev/null; then
+        cat "$BUILD/mpiexec"
+    else
+        echo "${PFFBENCH_MPIEXEC:-}"
+    fi
+}
+
 # dependencies: what pyproject.toml says of them, and its entry points. Nothing else in it changes what is installed.
 dependencies() {
     awk '/^ *#/ {next}
@@ -43,7 +55,7 @@ state_key() {
         find "$SETUP" -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
         dependencies
         active_python
-        echo "${PFFBENCH_BASE_PYTHON:-}|${PFFBENCH_MPIEXEC:-}|${MPICC:-}|${HDF5_DIR:-}|${NETCDF4_DIR:-}"
+        echo "${PFFBENCH_BASE_PYTHON:-}|$(asked_mpiexec)|${MPICC:-}|${HDF5_DIR:-}|${NETCDF4_DIR:-}"
         echo "${SPACK_ENV:-}|${LOADEDMODULES:-}"
         if [[ -e $BUILD/watch ]]; then xargs -d '\n' stat -L -c '%n %s %Y' <"$BUILD/watch"; fi
     ) 2>/dev/null | sha256sum
@@ -73,7 +85,9 @@ forget_state() { rm -f "$BUILD/stamp"; }
 
 # remember_state: write what `setup/run` needs, then the stamp, last of all.
 remember_state() {
-    local name
+    local name asked
+    asked=$(asked_mpiexec) # before env.sh has another one
+    echo "$asked" >"$BUILD/mpiexec"
     "$VENV/bin/python" -I -c 'import os, sys; print(os.path.realpath(sys.executable))' >>"$BUILD/watch"
     # Installing or removing a package in an active environment changes its directory; look again then.
     "$VENV/bin/python" -I -c '

@@ -310,6 +310,22 @@ def test_libraries_that_were_named_are_kept_until_others_are(tmp_path):
     assert then() == ["kept", ""]
 
 
+def test_a_shell_that_uses_the_environment_makes_nothing_anew(tmp_path):
+    """As README tells: `. .build/env.sh`, then another `make bench`."""
+    (tmp_path / ".build").mkdir()
+    program(tmp_path / ".venv" / "bin", "python", 'echo "$0"')
+    used = ". $BUILD/env.sh; up_to_date && echo kept || echo anew"
+    for asked in ({}, {"PFFBENCH_MPIEXEC": "/mpi/mpiexec"}):
+        made = bash("NATIVE_MPIEXEC=/mpi/mpiexec; remember_state", tmp_path, **asked)
+        assert made.returncode == 0, made.stderr
+        assert bash("up_to_date && echo kept", tmp_path, **asked).stdout == "kept\n"
+        assert bash(used, tmp_path, **asked).stdout == "kept\n"
+        again = f"{used}; NATIVE_MPIEXEC=/mpi/mpiexec; remember_state; {used}"
+        assert bash(again, tmp_path, **asked).stdout == "kept\nkept\n"
+        other = f"{used.partition(';')[0]}; PFFBENCH_MPIEXEC=/other; up_to_date || echo anew"
+        assert bash(other, tmp_path, **asked).stdout == "anew\n"
+
+
 def test_the_active_environment(tmp_path):
     other = tmp_path / "other"
     other.mkdir()
