@@ -23,7 +23,8 @@ class Phase(NamedTuple):
         The total that it belongs to.
     does : {"files", "arrays", "data", "ranks", "device"}
         Its work: opens or closes files or removes them, defines or opens arrays, moves data to or
-        from files, moves data between ranks, or waits until data are on the device.
+        from files, moves data between ranks, or waits until data are on the device, as closing a
+        file that was written does.
     meaning : str
         What is timed; the reference of the documentation has it.
     """

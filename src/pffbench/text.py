@@ -25,7 +25,7 @@ _UNSAFE_IN_JSON = (
     rb"|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])|\xed[\xa0-\xbf]"
 )
 #: Characters that end a table cell, begin emphasis or code, or make a link or an image.
-_MARKDOWN = r"([|*`])|(?<=\])([(:])"
+_MARKDOWN = r"([|*`])|(?<=\])([(:])|(?<![^\W_])_|_(?![^\W_])"
 #: Characters that begin a heading, a quotation or a list.
 _BLOCK = r"^(\s*)([#>+-]|\d+(?=[.)]))"
 #: Hexadecimal digits that names of cases end in: two of 100 000 cases share twelve once in 50 000
@@ -112,7 +112,8 @@ def fits(table: Table, console: Console) -> bool:
 
 
 def _inline(text: str) -> str:
-    return re.sub(_MARKDOWN, lambda match: f"\\{match[0]}", one_line(text).replace("<", "&lt;"))
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", one_line(text)).replace("<", "&lt;")
+    return re.sub(_MARKDOWN, lambda match: f"\\{match[0]}", text)
 
 
 def without_digests(text: str) -> str:

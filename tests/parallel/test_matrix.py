@@ -8,6 +8,7 @@ import pytest
 
 from capable import ALL, COLLECTIVE, FORMATS, FORMATS_AND_COLLECTIVE, KINDS, among, runnable
 from launch import run_experiment, sampled
+from pffbench.data.base import DTYPES
 
 pytestmark = pytest.mark.parallel
 
@@ -22,6 +23,8 @@ CASES = runnable([
     {"backend": ALL, "layout": LAYOUTS, "transfer": BOTH, "shape": [7, 5, 3]},
     {"backend": FORMATS, "layout": LAYOUTS, "transfer": BOTH, "shape": [7, 5, 3],
      "settings": "defaults", "dtype": "float64"},
+    # every element type, which a backend refuses where its library lacks it
+    {"backend": ALL, "layout": "file_per_process", "shape": [5, 3], "dtype": list(DTYPES)},
     # fewer rows than ranks: some ranks hold nothing
     {"backend": ALL, "layout": LAYOUTS, "transfer": BOTH, "shape": [[2, 3], [1]]},
     {"backend": ALL, "layout": LAYOUTS, "transfer": BOTH, "shape": [3, 2],

@@ -49,33 +49,33 @@ ROW_OF_SAMPLES = {
 COLUMN = {
     "summary/quantities.py": (
         "#: Facts of a case, which",
-        "def _open_share(found: PhaseSummary) -> float:\n"
+        "def _worked(found: PhaseSummary) -> float:\n"
         '    """Return the part of the time in which files are opened and closed."""\n'
         "    opening = ('create', 'close', 'open', 'close_read')\n"
         "    some = [mean(s.values()) for name, s in found.parts.items() if name in opening]\n"
         "    return sum(some) / mean(found.by_block.values())\n\n\n"
         "#: Facts of a case, which",
         '    Quantity(\n        "cpu_s",\n',
-        '    Quantity(\n        "open_share", _open_share, "Time of opening and closing files.",\n'
-        '        float, TotalColumn("open+close", lambda _, p: Cell(f"{_open_share(p):.0%}")),\n'
+        '    Quantity(\n        "worked_part", _worked, "Time of opening and closing files.",\n'
+        '        float, TotalColumn("worked%", lambda _, p: Cell(f"{_worked(p):.0%}")),\n'
         '    ),\n    Quantity(\n        "cpu_s",\n',
     ),
 }
 OPTION = {
     "run/options.py": (
         "    fom: bool\n",
-        "    fom: bool\n    label: str | None\n",
+        "    fom: bool\n    worked: str | None\n",
         '    parser.add_argument(\n        "--progress",\n',
-        '    parser.add_argument("--label", metavar="TEXT", help="a label (example: --label x)")\n'
+        '    parser.add_argument("--worked", metavar="TEXT", help="a text (example: --worked x)")\n'
         '    parser.add_argument(\n        "--progress",\n',
     ),
     "run/recording.py": (
         '    _enter_stage(record, options.stage or "all", record.topology["hosts"])\n',
         '    _enter_stage(record, options.stage or "all", record.topology["hosts"])\n'
-        "    record.remarks.append(str(options.label))\n",
+        "    record.remarks.append(str(options.worked))\n",
         '    before.status, before.valid, before.finished = "running", None, None\n',
         '    before.status, before.valid, before.finished = "running", None, None\n'
-        "    before.remarks.append(f'again {options.label}')\n",
+        "    before.remarks.append(f'again {options.worked}')\n",
     ),
 }
 WORKLOAD = {
@@ -142,7 +142,7 @@ def run(copy, tmp_path_factory):
              {"workload": "neighbours", "shape": [4, 8], "layout": ["own", "shared"],
               "backend": ["hdf5", "worked"]}]  # fmt: skip
     done = run_experiment(
-        tmp_path_factory.mktemp("run"), 2, "--label", "after the upgrade", "--tables", cases=cases,
+        tmp_path_factory.mktemp("run"), 2, "--worked", "after the upgrade", "--tables", cases=cases,
         counters=True, env=path_of(copy),
     )  # fmt: skip
     assert done.status == 0, done.said
@@ -191,18 +191,18 @@ def test_a_table_of_before_the_column_is_read(copy, run, tmp_path):
 
 
 def test_a_column_of_the_tables_is_everywhere(copy, run):
-    assert "open+close" in run.stdout
-    assert any("open+close" in head for head in tables(run))
+    assert "worked%" in run.stdout
+    assert any("worked%" in head for head in tables(run))
     with (run.out / "summary.csv").open(newline="") as file:
-        shares = [float(row["open_share"]) for row in csv.DictReader(file)]
+        shares = [float(row["worked_part"]) for row in csv.DictReader(file)]
     assert any(0 < share < 1 for share in shares)
     results = json.loads((run.out / "results.json").read_text())
-    assert {"open_share"} <= results["cases"][0]["phases"][0].keys()
+    assert {"worked_part"} <= results["cases"][0]["phases"][0].keys()
     python(copy, "-m", "pffbench", "report", run.out)
-    assert "open+close" in (run.out / "report.html").read_text()
+    assert "worked%" in (run.out / "report.html").read_text()
     write = "from reference import pages; print(dict(pages())['reference/columns.md'])"
     page = python(copy, "-c", write, cwd=copy / "docs" / "tools")
-    assert "| `open_share` | `open+close` | Time of opening and closing files. |" in page
+    assert "| `worked_part` | `worked%` | Time of opening and closing files. |" in page
 
 
 def test_an_option_is_in_the_record(run):
@@ -219,13 +219,13 @@ def test_an_option_is_in_the_record_of_a_resumed_run_too(copy, tmp_path, environ
             "null": {"delays": {"write": 1.5}}}  # fmt: skip
     more = {"environments": environments, "launcher": "env"} if environments else {}
     stopped = run_experiment(
-        tmp_path, None, "--label", "first", "--max-time", "1 s", cases=[case], repetitions=2,
+        tmp_path, None, "--worked", "first", "--max-time", "1 s", cases=[case], repetitions=2,
         env=path_of(copy), **more,
     )  # fmt: skip
     assert stopped.status == 3, stopped.said
     trust = ["--trust"] if environments else []
     again = pffbench_cli(
-        "run", "--resume", stopped.out, "--max-time", "none", "--label", "second", *trust,
+        "run", "--resume", stopped.out, "--max-time", "none", "--worked", "second", *trust,
         out=stopped.out, env=path_of(copy),
     )  # fmt: skip
     assert again.status == 0, again.said

@@ -93,6 +93,7 @@ def test_kinds_bytes_and_the_longest_call_are_those_of_the_arrays(case):
     p, ranks = case
     pattern = workload(p.workload)
     assume(pattern.check(p, ranks) is None)
+    assume(pattern.refuse(p, backend_class(p.backend)) is None)
     everybody = range(ranks)
     arrays = in_all_files(p, ranks)
     volume, kinds = pattern.volume(p, ranks), pattern.kinds(p, ranks)

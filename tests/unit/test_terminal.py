@@ -162,7 +162,7 @@ def test_rates_that_do_not_fit_beside_the_times_are_in_one_table(capsys):
         lines = capsys.readouterr().out.splitlines()
         assert_whole_tables(lines)
         headings = [lines[i - 1] for i, line in enumerate(lines) if _RULE.match(line)]
-        assert len(headings) == tables
+        assert len(headings) == tables, f"columns beyond {width} are in further tables: {headings}"
         if width == 80:
             assert "MiB/s" not in headings[0] + headings[1]
             assert headings[2].split()[-4:] == ["write", "MiB/s", "read", "MiB/s"]

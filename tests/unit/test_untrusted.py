@@ -428,6 +428,7 @@ def test_nothing_in_a_text_acts_on_a_terminal(text, shown):
         ("# no heading", "\\# no heading"),
         ("`code` and *stress*", "\\`code\\` and \\*stress\\*"),
         ("\x1b[1m", "\\x1b[1m"),
+        ("_so_ &lt; R&D write_total", "\\_so\\_ &amp;lt; R&D write_total"),
     ],
 )
 def test_nothing_in_a_text_acts_in_markdown(text, written):
