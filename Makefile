@@ -12,8 +12,8 @@ STUDY ?=
 ZARR2 ?=
 # Debian of `make platform`: 13 (trixie), and on that one 12 (bookworm).
 RELEASE ?=
-# Processes that run tests. Of three, one has the tests on Slurm, which wait more than they work.
-WORKERS ?= 3
+# Processes that run tests. Of four, one has the tests on Slurm, which wait more than they work, and so do planted delays.
+WORKERS ?= 4
 # Further arguments: of pffbench for `make bench` and `make study`, of pytest for `make test`.
 ARGS ?=
 # Files of tests for `make check`, each of which takes a second or two.
@@ -40,7 +40,7 @@ study: ## redo a published study, its numbers beside; STUDY=file-format-testing 
 check: lint ## style, types and the fast tests, in under a minute: before each commit
 	@setup/run python -m pytest -q -n 2 $(QUICK)
 
-test: ## run the tests, in WORKERS=3 processes; ARGS="…" go to pytest
+test: ## run the tests, in WORKERS=4 processes; ARGS="…" go to pytest
 test-all: ## run the same tests, and the rest of what they are a sample of (weekly in CI)
 test-all: SELECTION = -m 'full or not full'
 test test-all:

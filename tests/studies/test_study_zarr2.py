@@ -14,7 +14,7 @@ from launch import REPOSITORY, cannot_run, pffbench_cli, run_experiment, sampled
 from pffbench.data import make_source, seed_of_repetition
 from pffbench.record.counters import read_counts
 
-pytestmark = pytest.mark.parallel
+pytestmark = [pytest.mark.parallel, pytest.mark.full]
 
 SHAPE = [70, 33, 50]
 #: 5 x 2 x 2 chunks, so ranks do not hold equally many; padded at the end of each axis.

@@ -11,7 +11,7 @@ pytest.importorskip("pandas")
 from pffbench.summary.summary import summarise
 from pffbench_studies.published.sidebyside import side_by_side
 
-pytestmark = pytest.mark.parallel
+pytestmark = [pytest.mark.parallel, pytest.mark.full]
 
 
 @pytest.fixture(scope="module")
