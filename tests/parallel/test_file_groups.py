@@ -23,9 +23,13 @@ def some_counts(ranks):
     return [{"count": n} for n in sorted({1, min(3, ranks), ranks})]
 
 
-@pytest.mark.parametrize("ranks", sampled([1, 3, 4, 5, 7, 16], 4))
-def test_every_format_is_valid_in_files_of_uneven_groups_as_many_as_planned(tmp_path, ranks):
-    common = {"group": some_counts(ranks), "within": ["shared", "own"], "transfer": BOTH}
+#: Ranks and files; of the latter one for all ranks and one for each are the other layouts.
+COUNTS = [(4, {"count": 3}), *((ranks, some_counts(ranks)) for ranks in (1, 3, 4, 5, 7, 16))]
+
+
+@pytest.mark.parametrize(("ranks", "files"), sampled(COUNTS, COUNTS[0]))
+def test_every_format_is_valid_in_files_of_uneven_groups_as_many_as_planned(tmp_path, ranks, files):
+    common = {"group": files, "within": ["shared", "own"], "transfer": BOTH}
     done = run_experiment(
         tmp_path, ranks, timeout=1200,
         cases=[
