@@ -20,6 +20,7 @@ load_site() {
         die "there is no site profile $file; PFFBENCH_SITE is one of" \
             "$(basename -s .sh "$PFFBENCH_HOME/jobs/sites/"*.sh | paste -sd ' ') or the path of your own"
     fi
+    SITE_SCHEDULER=slurm # profiles of before there were others do not name it
     # shellcheck source=jobs/sites/generic.sh
     . "$file"
     if [[ ! $SITE_SCHEDULER =~ ^(slurm|pbs|flux)$ ]]; then die "$file: SITE_SCHEDULER=$SITE_SCHEDULER: it is slurm, pbs or flux"; fi

@@ -68,6 +68,16 @@ def test_fail_fast_stops_at_the_first_failure(tmp_path):
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
+@pytest.mark.full
+def test_ranks_that_leave_an_open_store_end_with_the_status_each_time(tmp_path):
+    """MPICH's mpiexec may kill those that leave after the first, and end with the signal."""
+    cases = [NULL | {"null": {"fail": "write", "fail_rank": 2}}]
+    for number in range(10):
+        (tmp_path / f"{number}").mkdir()
+        done = run_experiment(tmp_path / f"{number}", RANKS, cases=cases)
+        assert done.status == 1, done.said
+
+
 LIMITED = (PROGRAMS / "limited.py",)
 
 

@@ -164,6 +164,19 @@ def test_a_site_defines_all_that_the_scripts_use(site):
     assert mpi[1] in KINDS_OF_MPI[scheduler[1]]
 
 
+def test_a_site_that_names_no_scheduler_has_slurm(tmp_path):
+    """As profiles that were written before there were others."""
+    text = (JOBS / "sites" / "generic.sh").read_text()
+    own = tmp_path / "own.sh"
+    own.write_text("".join(
+        line for line in text.splitlines(True) if not line.startswith("SITE_SCHEDULER=")
+    ))  # fmt: skip
+    assert len(own.read_text()) < len(text)
+    done = bash('set -u; . "$PFFBENCH_HOME/jobs/lib.sh"; load_site; echo $SITE_SCHEDULER',
+                PFFBENCH_SITE=str(own), USER="me")  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "slurm\n"), done.stderr
+
+
 @pytest.mark.parametrize("site", named(SITES))
 def test_a_site_uses_no_variable_that_lib_does_not_read(site):
     set_here = set(re.findall(r"^(SITE_\w+)=", site.read_text(), re.MULTILINE))

@@ -156,6 +156,11 @@ def needs_yield(environ: Mapping[str, str], cpus: int) -> bool:
     return ranks is not None and ranks > cpus
 
 
+def _under_hydra(environ: Mapping[str, str]) -> bool:
+    """Return whether the mpiexec of MPICH, or of a relative, has started the rank."""
+    return "PMI_FD" in environ and not _in_slurm_step(environ)
+
+
 def _in_slurm_step(environ: Mapping[str, str]) -> bool:
     step = _whole_number(environ.get("SLURM_STEP_ID"))
     return step is not None and step < _FIRST_SPECIAL_STEP and "SLURM_PROCID" in environ
@@ -329,7 +334,8 @@ def leave_last(comm: MPI.Intracomm, status: int) -> int:
     """Return the exit status of this rank, such that the job's is the given one.
 
     A launcher may end the other ranks at the first one that fails, and then report the signal
-    that ended them. So only rank 0 leaves with the status, and under Slurm after the others.
+    that ended them. So only rank 0 leaves with the status, and under Slurm and MPICH's Hydra after
+    the others.
     Collective; MPI is finalised on return, unless the status is 0.
 
     Parameters
@@ -347,9 +353,24 @@ def leave_last(comm: MPI.Intracomm, status: int) -> int:
     MPI.Finalize()
     if not first:
         return VALID
-    if _in_slurm_step(os.environ):
+    if _in_slurm_step(os.environ) or _under_hydra(os.environ):
         time.sleep(_OTHERS_LEAVE)
     return status
+
+
+def leave_at_once(comm: MPI.Intracomm, status: int) -> NoReturn:
+    """End the process without the libraries' own clean-up, nor that of MPI; on all ranks.
+
+    A library with an open file that it failed to write tries to close it when MPI is finalised,
+    and hangs or crashes there. Everything is recorded and printed by then.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if status != VALID and _under_hydra(os.environ):  # it kills those that leave a moment later
+        if comm.rank == 0:
+            comm.Abort(status)
+        time.sleep(_OTHERS_LEAVE)
+    os._exit(status)
 
 
 def _start_apart(claim: tuple[int, str]) -> MPI.Intracomm:

@@ -24,6 +24,7 @@ from pffbench.parallel.agreement import sleeping_barrier
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.clock import Floor, measure_floor
 from pffbench.parallel.collectives import any_of, kept_by_root, largest, on_root
+from pffbench.parallel.launcher import leave_at_once
 from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.phases import UPDATE_PHASES, WRITE_PHASES
@@ -178,7 +179,7 @@ class Session:
         sleeping_barrier(self._team.comm)
         status = int(self._team.comm.bcast(status))
         if any_of(self._team.comm, bool(runner.abandoned)):
-            _leave_at_once(status)
+            leave_at_once(self._team.comm, status)
         return status
 
     def _reported(self, complete: bool) -> int:
@@ -237,14 +238,3 @@ def import_for_rank_0() -> None:
     import pffbench.run.next_steps
     import pffbench.run.prepare
     import pffbench.run.recording  # noqa: F401
-
-
-def _leave_at_once(status: int) -> None:
-    """End the process without the libraries' own clean-up.
-
-    A library with an open file that it failed to write tries to close it when MPI is finalised,
-    and hangs or crashes there. Everything is recorded and printed by now.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
