@@ -189,9 +189,10 @@ class Cray:
     def _lay_checkout(self) -> None:
         listed = _output("git", "-C", ROOT, "ls-files", "-co", "--exclude-standard")
         for name in listed.splitlines():
-            if not name.startswith(("docs/", "tests/")) and (ROOT / name).is_file():
+            file = ROOT / name
+            if not name.startswith(("docs/", "tests/")) and (file.is_file() or file.is_symlink()):
                 (self.checkout / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(ROOT / name, self.checkout / name)
+                shutil.copy(file, self.checkout / name, follow_symlinks=False)
 
 
 def _debian_libraries() -> dict[str, Path]:
