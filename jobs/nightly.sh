@@ -10,7 +10,7 @@
 #
 # A regression run: the experiment made for it (configs/nightly.yaml), or any other, compared with a baseline of several
 # nights. The job fails with status 1 when something is shown to be slower than in the baseline and is so by more than
-# is allowed, with 2 when a total cannot be compared, and with 5 when the raw transfers show that the machine has changed.
+# is allowed, with 2 when a total cannot be compared, and with 5 when the machine has changed, or may have, by the raw transfers.
 #
 #   jobs/submit --nodes 4 nightly [EXPERIMENT.yaml] [OPTION of `pffbench run` …]
 #   sbatch -N 4 jobs/nightly.sh [EXPERIMENT.yaml] [OPTION …]

@@ -366,7 +366,8 @@ def leave_at_once(comm: MPI.Intracomm, status: int) -> NoReturn:
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    if status != VALID and _under_hydra(os.environ):  # it kills those that leave a moment later
+    # It kills those that leave a moment after the first, and may end with that signal.
+    if status != VALID and comm.size > 1 and _under_hydra(os.environ):
         if comm.rank == 0:
             comm.Abort(status)
         time.sleep(_OTHERS_LEAVE)
