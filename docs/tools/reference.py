@@ -191,7 +191,6 @@ def _api() -> Iterator[str]:
         "pffbench_analysis.runs.Difference",
         "pffbench_analysis.runs.differences",
         "pffbench_analysis.scaling.load_series",
-        "pffbench_analysis.scaling.predict",
         "pffbench_studies.published.published_frame",
         "pffbench_studies.published.side_by_side",
         "pffbench.record.run_json.RunRecord",

@@ -25,11 +25,9 @@ TOOLS = {
     "smallest_ratio", "Starts", "is_equivalent", "student_tail", "student_quantile",
 }  # fmt: skip
 #: Files that make decisions, or the tools for them. `shifts` of dependence finds drift in a run;
-#: `bisect` asks on which side of the half-way point a version is, not whether it is faster, and
-#: `prediction` gives a rate at another size with an interval.
+#: `bisect` asks on which side of the half-way point a version is, not whether it is faster.
 JUDGE = {
     "inference.py", "rank_test.py", "starts.py", "student.py", "dependence.py", "judging.py",
-    "prediction.py",
 }  # fmt: skip
 
 

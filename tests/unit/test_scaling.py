@@ -17,7 +17,7 @@ from pffbench.errors import UserError
 from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import Sample, SamplesLog
 from pffbench.summary.starts import starts_of
-from pffbench_analysis.scaling import Point, load_series, predict
+from pffbench_analysis.scaling import load_series
 from pffbench_analysis.scaling.crossing import crossings
 from pffbench_analysis.scaling.export import scaling
 from pffbench_analysis.scaling.figures import draw, figure_names
@@ -108,100 +108,6 @@ def a_series(parent, sizes=(1, 2, 4, 8), rates=usl, **how):
 
 def curves_of(series, phase="write_total"):
     return [curve for curve in series.curves if curve.phase == phase]
-
-
-# ---- predictions
-
-
-def amdahl(n):
-    return 100 * MIB * n / (1 + 0.05 * (n - 1))
-
-
-def link(n):
-    """Linear until the link is full with 16."""
-    return 100 * MIB * min(n, 16)
-
-
-def second_node(n):
-    """40 % less from the second node of 16 ranks on."""
-    return 100 * MIB * n * (0.6 if n > 16 else 1)
-
-
-def draw_series(law, seed, noise=0.08, between=0.05, sizes=(1, 2, 4, 8, 16)):
-    """Draw ten repetitions at each size, a start of the program of its own."""
-    rng = np.random.default_rng(seed)
-    points = []
-    for n in sizes:
-        spread = between * rng.standard_normal() + noise * rng.standard_normal(10)
-        seconds = dict(enumerate((n / law(n) * np.exp(spread)).tolist()))
-        points.append(Point(n, 1, n, n, seconds, 1.0, (), False))
-    return points
-
-
-@pytest.mark.parametrize("between", [0.0, 0.05])
-@pytest.mark.parametrize("size", [32, 64])
-@pytest.mark.parametrize("law", [amdahl, link, second_node])
-def test_the_truth_is_inside_the_interval_or_it_is_called_a_guess(law, size, between):
-    held = []
-    for seed in range(100):
-        points = draw_series(law, seed, between=between)
-        found = predict(points, size, new_node=law is second_node)
-        held.append(found.rate.low <= law(size) <= found.rate.high)
-        assert found.rate.low <= max(point.rate.value for point in points)
-        assert found.rate.low <= found.rate.value <= found.rate.high
-        assert (found.why_guess == "more nodes than were measured") == (law is second_node)
-    assert np.mean(held) >= 0.95
-
-
-def test_a_rate_that_falls_already_is_inside_the_interval_at_twice_the_size():
-    held = [
-        found.rate.low <= usl(64) <= found.rate.high
-        for seed in range(100)
-        if (found := predict(draw_series(usl, seed, sizes=(1, 2, 4, 8, 16, 32)), 64))
-    ]
-    assert len(held) == 100
-    assert np.mean(held) >= 0.95
-
-
-def test_the_slope_of_the_three_largest_sizes_is_continued():
-    points = draw_series(lambda n: 100 * MIB * n**0.5 if n > 2 else 1.0, 0, noise=0, between=0)
-    assert predict(points, 32).rate.value == pytest.approx(100 * MIB * 32**0.5)
-    faster = draw_series(lambda n: 100 * MIB * n**1.5, 0, noise=0, between=0)
-    assert predict(faster, 32).rate.value == pytest.approx(2 * faster[-1].rate.value)
-    assert predict(points[:2], 32) is None
-    assert predict(points, 16) is None
-
-
-def test_a_prediction_far_away_is_called_a_guess():
-    points = draw_series(amdahl, 0)
-    assert [predict(points, size).why_guess for size in (32, 33)] == [
-        "", "2.06 times the largest size, over 2",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("nodes", "cores", "over", "sizes"),
-    [
-        (lambda _: 1, 8, "ranks", {8: False, 9: True}),
-        (lambda _: 1, None, "ranks", {5: True}),
-        (lambda ranks: ranks, 8, "nodes", {5: True}),
-        (lambda ranks: 1 if ranks < 4 else 2, 8, "ranks", {5: True}),
-    ],
-)
-def test_the_first_rank_on_a_further_node_makes_it_a_guess(tmp_path, nodes, cores, over, sizes):
-    hosts = [{"host": "n1", "cores": cores}]
-    runs = [
-        a_run(tmp_path, n, amdahl, nodes=nodes(n), provenance=provenance_with(hosts=hosts))
-        for n in (1, 2, 4)
-    ]
-    for size, guess in sizes.items():
-        series = load_series(runs, over, size)
-        (curve,) = curves_of(series)
-        found = series.prediction(curve)
-        assert (found.why_guess == "more nodes than were measured") == guess
-        (told,) = [line for line in summary_lines(series) if "write total" in line]
-        assert f"expected with {size} {over} if nothing saturates" in told
-        assert ("(a guess: more nodes" in told) == guess
 
 
 # ---- series
@@ -321,10 +227,9 @@ def test_a_run_without_results_does_not_hide_the_others(tmp_path):
 
 def test_verdict_in_plain_words(tmp_path):
     series = load_series(a_series(tmp_path, (1, 2, 4, 8, 16, 32, 64), noise=0.001))
-    text = verdict(*curves_of(series), series)
+    text = verdict(*curves_of(series))
     assert text.startswith("hdf5 shared independent, write total: 1→64 nodes, 5.")
     assert "(ideal 64), efficiency 8" in text
-    assert "expected with 128 nodes if nothing saturates (a guess: more nodes" in text
 
 
 def test_comparisons_are_told_apart(tmp_path):
@@ -337,20 +242,10 @@ def test_comparisons_are_told_apart(tmp_path):
     assert titles[0].startswith("some: hyperslab, layout shared, durability close: weak scaling")
 
 
-@pytest.mark.parametrize(("sizes", "said"), [((2,), "One size only"), ((1, 2), "2 sizes only")])
-def test_too_few_sizes_say_what_cannot_be_told(tmp_path, sizes, said):
-    series = load_series(a_series(tmp_path, sizes))
-    assert said in summary_lines(series)[0]
-    assert not any(series.prediction(curve) for curve in series.curves)
-    assert bool(figure_names(series)) == (len(sizes) > 1)
-
-
-def test_a_useless_prediction_is_not_made(tmp_path):
-    def wild(n):
-        return usl(n) * {1: 1.0, 2: 3.0, 4: 0.2}[n]
-
-    series = load_series(a_series(tmp_path, (1, 2, 4), rates=wild))
-    assert "no prediction for 8 nodes" in verdict(*curves_of(series), series)
+def test_one_size_says_what_cannot_be_told(tmp_path):
+    series = load_series(a_series(tmp_path, (2,)))
+    assert "One size only" in summary_lines(series)[0]
+    assert figure_names(series) == {}
 
 
 # ---- files and figures
@@ -364,15 +259,14 @@ def rows_of(path):
 def test_files(tmp_path, capsys):
     runs = a_series(tmp_path, (1, 2, 4, 8, 16), cases=("hdf5", "zarr"), noise=0.002)
     with pytest.raises(SystemExit) as ended:
-        main(["scaling", *map(str, runs), "--predict", "80"])
+        main(["scaling", *map(str, runs)])
     assert ended.value.code == 0
     out = tmp_path / "scaling"
     told = capsys.readouterr().out.splitlines()
     files = [line for line in told if line.startswith(str(out))]
     assert {path.name for path in out.iterdir()} == {line.rpartition("/")[2] for line in files}
     (head, *_) = (line for line in told if line.startswith(" case"))
-    assert " ".join(head.split()) == "case 1 node 16 nodes speed-up efficiency 80 nodes, expected"
-    assert any("if nothing saturates; with ? it is a guess" in line for line in told)
+    assert " ".join(head.split()) == "case 1 node 16 nodes speed-up efficiency"
     rows = rows_of(out / "scaling.csv")
     assert len(rows) == 2 * 4 * 5  # cases, phases, sizes
     first = rows[0]
@@ -383,14 +277,13 @@ def test_files(tmp_path, capsys):
     assert float(first["rate_low_mib_s"]) <= float(first["rate_mib_s"])
     data = json.loads((out / "scaling.json").read_text())
     assert [run["ranks"] for run in data["runs"]] == [1, 2, 4, 8, 16]
-    assert {curve["prediction"]["size"] for curve in data["curves"]} == {80}
     times = [json.loads(line) for line in (out / "scaling.jsonl").read_text().splitlines()]
     assert [time["params"] for time in times[:5]] == [{"nodes": n} for n in (1, 2, 4, 8, 16)]
     assert {len(time["value"]) for time in times} == {5}
     assert {time["metric"] for time in times} == {"seconds"}
     assert len({time["callpath"] for time in times}) == 2 * 4
     text = (out / "scaling.md").read_text()
-    assert "| case | 1 node | 16 nodes | speed-up | efficiency | 80 nodes, expected |" in text
+    assert "| case | 1 node | 16 nodes | speed-up | efficiency |" in text
     for phase in ("write_total", "read_total", "write", "read"):
         assert (out / f"hyperslab-shared-{phase}.png").read_bytes().startswith(b"\x89PNG")
     text = (Path(__file__).parents[2] / "docs" / "reference" / "derived.md").read_text()
@@ -475,7 +368,7 @@ def test_json_has_the_verdict_and_writes_nothing_unless_asked(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["scaling", *map(str, runs), "--json"])
     told = json.loads(capsys.readouterr().out)
-    assert (told["format"], told["version"]) == ("pffbench scaling", 2)
+    assert (told["format"], told["version"]) == ("pffbench scaling", 1)
     series = load_series(runs)
     assert told["sentences"] == summary_lines(series)
     assert told["curves"]
@@ -509,10 +402,6 @@ def test_figures_show_the_points_with_their_intervals(tmp_path):
     assert axes["x"]["title"] == "nodes"
     assert "MiB/s" in axes["y"]["title"]
     cases = 3
-    low, high = axes["y"]["scale"]["domain"]
-    marks = rate.values("prediction_points")
-    assert len(marks) == cases
-    assert all(low < mark[end] < high for mark in marks for end in ("low", "value", "high"))
     assert len({row["line"] for row in rate.values("ideal")}) == cases
 
 

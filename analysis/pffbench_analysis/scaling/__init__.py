@@ -1,4 +1,4 @@
-"""Scaling over ranks and nodes: points, efficiencies, crossings and predictions.
+"""Scaling over ranks and nodes: points, efficiencies and crossings.
 
 In a notebook::
 
@@ -6,11 +6,10 @@ In a notebook::
 
     series = load_series(["results/1n", "results/2n", "results/4n"])
     curve = series.curves[0]
-    curve.efficiency(curve.points[-1]), series.prediction(curve)
+    curve.efficiency(curve.points[-1])
 """
 
 from pffbench_analysis.scaling.points import Curve, Point
-from pffbench_analysis.scaling.prediction import Prediction, predict
 from pffbench_analysis.scaling.series import Series, load_series
 
-__all__ = ["Curve", "Point", "Prediction", "Series", "load_series", "predict"]
+__all__ = ["Curve", "Point", "Series", "load_series"]

@@ -113,7 +113,6 @@ def scaling(
     runs: Sequence[str | Path],
     out: str | Path | None = None,
     over: Over | None = None,
-    predict: int | None = None,
 ) -> ScalingStudy:
     """Read a series of runs; `ScalingStudy.write` writes the files.
 
@@ -125,15 +124,13 @@ def scaling(
         Directory for the files; by default `scaling` next to the runs.
     over : {"ranks", "nodes"}, optional
         See `load_series`.
-    predict : int, optional
-        See `load_series`.
 
     Raises
     ------
     UserError
         The runs are not a series, or the directory may not be written to.
     """
-    series = load_series(runs, over, predict)
+    series = load_series(runs, over)
     directory = _directory(series, out)
     earlier = tuple(_earlier(directory, series))
     return ScalingStudy(series, directory, earlier)

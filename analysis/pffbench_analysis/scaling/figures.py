@@ -16,11 +16,9 @@ from pffbench_analysis.charts import label, place
 from pffbench_analysis.derived_files import bounded, slug
 from pffbench_analysis.picture import LegendEntry, Picture, PicturePanel, Words
 from pffbench_analysis.scaling.points import PHASES, Curve
-from pffbench_analysis.scaling.prediction import WIDE, Prediction
 from pffbench_analysis.scaling.sentences import name_in_comparison, phase_name, work
 from pffbench_analysis.scaling.series import Series
 from pffbench_analysis.specs import (
-    PAPER,
     Spec,
     at,
     lines,
@@ -34,8 +32,8 @@ from pffbench_analysis.specs import (
 from pffbench_analysis.style import MARKS, colour
 
 _MIB = 2**20
-#: Marks distinguish the cases that share a colour; diamonds are predictions.
-_MARKS = [name for name in MARKS if name not in ("cross", "diamond")]
+#: Marks distinguish the cases that share a colour.
+_MARKS = [name for name in MARKS if name != "cross"]
 _PANEL_HEIGHT = 240
 _EFFICIENCY_HEIGHT = 150
 #: Pixels left of a panel, so that those below each other are aligned.
@@ -58,8 +56,6 @@ class DrawnCurve:
         Factor of its places on the axis of sizes, so that cases do not cover each other.
     rates, parts : list of Estimate
         Rates in MiB/s, and efficiencies in percent, at its sizes.
-    expected : Prediction or None
-        Prediction, if it is drawn.
     """
 
     curve: Curve
@@ -67,7 +63,6 @@ class DrawnCurve:
     aside: float
     rates: list[Estimate]
     parts: list[Estimate]
-    expected: Prediction | None
 
     def row(self, size: float, value: Estimate, **more: Any) -> dict[str, Any]:
         """Return a place of the curve: pale for a library's defaults, hollow without interval."""
@@ -85,23 +80,17 @@ class DrawnCurve:
         }
 
     def layers(self, x: Spec, y: Spec, *, parts: bool) -> list[Spec]:
-        """Return rates with the ideal and the prediction, or efficiencies."""
+        """Return rates with the ideal, or efficiencies."""
         found = self.parts if parts else self.rates
         sizes = self.curve.sizes
         places = [self.row(*place) for place in zip(sizes, found, strict=True)]
-        drawn = [_line("measured", places, x, y), *_marked("", places, x, y)]
+        drawn = [_line("measured", places, x, y), *_marked(places, x, y)]
         if parts:
             return drawn
         first, last = found[0], found[0].scaled(sizes[-1] / sizes[0])
         ends = ((sizes[0], first), (sizes[-1], last))
         ideal = [self.row(size, rate, dash=[1, 3]) for size, rate in ends]
         drawn.append(_line("ideal", ideal, x, y))
-        if self.expected is not None:
-            rate = self.expected.rate.scaled(1 / _MIB)
-            hollow = point(colour(self.curve.case.sample.backend), filled=False, shape="diamond")
-            shown = self.row(self.expected.size, rate, dash=[6, 4]) | hollow
-            drawn.append(_line("continued", [places[-1] | {"dash": [6, 4]}, shown], x, y))
-            drawn += _marked("prediction_", [shown], x, y, strokeWidth=4, opacity=0.35)
         return drawn
 
 
@@ -111,14 +100,14 @@ def _line(name: str, rows: list[dict[str, Any]], x: Spec, y: Spec) -> Spec:
     return lines(name, coloured, at(x, "size"), at(y, "value"))
 
 
-def _marked(name: str, rows: list[dict[str, Any]], x: Spec, y: Spec, **mark: Any) -> list[Spec]:
+def _marked(rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
     """Return points with their intervals."""
     across = at(x, "size")
     ends = {"x": across, "y": at(y, "low"), "y2": {"field": "high"}}
     ends["stroke"] = {"field": "edge", "type": "nominal", "scale": None}
     return [
-        rules(f"{name}intervals", rows, ends, "isValid(datum.low)", **mark),
-        points(f"{name}points", rows, across, at(y, "value"), 60),
+        rules("intervals", rows, ends, "isValid(datum.low)"),
+        points("points", rows, across, at(y, "value"), 60),
     ]
 
 
@@ -143,25 +132,14 @@ def draw(series: Series, curves: Sequence[Curve]) -> Picture:
 
     Each transfer has a column: the rate above, the efficiency below.
     """
-    by_transfer = _drawn(series, curves)
+    by_transfer = _drawn(curves)
     drawn = [one for some in by_transfer.values() for one in some]
     sizes = {n for one in drawn for n in one.curve.sizes}
-    sizes |= {one.expected.size for one in drawn if one.expected}
     title = "MPI ranks" if series.over == "ranks" else "nodes"
     domain = [min(sizes) / 1.2, max(sizes) * 1.4]
     scale = {"type": "log", "base": 2, "domain": domain, "nice": False}
     x = number_axis(title, scale, values=sorted(sizes))
-    ends = log_scale(
-        [
-            v
-            for one in drawn
-            for rate in (
-                *one.rates,
-                *([one.expected.rate.scaled(1 / _MIB)] if one.expected else []),
-            )
-            for v in rate
-        ]
-    )
+    ends = log_scale([v for one in drawn for rate in one.rates for v in rate])
     rates = number_axis("rate of all ranks, MiB/s", ends, minExtent=_LABELS)
     tops = (v for one in drawn for part in one.parts for v in part if math.isfinite(v))
     top = {"domain": [0, 1.08 * max(100.0, *tops)], "nice": False}
@@ -183,7 +161,7 @@ def draw(series: Series, curves: Sequence[Curve]) -> Picture:
     )
 
 
-def _drawn(series: Series, curves: Sequence[Curve]) -> dict[str, list[DrawnCurve]]:
+def _drawn(curves: Sequence[Curve]) -> dict[str, list[DrawnCurve]]:
     """Return the curves as they are drawn, by their transfer.
 
     Cases of one backend have different marks, the same for both transfers.
@@ -198,7 +176,6 @@ def _drawn(series: Series, curves: Sequence[Curve]) -> dict[str, list[DrawnCurve
             backend, kind = _kind(one)
             mark = _MARKS[kinds[backend].index(kind) % len(_MARKS)]
             aside = 2 ** (_ASIDE * (number - (len(these) - 1) / 2))
-            expected = series.prediction(one)
             found[transfer].append(
                 DrawnCurve(
                     one,
@@ -206,7 +183,6 @@ def _drawn(series: Series, curves: Sequence[Curve]) -> dict[str, list[DrawnCurve
                     float(aside),
                     [point.rate.scaled(1 / _MIB) for point in one.points],
                     [one.efficiency(point).scaled(100) for point in one.points],
-                    None if expected is None or expected.useless else expected,
                 )
             )
     return found
@@ -228,8 +204,6 @@ def _legend(drawn: Sequence[DrawnCurve]) -> Iterator[LegendEntry]:
         )
     yield from named.values()
     yield LegendEntry("ideal", shape="stroke", dash=(1, 3))
-    if any(one.expected for one in drawn):
-        yield LegendEntry("prediction", PAPER, shape="diamond")
 
 
 def _words(series: Series, drawn: Sequence[DrawnCurve]) -> Words:
@@ -247,11 +221,6 @@ def _words(series: Series, drawn: Sequence[DrawnCurve]) -> Words:
     ]
     if any(point.time.n < FEWEST_FOR_INTERVAL for point in measured):
         notes.append("Hollow: fewer than five repetitions, no interval.")
-    if any(one.expected for one in drawn):
-        notes.append(
-            "Diamond: the rate expected at a size that was not measured, if nothing saturates; "
-            f"pale: its 95 % interval. None is drawn that spans a factor of {WIDE:g}."
-        )
     if any(point.below_resolution for point in measured):
         notes.append(
             "Some points are under 100 times what the harness itself takes; see scaling.csv."

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pffbench.phases import TOTALS
 from pffbench.units import Estimate, Size, percent, significant
 from pffbench_analysis.scaling.points import Curve
-from pffbench_analysis.scaling.prediction import FEWEST, WIDE, Prediction
 from pffbench_analysis.scaling.series import Series
 
 _MIB = 2**20
@@ -18,7 +17,7 @@ def phase_name(phase: str) -> str:
     return phase.replace("_total", " total")
 
 
-def verdict(curve: Curve, series: Series) -> str:
+def verdict(curve: Curve) -> str:
     """Describe in one line the scaling of a case in a phase."""
     name = f"{case_name(curve)}, {phase_name(curve.phase)}"
     first, last = curve.points[0], curve.points[-1]
@@ -29,8 +28,6 @@ def verdict(curve: Curve, series: Series) -> str:
         f"{first.size}→{count(last.size, curve.over)}, {significant(curve.speedup(last).value)}× "
         f"(ideal {curve.ideal(last):.3g}), efficiency {efficiency_text(curve.efficiency(last))}"
     ]
-    if (found := series.prediction(curve)) is not None:
-        parts.append(prediction_text(found, curve.over))
     if any(point.below_resolution for point in curve.points):
         parts.append("below resolution, not to be relied on")
     return f"{name}: {'; '.join(parts)}"
@@ -57,15 +54,6 @@ def _unusual(curve: Curve) -> tuple[str, str]:
 def count(size: int, over: str) -> str:
     """Return a size with its unit."""
     return f"{size} {over if size > 1 else over[:-1]}"
-
-
-def prediction_text(found: Prediction, over: str) -> str:
-    """State the predicted rate at a size, and its uncertainty."""
-    at = count(found.size, over)
-    if found.useless:
-        return f"no prediction for {at} (its interval spans over a factor of {WIDE:g})"
-    guess = f" (a guess: {found.why_guess})" if found.why_guess else ""
-    return f"{rate_text(found.rate)} expected with {at} if nothing saturates{guess}"
 
 
 def rate_text(rate: Estimate) -> str:
@@ -96,28 +84,22 @@ def work(curve: Curve) -> str:
 
 def can_tell(series: Series) -> Iterator[str]:
     """State the limits of conclusions from few sizes."""
-    count = len(series.sizes)
-    if count == 1:
+    if len(series.sizes) == 1:
         yield (
             "One size only: rates, but no speed-up and no efficiency. "
             f"Add runs of the same experiment with other numbers of {series.over}."
-        )
-    elif count < FEWEST:
-        yield (
-            f"{count} sizes only: speed-up and efficiency between them, but no prediction, "
-            f"for which there must be {FEWEST} or more."
         )
 
 
 def verdicts(series: Series) -> list[str]:
     """Return the verdicts on the totals of all cases."""
-    return [verdict(c, series) for c in series.curves if c.phase in TOTALS]
+    return [verdict(c) for c in series.curves if c.phase in TOTALS]
 
 
 def unscaled(series: Series) -> list[str]:
     """Return the verdicts on the totals of cases with one size, which no table has."""
     totals = (c for c in series.curves if c.phase in TOTALS and c.kind is None)
-    return [verdict(curve, series) for curve in totals]
+    return [verdict(curve) for curve in totals]
 
 
 def summary_lines(series: Series) -> list[str]:
@@ -130,9 +112,5 @@ HOW_TO_READ = (
     "Rate: bytes of all ranks over the median job time; in brackets the 95 % interval of the "
     "median. Efficiency: the rate over that of the smallest size, as a part of how much larger the "
     "job is.",
-    "Expected: the mean slope of the three largest sizes, continued on double logarithmic axes. "
-    "The interval holds the error of that slope, its change and a rate that stays as it is, such "
-    "as that of a full link. It does not hold a rate that falls for a reason which no smaller job "
-    "shows.",
     "Repetitions show the noise of one job, not that of another day.",
 )

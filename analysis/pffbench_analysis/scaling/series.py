@@ -14,7 +14,7 @@ from pffbench.grouping import grouped
 from pffbench.phases import TOTALS
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.labels import parameters_apart
-from pffbench.summary.starts import OF_PHASES, OF_TOTALS, of_run
+from pffbench.summary.starts import of_run
 from pffbench.summary.summary import CaseSummary, compression_ratio
 from pffbench_analysis.charts import place
 from pffbench_analysis.runs import EmptyRunError, Run
@@ -29,7 +29,6 @@ from pffbench_analysis.scaling.belonging import (
     transfers,
 )
 from pffbench_analysis.scaling.points import PHASES, Curve, Over, Point, kind_of
-from pffbench_analysis.scaling.prediction import Prediction, predict
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +47,6 @@ class Series:
         Remarks, such as facts in which runs differ.
     alarms : tuple of str
         Problems of a run.
-    predict : int or None
-        Ranks or nodes to predict for; None for twice the largest size of a curve.
     """
 
     runs: tuple[Run, ...]
@@ -57,7 +54,6 @@ class Series:
     curves: tuple[Curve, ...]
     notes: tuple[str, ...]
     alarms: tuple[str, ...]
-    predict: int | None = None
 
     @property
     def record(self) -> RunRecord:
@@ -84,29 +80,8 @@ class Series:
         """The curves of each comparison: the same work, done in several ways."""
         return list(grouped((curve.case.sample.group, curve) for curve in self.curves).values())
 
-    def prediction(self, curve: Curve) -> Prediction | None:
-        """Predict the rate of a larger job; None where nothing can be said."""
-        if curve.kind is None:
-            return None
-        size = self.predict or 2 * curve.sizes[-1]
-        between = OF_TOTALS if curve.phase.endswith("_total") else OF_PHASES
-        return predict(curve.points, size, new_node=size > self._room, between=between)
 
-    @property
-    def _room(self) -> int:
-        """The largest size that has room on as many nodes as were measured."""
-        last = self.runs[-1]
-        if self.over == "nodes":
-            return max(run.nodes for run in self.runs)
-        if len({run.nodes for run in self.runs}) > 1:
-            return last.ranks
-        cores = [host.get("cores") or 0 for host in last.record.provenance.get("hosts", [])]
-        return max(last.ranks, last.nodes * min(cores, default=0))
-
-
-def load_series(
-    directories: Sequence[str | Path], over: Over | None = None, predict: int | None = None
-) -> Series:
+def load_series(directories: Sequence[str | Path], over: Over | None = None) -> Series:
     """Read the runs of a scaling series.
 
     Parameters
@@ -152,7 +127,7 @@ def load_series(
     )
     notes += [*_odd_ones(curves, sizes), *transfers(runs)]
     alarms_ = (*empty, *alarms(runs))
-    return Series(tuple(runs), over, tuple(curves), tuple(notes), alarms_, predict)
+    return Series(tuple(runs), over, tuple(curves), tuple(notes), alarms_)
 
 
 def _read(directories: Sequence[str | Path]) -> tuple[list[Run], list[str]]:

@@ -21,7 +21,6 @@ from pffbench_analysis.scaling.sentences import (
     case_name,
     count,
     phase_name,
-    prediction_text,
     summary_lines,
     unscaled,
     verdict,
@@ -97,7 +96,7 @@ def _row(curve: Curve, point: Point) -> dict[str, object]:
 def scaling_data(
     series: Series, crossed: Sequence[Crossing], files: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the curves, predictions and crossings, for `scaling.json` and `--json`."""
+    """Return the curves and crossings, for `scaling.json` and `--json`."""
     return {
         "made_by": "pffbench scaling",
         "pffbench": pffbench.__version__,
@@ -116,7 +115,7 @@ def scaling_data(
         ],
         "alarms": series.alarms,
         "notes": series.notes,
-        "curves": [_curve(curve, series) for curve in series.curves],
+        "curves": [_curve(curve) for curve in series.curves],
         "crossings": [
             {
                 "phase": one.before.phase,
@@ -134,23 +133,14 @@ def scaling_data(
     }
 
 
-def _curve(curve: Curve, series: Series) -> dict[str, Any]:
-    found = series.prediction(curve)
+def _curve(curve: Curve) -> dict[str, Any]:
     return {
         "case": curve.case.sample.case,
         "label": case_name(curve),
         "phase": curve.phase,
         "kind": curve.kind,
         "sizes": curve.sizes,
-        "verdict": verdict(curve, series),
-        "prediction": None
-        if found is None
-        else {
-            "size": found.size,
-            "bytes_per_second": bounded("value low high", found.rate),
-            "stretch": found.stretch,
-            "guess": found.why_guess,
-        },
+        "verdict": verdict(curve),
     }
 
 
@@ -197,10 +187,6 @@ def _points_table(curves: Sequence[Curve], series: Series) -> Iterator[str]:
         cells = {point.size: _cell(curve, point) for point in curve.points}
         rows.append([label(curve.case), *(cells.get(size, "") for size in series.sizes)])
     yield from markdown_table(headings, rows, ["case"])
-    expected = [(curve, found) for curve in curves if (found := series.prediction(curve))]
-    yield from [""] if expected else []
-    for curve, found in expected:
-        yield f"- {escape_markdown(label(curve.case))}: {prediction_text(found, series.over)}"
 
 
 def _cell(curve: Curve, point: Point) -> str:

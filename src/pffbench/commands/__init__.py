@@ -23,7 +23,7 @@ COMMANDS = {
     "runs": "list results directories with their verdicts and answers",
     "report": "rebuild summary, tables and plots of results directories",
     "compare": "compare the same cases in two or more runs: faster, slower, or not decided",
-    "scaling": "show how rates grow with ranks or nodes, and predict those of larger jobs",
+    "scaling": "show how rates grow with ranks or nodes",
     "recommend": "recommend a format and settings, with confidence level and a ready program",
     "import": "create a results directory from the output of IOR or h5bench",
     "clean": "list files that killed runs left in a scratch directory; --remove deletes them",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 
 from pffbench.commands import needing_analysis
-from pffbench.commands.arguments import add_json, number_of
+from pffbench.commands.arguments import add_json
 from pffbench.run.output import make_console, print_json
 
 #: Version of what `--json` prints; a higher one changed or removed a key.
-_JSON_VERSION = 2
+_JSON_VERSION = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,13 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="unit of the job size (default: nodes if their number varies and each has as many "
         "ranks as the others, else ranks) (example: --over ranks)",
     )
-    parser.add_argument(
-        "--predict",
-        type=number_of("ranks"),
-        metavar="N",
-        help="number of ranks or nodes to predict the rate for (default: twice the largest) "
-        "(example: --predict 64)",
-    )
     add_json(parser)
 
 
@@ -51,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
     with needing_analysis("scaling"):
         from pffbench_analysis.scaling.export import scaling
 
-        study = scaling(arguments.runs, arguments.out, arguments.over, arguments.predict)
+        study = scaling(arguments.runs, arguments.out, arguments.over)
         if arguments.json:
             files = [path.name for path in study.write()] if arguments.out else []
             data = study.data(files)
