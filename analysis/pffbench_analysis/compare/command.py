@@ -1,4 +1,4 @@
-"""`pffbench compare`: verdict on the terminal, tables and figures in a directory."""
+"""`pffbench compare`: verdict on the terminal, tables in a directory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def compare(
         Results directories: those of the base, then those of each new side. Runs of one side are
         compared as starts of one program.
     out : str or Path, optional
-        Directory for tables and figures; by default nothing is written.
+        Directory for tables; by default nothing is written.
     across : sequence of str
         Parameters or options in which cases may differ: the subject of the comparison.
     gate : Gate, optional
@@ -74,7 +74,7 @@ def compare(
     found = [compare_runs(base, other, across) for other in new]
     status, gates = (0, []) if gate is None else judge(found, gate)
     allowed = None if gate is None else gate.limit
-    files = [] if out is None else _written(found, gates, Path(out), allowed)
+    files = [] if out is None else _written(found, gates, Path(out))
     if as_json:
         data = {
             "allowed": allowed,
@@ -100,24 +100,10 @@ def _distinct(runs: Sequence[str | Path]) -> None:
             raise UserError(f"{runs[number]} is given twice: a run is not compared with itself")
 
 
-def _written(
-    found: Sequence[Comparison], gates: Sequence[str], out: Path, allowed: float | None
-) -> list[Path]:
-    """Write tables and figures, replacing those of an earlier call."""
-    # What draws is needed for files only; the verdict on the terminal is there without it.
-    from pffbench_analysis.compare.forest import forest
-    from pffbench_analysis.picture import save
-
-    names = ["compare" if len(found) == 1 else f"compare-{n}" for n in range(1, len(found) + 1)]
-    drawn = {
-        name: figure
-        for name, comparison in zip(names, found, strict=True)
-        if (figure := forest(comparison, allowed)) is not None
-    }
+def _written(found: Sequence[Comparison], gates: Sequence[str], out: Path) -> list[Path]:
+    """Write tables, replacing those of an earlier call."""
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-        figures = [file for name, figure in drawn.items() for file in save(figure, out / name)]
-        shown = [f"{name}.png" if name in drawn else "" for name in names]
         write_tables(found, out / "compare.csv")
-        write_markdown(found, gates, shown, out / "compare.md")
-    return [out / "compare.md", out / "compare.csv", *figures]
+        write_markdown(found, gates, out / "compare.md")
+    return [out / "compare.md", out / "compare.csv"]

@@ -190,7 +190,6 @@ def _facts(found: Sequence[Difference]) -> list[dict[str, str]]:
 def write_markdown(
     comparisons: Sequence[Comparison],
     gates: Sequence[str],
-    figures: Sequence[str],
     path: Path,
 ) -> None:
     """Write `compare.md`, the verdict first.
@@ -201,23 +200,19 @@ def write_markdown(
         One for each new run.
     gates : sequence of str
         Lines of the gate's decision; may be empty.
-    figures : sequence of str
-        File name of the figure of each comparison; may be empty.
     path : Path
         The file.
     """
     lines = ["# Comparison", ""]
     lines += [f"- **{escape_markdown(line)}**" for line in gates] + [""] * bool(gates)
-    for found, figure in zip(comparisons, figures, strict=True):
-        lines += [*_section(found, figure), ""]
+    for found in comparisons:
+        lines += [*_section(found), ""]
     write_replacing(path, "\n".join(lines))
 
 
-def _section(found: Comparison, figure: str) -> Iterator[str]:
+def _section(found: Comparison) -> Iterator[str]:
     yield from (f"## {escape_markdown(heading(found))}", "")
     yield from (f"- {escape_markdown(line)}" for line in verdict_lines(found))
-    if figure:
-        yield from ("", f"![Ratios of the medians with their intervals]({figure})")
     if found.shown:
         yield from ("", *markdown_table(_HEADINGS, map(_cells, found.shown)))
     sides = (("base", found.only_base), ("new", found.only_new))

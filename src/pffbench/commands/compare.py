@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="directory for compare.md, compare.csv and figures (default: none are written) "
+        help="directory for compare.md and compare.csv (default: none are written) "
         "(example: --out results/before-after)",
     )
     parser.add_argument(
