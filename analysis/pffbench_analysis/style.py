@@ -20,12 +20,6 @@ _COLOURS = {
     "mpiio": "#999999",
     "posix": "#4D4D4D",
     "null": "#DDDDDD",
-    # Other programs: the colour of the same format or raw transfer, darker.
-    "ior-hdf5": "#003D5C",
-    "ior-ncmpi": "#8A3D66",
-    "ior-mpiio": "#6B6B6B",
-    "ior-posix": "#262626",
-    "h5bench-hdf5": "#3F7FA3",
 }
 #: For backends of other packages: Paul Tol's muted colours, also safe.
 _OTHERS = ("#332288", "#882255", "#44AA99", "#AA4499", "#DDCC77", "#88CCEE", "#117733", "#CC6677")

@@ -291,11 +291,3 @@ def test_reading_needs_neither_mpi_nor_what_draws(tmp_path):
     assert told.status == 2, told.said
     assert told.stderr.count("\n") == 1
     assert re.search(r"pip install '\S+\[analysis\]'", told.stderr), told.stderr
-
-
-def test_results_of_other_programs_are_imported(tmp_path):
-    peers = REPOSITORY / "tests" / "unit" / "peers"
-    told = pffbench("none", "import", "--from", "ior", "--out", "ior", peers / "ior-posix.json",
-                    cwd=tmp_path, mpi=False)  # fmt: skip
-    assert told.status == 0, told.said
-    assert json.loads((tmp_path / "ior" / "run.json").read_text())["imported"]

@@ -292,19 +292,6 @@ def test_what_is_not_comparable_says_why(make, how, reason):
     assert assert_not_compared(compared(make(seed=1), make(seed=2, **how))) == reason
 
 
-def test_a_run_made_before_a_parameter_existed_ran_with_its_default(make):
-    """`writers` and `hints` were added later: names of cases did not change, nor did the work."""
-    now = {
-        name: entry | {
-            "parameters": entry["parameters"] | {"writers": "all", "rearrange": "none"},
-            "options": {"hints": {}} if entry["parameters"]["backend"] == "hdf5" else {},
-        }
-        for name, entry in CASES.items()
-    }  # fmt: skip
-    found = compared(make(), make(cases=now, seed=1))
-    assert {pair.case.base for pair in found.comparable} == set(CASES)
-
-
 def test_other_bytes_are_other_work(make):
     found = compared(make(seed=1), make(seed=2, nbytes=BYTES // 2))
     told = {pair.phase: pair.reason for pair in found.pairs}

@@ -97,7 +97,7 @@ def _unfit(side: Side) -> Iterator[str]:
         record = run.record
         if record.status != "finished":
             yield f"the {side.which} run is not finished ({record.status})"
-        elif record.valid is not True and not (record.imported and not record.reasons):
+        elif record.valid is not True:
             yield f"the {side.which} run is not valid: {record.objection or 'see its run.json'}"
 
 

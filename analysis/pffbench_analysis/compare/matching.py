@@ -41,8 +41,7 @@ def match(
     mine, others = _told(base), _told(new)
     beside_formats = not only_raw(base, new)
     _check(across, (*mine.values(), *others.values()))
-    named = not across and not any(run.record.imported for run in (*base.runs, *new.runs))
-    by_key, theirs = (_by_key(cases, across, named=named) for cases in (mine, others))
+    by_key, theirs = (_by_key(cases, across) for cases in (mine, others))
     labels, labels_new = _labels(mine), _labels(others)
     pairs = {
         names[0]: theirs[key][0]
@@ -87,16 +86,10 @@ def _check(across: Sequence[str], cases: Iterable[_Told]) -> None:
             )
 
 
-def _by_key(
-    cases: Mapping[str, _Told], across: Sequence[str], *, named: bool
-) -> dict[object, list[str]]:
-    """Return the names of the cases of each work.
-
-    Names hold a digest of parameters and options, less those that a version added later and that
-    have their default; so cases of two versions are the same by their names.
-    """
+def _by_key(cases: Mapping[str, _Told], across: Sequence[str]) -> dict[object, list[str]]:
+    """Return the names of the cases of each work."""
     return grouped(
-        (name if named else frozenset((k, v) for k, v in told.items() if k not in across), name)
+        (frozenset((k, v) for k, v in told.items() if k not in across), name)
         for name, told in cases.items()
     )
 

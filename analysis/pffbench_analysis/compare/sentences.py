@@ -40,7 +40,7 @@ def verdict_lines(found: Comparison) -> list[str]:
     lines.insert(0 if changed else len(lines), machine(found))
     return [
         *_busy(found), *lines, _versions(found), _power(found), *_lone(found),
-        *_unverified(found), _rule(found),
+        _rule(found),
     ]  # fmt: skip
 
 
@@ -60,12 +60,6 @@ def _busy(found: Comparison) -> Iterator[str]:
     """Say that others used the machine of a run, in the words of its own answer."""
     for run in (*found.base.runs, *found.new.runs):
         yield from (f"{run.directory}: {text}" for text in busy(load_summary(run.kept)))
-
-
-def _unverified(found: Comparison) -> Iterator[str]:
-    for run in (*found.base.runs, *found.new.runs):
-        if run.record.imported:
-            yield f"measured by {run.record.imported}, verified by nobody: {run.directory}"
 
 
 def nothing(found: Comparison) -> str:

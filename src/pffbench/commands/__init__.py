@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import keyword
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -25,7 +24,6 @@ COMMANDS = {
     "compare": "compare the same cases in two or more runs: faster, slower, or not decided",
     "scaling": "show how rates grow with ranks or nodes",
     "recommend": "recommend a format and settings, with confidence level and a ready program",
-    "import": "create a results directory from the output of IOR or h5bench",
     "clean": "list files that killed runs left in a scratch directory; --remove deletes them",
     "backends": "list the backends and their capabilities",
     "workloads": "list the workloads and their parameters",
@@ -64,7 +62,7 @@ def command_module(name: str) -> Command:
         There is no command of that name.
     """
     if name in COMMANDS:
-        module = f"pffbench.commands.{name}{'_' if keyword.iskeyword(name) else ''}"
+        module = f"pffbench.commands.{name}"
     else:
         module = plugins(ENTRY_POINT_GROUP)[name]
     return cast(Command, import_module(module))

@@ -33,7 +33,7 @@ REQUIRED = ("mpi4py", "numpy", "h5py", "netCDF4", "zarr", "numcodecs")
 #: Optional libraries that no backend names, by the name of their distribution, and what cannot be
 #: done without them.
 OPTIONAL = {
-    "pandas": "report, recommend, compare, scaling and import cannot run",
+    "pandas": "report, recommend, compare and scaling cannot run",
     "vl-convert-python": "no figures and no report.html",
 }
 

@@ -70,7 +70,7 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True):
             for sample in samples:
                 key = (sample.case, sample.repetition)
                 # Of a million rows nearly all belong to completed repetitions: checked first.
-                if key in finished or record.imported or complete.holds(*key, sample.phase):
+                if key in finished or complete.holds(*key, sample.phase):
                     kept.append(sample)
                 else:
                     cut.add(key)

@@ -158,8 +158,6 @@ class RunRecord(msgspec.Struct):
     cross_reads : list of dict
         With `cross_reads`: who could read whose files: case, backend, writer, reader, result and
         error.
-    imported : str, optional
-        The program that measured, with its version, if not pffbench.
     """
 
     run_id: str
@@ -187,7 +185,6 @@ class RunRecord(msgspec.Struct):
     stage: str = "all"
     wrote_on: list[str] = []
     reading: JsonObject | None = None
-    imported: str | None = None
     experiment_digest: str | None = None
     clock: str = "own"
     stops: list[str] = []

@@ -331,8 +331,6 @@ def details(summary: Summary) -> list[str]:
 def _floor(record: RunRecord) -> str:
     """Describe the overhead of the harness, and the speed of memory."""
     floor = record.floor
-    if "synced" not in floor:
-        return f"floor: times are given in steps of {floor['tick']:g} s"
     rate = floor.get("memory_copy_bytes_per_second")
     copy = f"; all ranks together copy {Size(rate)}/s in memory" if rate else ""
     clock = "the slowest rank" if record.clock == "own" else "all ranks together"

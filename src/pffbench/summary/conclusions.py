@@ -143,8 +143,6 @@ def without_mpi(record: RunRecord) -> bool:
 
 
 def _without_verdict(record: RunRecord) -> str:
-    if record.imported:
-        return f"IMPORTED: measured by {record.imported}; pffbench has verified nothing of that"
     if record.status == "written":
         return "WRITTEN: nothing has been read and verified yet"
     if record.status == "interrupted":

@@ -251,14 +251,9 @@ class RankSpread(msgspec.Struct, frozen=True):
     idle: float = 0.0
 
 
-def rank_spread(rows: Sequence[Sample]) -> RankSpread | None:
-    """Describe the ranks by the samples of one phase, one for each repetition; not empty.
-
-    None where only the slowest rank is known, as in results of other programs.
-    """
+def rank_spread(rows: Sequence[Sample]) -> RankSpread:
+    """Describe the ranks by the samples of one phase, one for each repetition; not empty."""
     middle = np.array([row.own_median for row in rows])
-    if np.isnan(middle).any():
-        return None
     last = np.array([row.own_max for row in rows])
     ratios = last[middle > 0] / middle[middle > 0]
     rank, times = Counter([row.slowest_rank for row in rows]).most_common(1)[0]

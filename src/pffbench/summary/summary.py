@@ -164,7 +164,7 @@ class Summary(msgspec.Struct, frozen=True, dict=True):
         """What the run says about settings other than the format; empty where none vary."""
         from pffbench.summary.sweep import sweeps_of  # which imports this module
 
-        return () if self.record.imported else sweeps_of(self)
+        return sweeps_of(self)
 
 
 def summarise(directory: str | Path) -> Summary:
@@ -199,14 +199,12 @@ def summary_of(run: MeasuredRun) -> Summary:
         load=load_summary(
             row for phases in run.rows.values() for rows in phases.values() for row in rows
         ),
-        absent=() if record.imported else tuple(absences(record.cases)),
+        absent=tuple(absences(record.cases)),
     )
 
 
 def _headline(run: MeasuredRun, design: Design) -> list[Answer]:
-    """Return the headline; without results of other programs, which nobody verified."""
-    if run.record.imported:
-        return []
+    """Return the headline."""
     return answers(run.record.cases, _totals(run), design, run.resolution)
 
 
