@@ -31,6 +31,8 @@ def a_codecs_run(
         (source, backend, codec): a_case(backend, workload="codecs", source=source, codec=codec)
         for source, backend, codec in ways
     }
+    for (source, *_), (_, entry) in cases.items():
+        entry["group"] = f"codecs.{source}"  # other data are another comparison
     a_run(directory, cases.values(), repetitions=0, **record)
     (directory / "samples.csv").unlink()
     rng = np.random.default_rng(7)

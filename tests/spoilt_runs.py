@@ -21,7 +21,7 @@ from pffbench.storage.scratch import Scratch
 FILES = [
     "run.json", "samples.csv", "counters.csv", "ranks.h5", "run.lock", "run.lock.taking",
     "samples.csv.unfinished", "ranks.h5.damaged", "summary.csv", "summary.md", "fom.txt",
-    "report.html", "plots", "published.md", "pareto.md",
+    "report.html", "plots", "published.md",
 ]  # fmt: skip
 #: Raw files weigh most: all else follows from them.
 RAW = FILES[:5]

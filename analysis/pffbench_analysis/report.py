@@ -26,7 +26,6 @@ from pffbench_analysis.derived_files import slug, writing
 from pffbench_analysis.figures import draw
 from pffbench_analysis.page import write_page
 from pffbench_analysis.picture import Picture, Words, save
-from pffbench_analysis.recommend.frontier_files import write_frontier
 from pffbench_analysis.runs import readable
 
 __all__ = ["figures", "file_names", "report", "save"]
@@ -67,7 +66,6 @@ def _report(directory: Path, summary: Summary, *, pictures: bool) -> Iterator[Pa
     yield write_results(summary, directory)
     for extension in report_extensions():
         yield from extension.write(summary, directory)
-    yield from write_frontier(summary, directory)
     yield write_page(summary, directory, shared_parameters(summary))
     for name, picture in figures(summary) if pictures else ():
         yield from save(picture, plots / name, links=False)

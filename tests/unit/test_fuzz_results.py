@@ -243,7 +243,7 @@ def yard(good, tmp_path_factory):
     for name in ("summary.csv", "summary.md", "fom.txt", "results.json", "report.html", "run.lock"):
         (outside / "run" / name).write_text("precious")
     (outside / "precious").write_text("precious")
-    (outside / "pareto-mine.png").write_text("precious")
+    (outside / "mine.png").write_text("precious")
     os.mkfifo(outside / "fifo")
     (place / "here").mkdir()
     with pytest.MonkeyPatch.context() as patch:

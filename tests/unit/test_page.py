@@ -15,7 +15,8 @@ from rich.console import Console
 from test_answer_table import make_busy
 
 import pages
-from drawn_runs import PHASES, USUAL, a_case, a_run
+from drawn_codecs import WAYS, a_codecs_run
+from drawn_runs import BYTES, PHASES, USUAL, a_case, a_run
 from pffbench.errors import UserError
 from pffbench.summary.answer import answer_of
 from pffbench.summary.cautions import cautions
@@ -230,6 +231,21 @@ def test_its_numbers_are_those_of_the_summary(tmp_path, repetitions):
             assert told["warning_codes"] == row["warning_codes"]
             seen += 1
     assert seen == len(rows)
+
+
+def test_cases_that_compress_have_their_bytes_in_the_files(tmp_path):
+    run = a_codecs_run(tmp_path / "run", uncounted=[("image", "zarr", "gzip")])
+    image, _ = data_of(page_of(run))["groups"]
+    told = {(c["backend"], c["variant"]): c for c in image["cases"]}
+    assert len(told) == 6
+    for (source, backend, codec), (ratio, *_) in WAYS.items():
+        if source == "image":
+            case = told[backend, f"codec={codec}"]
+            counted = (backend, codec) != ("zarr", "gzip")
+            assert case["compression_ratio"] == (pytest.approx(ratio) if counted else None)
+            assert case["stored_bytes"] == (
+                pytest.approx(BYTES / ratio, rel=1e-4) if counted else None
+            )
 
 
 def rows_of(page):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import inspect
 import re
 import sys
 
-from drawn_codecs import a_codecs_run
 from launch import REPOSITORY
 from pffbench.docstrings import field_descriptions
 from pffbench.record.counters import COLUMNS as COUNTERS
@@ -20,8 +18,6 @@ from pffbench.summary.quantities import CASE_QUANTITIES, PHASE_QUANTITIES
 from pffbench.summary.summary import AMPLIFICATIONS
 from pffbench.workloads.registry import workload, workload_names
 from pffbench_analysis.page.tables import MARKS
-from pffbench_analysis.recommend.frontier_files import write_frontier
-from pffbench_analysis.report import readable
 
 sys.path.insert(0, str(REPOSITORY / "docs" / "tools"))
 
@@ -40,11 +36,6 @@ def first_cells(name, title):
 
 def names(cells):
     return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
-
-
-def columns_of(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        return next(csv.reader(file))
 
 
 def test_every_column_of_the_samples_is_explained():
@@ -103,14 +94,3 @@ def test_the_codes_of_warnings():
     assert names(first_cells("results.md", "code ")) == list(MARKS)
     for code, (letter, _) in MARKS.items():
         assert f"| `{code}` | {letter} |" in document("results.md")
-
-
-def test_pareto(tmp_path):
-    run = a_codecs_run(tmp_path / "run")
-    (run / "plots").mkdir()
-    list(write_frontier(readable(run), run))
-    found = columns_of(run / "pareto.csv")
-    # `stored_rate_mib_s` and its bounds: these have no names there.
-    bounds = ["stored_rate_low_mib_s", "stored_rate_high_mib_s"]
-    text = document("reference/derived.md").partition("\n## `pareto.csv`")[2].partition("\n## ")[0]
-    assert [name for name in found if f"`{name}`" not in text] == bounds

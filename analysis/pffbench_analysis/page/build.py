@@ -25,7 +25,6 @@ from pffbench.summary.shards import shard_costs
 from pffbench.summary.summary import Summary
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import differences
-from pffbench_analysis.page.compression import compression_of
 from pffbench_analysis.page.numbers import figure_data
 from pffbench_analysis.page.provenance import provenance_of
 from pffbench_analysis.page.ranks import read_ranks
@@ -37,13 +36,12 @@ from pffbench_analysis.style import drawable, plain
 _ASSETS = files("pffbench_analysis.page") / "assets"
 #: In order of dependence.
 _SCRIPTS = (
-    "data.js", "specs.js", "tables.js", "controls.js", "figures.js", "compression.js",
-    "pictures.js", "page.js",
+    "data.js", "specs.js", "tables.js", "controls.js", "figures.js", "pictures.js", "page.js",
 )  # fmt: skip
 #: Files next to the page; absent ones are not linked.
 _BESIDE = (
     "run.json", "samples.csv", "ranks.h5", "counters.csv", "summary.csv", "summary.md",
-    "pareto.md", "pareto.csv", "plots",
+    "plots",
 )  # fmt: skip
 
 
@@ -76,7 +74,6 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
     ranks = read_ranks(directory, _repetitions(summary))
     differs = differences(common)
     scripts = (_library(), _scripts())
-    compression, points = compression_of(summary)
     gaps = [ranks.missing] if ranks.missing else []
     costs = shard_costs(summary)
     return (
@@ -91,7 +88,6 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
                 ("verdict", "Answer"),
                 ("machine", "Machine"),
                 ("tables", "Numbers"),
-                *([("compression", "Compression")] if compression else []),
                 *([("figures", "Figures")] if any(not c.invalid for c in summary.cases) else []),
                 ("provenance", "Provenance"),
                 ("files", "Files"),
@@ -106,8 +102,7 @@ def render(summary: Summary, directory: Path, common: Mapping[str, dict[str, Any
             facts=provenance_of(summary.record),
             added=[extension.section(summary, directory) for extension in report_extensions()],
             beside=[name for name in _beside() if (directory / name).exists()],
-            compression=compression,
-            data=drawable(figure_data(summary, ranks, common) | {"compression": points}),
+            data=drawable(figure_data(summary, ranks, common)),
             style=(_ASSETS / "page.css").read_text(encoding="utf-8"),
             scripts=scripts,
             policy=_policy(scripts),

@@ -29,10 +29,23 @@ def interactive_specs() -> dict[str, Spec]:
     medians = medians_spec("$medians", "$dots", "$limit", value, "$rows", "$height", "$name")
     return {
         "medians": medians,
+        "compression": _compression(value),
         "drift": _drift(value),
         "spread": _spread(value),
         "byrank": _by_rank(value),
     }
+
+
+def _compression(y: Spec) -> Spec:
+    """Return each case at the bytes in its files and its time."""
+    x = at(number_axis("MiB in the files", "$sizes"), "stored")
+    ends = {"x": x, "y": at(y, "low"), "y2": {"field": "high"}}
+    drawn = [
+        rules("intervals", "$ways", ends, "isValid(datum.low)"),
+        points("ways", "$ways", x, at(y, "value"), 80),
+        texts("names", "$ways", x, at(y, "value"), dx=9),
+    ]
+    return panel(drawn, 320, "$name")
 
 
 def _drift(y: Spec) -> Spec:

@@ -12,7 +12,7 @@ from typing import Any
 from pffbench.phases import MOVING, TOTALS, in_order
 from pffbench.record.samples import Sample
 from pffbench.summary.quantities import PHASE_QUANTITIES
-from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
+from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary, compression_ratio
 from pffbench_analysis.answer import (
     AnswerRow,
     answer_heading,
@@ -154,7 +154,10 @@ def _case(case: CaseSummary, ranks: RankTimes, most: int) -> Plain:
         "colour": colour(s.backend),
         "settings": "raw" if case.raw else s.settings,
         "transfer": s.transfer,
+        "variant": case.variant,
         "raw": case.raw,
+        "stored_bytes": case.counts.get(("write", "stored_bytes")),
+        "compression_ratio": compression_ratio(case),
         "phases": {name: _phase(found, most) for name, found in case.phases.items()},
         "ranks": ranks.of(s.case),
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pffbench.errors import UserError
 from pffbench.summary.best_number import files_of, writers_of
 from pffbench.summary.headline import Design
 from pffbench.summary.labels import format_title
-from pffbench.summary.summary import CaseSummary, Summary, compression_ratio
+from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.text import value_text
 from pffbench.workloads.registry import workload, workload_names
 
@@ -50,19 +49,14 @@ class Purpose:
         Readable name.
     parts : dict of str to float
         Weight of each total; weights of zero are left out.
-    times_bytes : bool
-        Whether the sum is multiplied by the bytes that the way stores.
     """
 
     name: str
     parts: Mapping[str, float]
-    times_bytes: bool = False
 
 
 WRITING = Purpose("writing", {"write_total": 1.0})
 READING = Purpose("reading", {"read_total": 1.0})
-#: Digits of a compression ratio that are compared: those of the tables.
-_DIGITS = 3
 
 
 def purposes(weights: Weights) -> tuple[Purpose, ...]:
@@ -145,22 +139,6 @@ class Candidate:
         stored = (self.stored or {}).get("codec")
         return str(stored or self.parameters.get("codec", "auto"))
 
-    @cached_property
-    def ratio(self) -> float:
-        """Bytes of the arrays over those of their chunks in the files; NaN if not counted.
-
-        With the three digits that are shown and compared.
-        """
-        found = compression_ratio(self.case)
-        if found is None or not 0 < found < math.inf:  # counts are not trusted
-            return math.nan
-        return float(f"{found:.{_DIGITS}g}")
-
-    @property
-    def stored_bytes(self) -> float:
-        """Bytes of the chunks in the files, as counted; 0 if not."""
-        return self.case.counts.get(("write", "stored_bytes"), 0.0)
-
     @property
     def own_options(self) -> dict[str, Any]:
         """The options that are not library defaults; shards are named with the chunks."""
@@ -179,11 +157,9 @@ class Candidate:
         if any(phase is None for phase in found):
             return {}
         by_block = [phase.by_block for phase in found if phase is not None]
-        factor = self.stored_bytes if purpose.times_bytes else 1.0
-        weights = [factor * weight for weight in purpose.parts.values()]
         common = set.intersection(*(set(part) for part in by_block))
         return {
-            b: sum(w * part[b] for w, part in zip(weights, by_block, strict=True))
+            b: sum(w * part[b] for w, part in zip(purpose.parts.values(), by_block, strict=True))
             for b in sorted(common)
         }
 

@@ -1,7 +1,7 @@
 """Statistical inference: rank tests, repeated looks, many comparisons, dependent repetitions.
 
 Every statement of pffbench that one way is faster than another comes from this module: the
-headline, the table, `recommend`, `compare`, the Pareto front and the report page.
+headline, the table, `recommend`, `compare` and the report page.
 
 The methods, each for a measured property of I/O timings (docs/method.md):
 

@@ -116,6 +116,10 @@ function told(row) {
   return words;
 }
 
+function sizeOf(c) {
+  return { "in the files": `${digits(c.stored_bytes / MIB)} MiB`, "compression ratio": digits(c.compression_ratio) };
+}
+
 function toldOfRanks(p) {
   return {
     "slowest rank": `${p.slowest_rank} (in ${percent(p.slowest_rank_share)} of repetitions)`,

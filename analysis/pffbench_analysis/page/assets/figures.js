@@ -122,6 +122,25 @@ function drawRoofline(state) {
   });
 }
 
+function drawCompression(state) {
+  const { group } = state;
+  const counted = (phase) => rowsOf(state, phase, "time").filter((r) => r.case.stored_bytes > 0);
+  const found = state.phases.map(counted).filter((rows) => new Set(rows.map((r) => r.case.stored_bytes)).size > 1);
+  const rows = found.flat();
+  if (!rows.length) {
+    document.getElementById("compression").hidden = true;
+    return Promise.resolve();
+  }
+  const log = isLog(state.scale, rows.map((r) => r.value));
+  return draw("compression", {
+    what: `${group.name}: time, and bytes of the chunks in the files. Less of both is better.`,
+    notes: [...whiskers(rows), ...marksUsed(rows.map((r) => r.case)), notDrawn(group)],
+    panels: found.map((some) => ({ heading: phaseName(some[0].phase), spec: (width) => compressionSpec({ rows: some, title: axisTitle(some, log), log, width, name: `${phaseName(some[0].phase)} of ${group.name} against bytes in the files` }) })),
+    values: rows.map((r) => ({ ...told(r), ...sizeOf(r.case) })),
+    numbers: rows.map((r) => ({ ...numbersOf(r), stored_bytes: r.case.stored_bytes, compression_ratio: r.case.compression_ratio })),
+  });
+}
+
 function drawDrift(state) {
   const { group, measure } = state;
   const found = state.phases.map((phase) => rowsOf(state, phase, measure)).filter((rows) => rows.length);

@@ -7,9 +7,8 @@ function redraw() {
     if (DATA.answer) await drawMade("answer", DATA.answer);
     if (form) {
       const state = stateOf();
-      for (const part of [drawMedians, drawRoofline, drawDrift, drawSpread, drawByRank]) await part(state);
+      for (const part of [drawMedians, drawRoofline, drawCompression, drawDrift, drawSpread, drawByRank]) await part(state);
     }
-    await drawPareto();
     document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn ?? 0) + 1);
   });
   return turn;
@@ -38,7 +37,7 @@ function followWidth() {
 
 // What lies folded up below a table is printed with it.
 function unfoldForPrint() {
-  const closed = () => document.querySelectorAll("#verdict > details:not([open]), #tables details:not([open]), #compression > details:not([open]), .added details:not([open])");
+  const closed = () => document.querySelectorAll("#verdict > details:not([open]), #tables details:not([open]), .added details:not([open])");
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = [...closed()];
@@ -59,7 +58,6 @@ function startControls() {
 }
 
 if (form) startControls();
-if (DATA.compression) makePareto();
 document.querySelectorAll("table.numbers").forEach(makeSortable);
 makeCopies();
 followTheme();

@@ -112,6 +112,13 @@ function namesOfLines(rows, scale, height) {
   return ends.map(({ at, ...end }) => ({ ...end, value: from(at) }));
 }
 
+// Each case at the bytes in its files and its time: both are better when small.
+function compressionSpec({ rows, title, log, width, name }) {
+  const ways = rows.map((r) => ({ ...looksOf(r.case, r.low === null), stored: r.case.stored_bytes / MIB, value: r.value, low: r.low, high: r.high, text: r.case.variant, told: { ...told(r), ...sizeOf(r.case) } }));
+  const reached = ways.flatMap((v) => [v.value, v.low ?? v.value, v.high ?? v.value]);
+  return filled(DATA.specs.compression, width, { ways, title, scale: scaleOf(reached, log), sizes: scaleOf(ways.map((v) => v.stored), log, 1.5), name });
+}
+
 // Lines over the repetitions, in their order.
 function driftSpec({ rows, title, log, width, name }) {
   const values = rows.flatMap((r) => r.p.seconds.map((s, i) => ({
