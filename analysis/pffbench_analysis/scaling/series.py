@@ -91,8 +91,6 @@ def load_series(directories: Sequence[str | Path], over: Over | None = None) -> 
     over : {"ranks", "nodes"}, optional
         Unit of the sizes; by default nodes if their number varies and each has the same number of
         ranks, else ranks.
-    predict : int, optional
-        Ranks or nodes to predict for; by default twice the largest size.
 
     Raises
     ------
