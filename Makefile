@@ -18,12 +18,12 @@ WORKERS ?= 4
 ARGS ?=
 # Files of tests for `make check`, each of which takes a second or two.
 QUICK := $(patsubst %,tests/unit/test_%.py, \
-    batch_job benchmarks best_number calibration chunk_cache clean codecs contents contract contributing \
+    batch_job benchmarks best_number calibration chunk_cache clean codecs contents contract \
     cross_read_table data_files decodes decomposition decomposition_maps docstrings doctor_checks durability \
-    experiment filesystem fom frames hints inputs inspection known_truths launcher legend limits load order \
+    experiment filesystem fom frames hints inputs inspection launcher legend limits load order \
     page_cache progress provenance_slurm rank_reports rank_statistics ranks_file reading_commands results_document \
     results_json reused_transfers runs runs_command scaling_compression schedule scratch selections shards slices \
-    statistics topology transfer_buffer transfers units what_enters who_shares_a_file writers zarr2 zarr_settings)
+    statistics topology transfer_buffer transfers units who_shares_a_file writers zarr2 zarr_settings)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,7 +50,7 @@ test test-all:
 platform: ## prove the other Debian from nothing, in a chroot: `make bench`, parallel tests; RELEASE=trixie
 	@setup/platform $(RELEASE)
 
-perf: ## measure what the harness costs, beside IOR where it is on PATH; ARGS="…" go to benchmarks/perf.py
+perf: ## measure what the harness costs, beside C and, where it is on PATH, IOR; ARGS="…" go to benchmarks/perf.py
 	@setup/run python benchmarks/perf.py $(ARGS)
 
 lint: ## check style and layout (ruff), types (mypy) and the directions of imports

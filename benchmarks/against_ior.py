@@ -5,23 +5,28 @@ gives the median of its repetitions. Both write a new file, read it back from th
 remove it, in every repetition. IOR's time (``wr/rd(s)``) runs from the first rank's start to the
 last one's end. Ours is the one that the tables have: that of the slowest rank where each rank has a
 core, and else the time until all have ended, less what an empty phase takes.
+
+Each rank moves 64 MiB: in one transfer, and in transfers of 1 MiB and 64 KiB. There a transfer of
+HDF5 is one H5Dwrite with data spaces made before; IOR selects its hyperslab within the time.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import ior
-import ours
-from rows import Mark, Ratio, Row, not_measured
-from script import Given
+from jobs import run_pffbench, run_ranks, summed
+from rows import Given, Mark, Ratio, Row, not_measured
 
 BLOCK = 64 * 2**20
 #: Repetitions in each job, besides one that is left out.
 REPETITIONS = 5
+_WARMUP = 1
+_MISSING = "ior is not on PATH"
 #: Seconds of each access.
 _Seconds = dict[str, float]
 _EXPERIMENT = """\
@@ -71,17 +76,77 @@ class Match:
         return _WITH_DATASETS if "HDF5" in self.options else _PHASES
 
 
+_WHOLE = "shape_per_rank: [16777216]"
+_HDF5 = "backend: hdf5, hdf5: {collective_metadata: false}"
+_SAME = "-a HDF5 -b 64m -t 64m --hdf5.noFill"
+#: In one transfer.
+WHOLE = (
+    Match(
+        "posix, file per process",
+        f"backend: posix, layout: file_per_process, {_WHOLE}",
+        "-a POSIX -F -b 64m -t 64m",
+        0.97,
+    ),
+    Match(
+        "mpiio, shared",
+        f"backend: mpiio, layout: shared, {_WHOLE}",
+        "-a MPIIO -b 64m -t 64m",
+        0.97,
+    ),
+    Match(
+        "hdf5, shared independent",
+        f"{_HDF5}, {_WHOLE}, layout: shared, transfer: independent",
+        _SAME,
+        0.97,
+    ),
+    Match(
+        "hdf5, shared collective",
+        f"{_HDF5}, {_WHOLE}, layout: shared, transfer: collective",
+        f"{_SAME} -c",
+        0.97,
+    ),
+    Match(
+        "hdf5, file per process",
+        f"{_HDF5}, {_WHOLE}, layout: file_per_process",
+        f"{_SAME} -F",
+        0.97,
+    ),
+)
+
+
+def _in_steps(transfer: int, name: str) -> Iterator[Match]:
+    steps = f"steps: {BLOCK // transfer}, shape_per_rank: [{transfer // 4}]"
+    size, mark = f"-b 64m -t {name}", 0.90
+    alone, own = f"layout: file_per_process, {steps}", f"layout: own, {steps}"
+    theirs = f"-a HDF5 {size} --hdf5.noFill"
+    yield Match(
+        f"posix, file per process, {name}", f"backend: posix, {alone}", f"-a POSIX -F {size}", mark
+    )
+    yield Match(f"mpiio, shared, {name}", f"backend: mpiio, {own}", f"-a MPIIO {size}", mark)
+    yield Match(f"hdf5, file per process, {name}", f"{_HDF5}, {alone}", f"{theirs} -F", mark)
+    yield Match(f"hdf5, shared, {name}", f"{_HDF5}, {own}", theirs, mark)
+
+
+#: In transfers of 1 MiB and 64 KiB.
+IN_STEPS = (*_in_steps(2**20, "1m"), *_in_steps(2**16, "64k"))
+
+
+def measure(given: Given) -> Sequence[Row]:
+    """Return the rows."""
+    return [*_compare(given, WHOLE, 1, 2, 4), *_compare(given, IN_STEPS, 1, 4)]
+
+
 def experiment(matches: Sequence[Match]) -> str:
     """Return the experiment of all matches, a case each."""
     cases = "".join(f"  - {{{match.case}}}\n" for match in matches)
     return _EXPERIMENT.format(repetitions=REPETITIONS) + cases
 
 
-def compare(given: Given, matches: Sequence[Match], *usual_ranks: int) -> list[Row]:
+def _compare(given: Given, matches: Sequence[Match], *usual_ranks: int) -> list[Row]:
     """Measure all matches on each number of ranks."""
     rows: list[Row] = []
     for ranks in given.ranks_or(*usual_ranks):
-        if ior.available():
+        if _is_there():
             rows += _rows(given, matches, ranks)
         else:
             rows += [_missing(match, access, ranks) for match in matches for access in _PHASES]
@@ -107,16 +172,15 @@ def _rows(given: Given, matches: Sequence[Match], ranks: int) -> Iterator[Row]:
 
 def _ours(match: Match, ranks: int, place: Path) -> _Seconds:
     """Run pffbench once and return the median seconds of a match's accesses."""
-    (found,) = ours.run(ranks, experiment([match]), place)
+    (found,) = run_pffbench(ranks, experiment([match]), place)
     return {
-        access: statistics.median(ours.summed(found, phases))
-        for access, phases in match.phases.items()
+        access: statistics.median(summed(found, phases)) for access, phases in match.phases.items()
     }
 
 
 def _iors(match: Match, ranks: int, place: Path) -> _Seconds:
     """Run IOR once and return the median seconds of a match's accesses."""
-    times = ior.seconds(ranks, match.options.split(), place, REPETITIONS)
+    times = _seconds(ranks, match.options.split(), place, REPETITIONS)
     return {access: statistics.median(these) for access, these in times.items()}
 
 
@@ -133,7 +197,7 @@ def _row(match: Match, access: str, ranks: int, pairs: Sequence[tuple[float, flo
 
 def _missing(match: Match, access: str, ranks: int) -> Row:
     what = _what(match, access, ranks)
-    return not_measured(what, f"ior {match.options}", _mark(match), ior.MISSING)
+    return not_measured(what, f"ior {match.options}", _mark(match), _MISSING)
 
 
 def _what(match: Match, access: str, ranks: int) -> str:
@@ -146,3 +210,55 @@ def _mark(match: Match) -> Mark | None:
 
 def _rate(seconds: float, ranks: int) -> str:
     return f"{ranks * BLOCK / 2**20 / seconds:.0f} MiB/s"
+
+
+def _is_there() -> bool:
+    """Whether there is an `ior`."""
+    return shutil.which("ior") is not None
+
+
+def _seconds(
+    ranks: int, options: Sequence[str], place: Path, repetitions: int
+) -> dict[str, list[float]]:
+    """Run IOR and return the seconds of each repetition's transfer, by access.
+
+    Files are written, read and removed in every repetition, and barriers part open, transfer and
+    close (``-g``). The times are those of the column ``wr/rd(s)``: from the first rank's start to
+    the last rank's end. It is read from the printed table, which has microseconds; IOR's JSON has
+    tenths of milliseconds.
+
+    Parameters
+    ----------
+    ranks : int
+        Number of ranks.
+    options : sequence of str
+        API, sizes and layout.
+    place : Path
+        Directory for the files.
+    repetitions : int
+        How many to return.
+    """
+    name = str(place / f"ior-{os.getpid()}")
+    told = run_ranks(
+        ranks,
+        ["ior", *options, "-w", "-r", "-g", "-i", str(repetitions + _WARMUP), "-o", name],
+    )
+    found: dict[str, list[float]] = {"write": [], "read": []}
+    for access, time in read_table(told):
+        found[access].append(time)
+    if any(len(times) != repetitions + _WARMUP for times in found.values()):
+        raise RuntimeError(f"IOR printed another table than expected: {told[-2000:]}")
+    return {access: times[_WARMUP:] for access, times in found.items()}
+
+
+def read_table(text: str) -> Iterator[tuple[str, float]]:
+    """Yield access and seconds of the transfer of each line of IOR's table of results."""
+    column: int | None = None
+    for line in text.splitlines():
+        cells = line.split()
+        if cells[:1] == ["access"] and "wr/rd(s)" in cells:
+            column = cells.index("wr/rd(s)")
+        elif cells[:2] == ["Summary", "of"]:
+            return
+        elif column is not None and cells[:1] in (["write"], ["read"]):
+            yield cells[0], float(cells[column])

@@ -1,8 +1,6 @@
 """Many transfers against the same loops in C, with memory of its own for each transfer.
 
-    python benchmarks/c_loops.py [--pairs 7] [--place /dev/shm]
-
-`transfers_against_ior` holds two things at once: what Python adds, and that IOR moves all transfers
+`against_ior` holds two things at once: what Python adds, and that IOR moves all transfers
 through one buffer, which stays in the processor's cache. This tells them apart. `transfers.c` is
 compiled with `h5pcc`; it writes and reads a block of 64 MiB with memory of its own for each
 transfer, as pffbench does, and then through one, as IOR does. One rank, a file of its own.
@@ -16,10 +14,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import ours
 from against_ior import BLOCK, REPETITIONS, Match, experiment
-from rows import Mark, Ratio, Row, not_measured
-from script import Given, main
+from jobs import run_pffbench
+from rows import Given, Mark, Ratio, Row, not_measured
 
 _MARK = Mark("at least", 0.90)
 _MISSING = "h5pcc is not on PATH"
@@ -64,7 +61,7 @@ def _pair(
 
 def _ours(cases: Sequence[tuple[str, int]], place: Path) -> list[_Seconds]:
     matches = [Match("", _case(api, size), "", None) for api, size in cases]
-    measured = ours.run(1, experiment(matches), place)
+    measured = run_pffbench(1, experiment(matches), place)
     return [
         (statistics.median(times["write"]), statistics.median(times["read"])) for times in measured
     ]
@@ -105,7 +102,3 @@ def _ratio(seconds: Sequence[float], beside: Sequence[float]) -> Ratio:
 
 def _rate(seconds: Sequence[float]) -> str:
     return f"{BLOCK / 2**20 / statistics.median(seconds):.0f} MiB/s"
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

@@ -1,4 +1,4 @@
-"""All rows of the table of performance: what `make perf` runs.
+"""What the harness costs, beside IOR and C: what `make perf` runs.
 
     python benchmarks/perf.py [--only NAME …] [--pairs 7] [--ranks N …] [--json FILE]
 
@@ -12,44 +12,41 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
-from jobs import load
-from rows import Row, not_measured
-from script import add_arguments, given_of, put_out
+import against_ior
+import c_loops
+import phase_cost
+from jobs import load, machine
+from rows import Given, Row, as_json, as_text, not_measured
 
-#: The scripts, each with a function `measure`, in the order of the table.
-SCRIPTS = (
-    "raw_against_ior",
-    "hdf5_against_ior",
-    "transfers_against_ior",
-    "reused_against_ior",
-    "c_loops",
-    "small_datasets",
-    "phase_cost",
-    "timed_region",
-    "start_up",
-    "gather",
-    "exchange",
-    "outside",
-    "data_rate",
-    "memory",
-    "planning",
-)
+#: What measures rows, in the order of the table.
+SCRIPTS: Mapping[str, Callable[[Given], Sequence[Row]]] = {
+    "against_ior": against_ior.measure,
+    "c_loops": c_loops.measure,
+    "phase_cost": phase_cost.measure,
+}
+#: Where files are made: in memory, so that no device is measured.
+_PLACE = Path("/dev/shm")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the scripts and print the table."""
-    given = make_parser().parse_args(arguments)
+    told = make_parser().parse_args(arguments)
+    given = Given(told.pairs, tuple(told.ranks), told.place)
     begun, rows = load(), list[Row]()
-    for name in given.only or SCRIPTS:
+    for name in told.only:
         print(f"{name} …", file=sys.stderr, flush=True)
         try:
-            rows += import_module(name).measure(given_of(given))
+            rows += SCRIPTS[name](given)
         except (RuntimeError, OSError, ImportError) as error:
             rows.append(not_measured(name, "", None, " ".join(str(error).split())[:300]))
-    put_out(rows, given, begun)
+    facts = machine() | {"load average before": begun, "pairs": given.pairs}
+    print(as_text(rows))
+    print("\n" + ", ".join(f"{name} {value}" for name, value in facts.items()))
+    if told.json:
+        told.json.write_text(as_json(rows, facts) + "\n", encoding="utf-8")
     counted = Counter(row.verdict.split(" (")[0] for row in rows)
     print(", ".join(f"{count} {verdict}" for verdict, count in counted.items()))
 
@@ -57,9 +54,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=SCRIPTS, help="scripts (default: all)")
-    add_arguments(parser)
+    parser.add_argument("--only", nargs="+", choices=SCRIPTS, default=list(SCRIPTS))
+    parser.add_argument("--pairs", type=_count, default=7, help="of each row (default: 7)")
+    parser.add_argument(
+        "--ranks",
+        type=_count,
+        nargs="+",
+        default=(),
+        help="numbers of ranks (default: each its own)",
+    )
+    parser.add_argument("--place", type=Path, default=_PLACE, help=f"default: {_PLACE}")
+    parser.add_argument("--json", type=Path, help="write the table there as JSON")
     return parser
+
+
+def _count(text: str) -> int:
+    """Read a number of 1 or more."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 1 or more")
+    return int(text)
 
 
 if __name__ == "__main__":

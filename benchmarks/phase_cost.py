@@ -1,7 +1,5 @@
 """What the sample of a phase costs: barriers, clock and record, against two bare barriers.
 
-    python benchmarks/phase_cost.py [--pairs 7] [--ranks 1 4]
-
 A pair is hundreds of empty phases of the `null` backend's call and as many pairs of barriers, in
 one MPI job; each gives its median on the slowest rank. The time *on the timed path* is what such a
 phase reports for itself: between the stamps there is a loop over one call that does nothing.
@@ -17,8 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from jobs import python, run_ranks
-from rows import Mark, Ratio, Row
-from script import Given, main
+from rows import Given, Mark, Ratio, Row
 
 _ROUNDS = 300
 _TWICE = Mark("at most", 2)
@@ -31,7 +28,7 @@ def measure(given: Given) -> Sequence[Row]:
 
 
 def _rows(ranks: int, pairs: int) -> Iterator[Row]:
-    told = run_ranks(ranks, python(__file__, "--on-a-rank", str(pairs)))
+    told = run_ranks(ranks, python(__file__, str(pairs)))
     found = json.loads(told.splitlines()[-1])
     samples, barriers, own = ([one[i] for one in found] for i in range(3))
     what = f"{ranks} rank{'s' if ranks > 1 else ''}"
@@ -96,7 +93,4 @@ def _median(call: Callable[[], None]) -> float:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--on-a-rank"]:
-        _on_a_rank(int(sys.argv[2]))
-    else:
-        main(measure, __doc__)
+    _on_a_rank(int(sys.argv[1]))

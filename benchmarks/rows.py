@@ -11,12 +11,44 @@ import json
 import math
 import random
 import statistics
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 _RESAMPLES = 2000
 _SEED = 1
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a person asks for.
+
+    Parameters
+    ----------
+    pairs : int
+        How many pairs are measured of each row.
+    ranks : tuple of int
+        Numbers of ranks; empty where each script is to take its own.
+    place : Path
+        Directory in which files may be made.
+    """
+
+    pairs: int
+    ranks: tuple[int, ...]
+    place: Path
+
+    def ranks_or(self, *usual: int) -> tuple[int, ...]:
+        """Return the numbers of ranks asked for, or the usual ones."""
+        return self.ranks or usual
+
+    @contextmanager
+    def directory(self) -> Iterator[Path]:
+        """Make a directory for files, and remove it."""
+        with tempfile.TemporaryDirectory(prefix="pffbench-perf-", dir=self.place) as made:
+            yield Path(made)
 
 
 @dataclass(frozen=True)
@@ -146,18 +178,6 @@ def as_text(rows: Sequence[Row]) -> str:
 def _notes(rows: Sequence[Row]) -> list[str]:
     """Return what there is to know beside the figures that were measured."""
     return [f"{row.what}: {row.note}" for row in rows if row.note and row.ratio is not None]
-
-
-def table(lines: Sequence[Sequence[str]]) -> str:
-    """Return lines of cells, headings first, as a table in Markdown."""
-    ruled = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in ruled)
-
-
-def as_markdown(rows: Sequence[Row]) -> str:
-    """Return the rows as a table in Markdown, with their notes."""
-    notes = [f"- {note}" for note in _notes(rows)]
-    return "\n".join([table([HEADINGS, *(row.cells for row in rows)]), "", *notes])
 
 
 def as_json(rows: Sequence[Row], facts: dict[str, Any]) -> str:

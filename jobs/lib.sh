@@ -76,19 +76,10 @@ begin() {
     load_site
     job_begins "$@"
     check_striping
-    check_staging
     enter_site
     activate
     say "job $JOB ($JOB_NAME), start $((RESTARTS + 1)), site $PFFBENCH_SITE"
     say "$NODES nodes ($JOB_HOSTS), $TASKS_PER_NODE tasks on each, $PYTHON"
-}
-
-# check_staging: a container holds its own environment, in paths that the nodes do not have.
-check_staging() {
-    if [[ ${PFFBENCH_STAGE:-0} == 1 && ${PFFBENCH_PYTHON:-} -ef $PFFBENCH_HOME/containers/python ]]; then
-        die "PFFBENCH_STAGE=1 copies an environment of the host, and PFFBENCH_PYTHON=$PFFBENCH_PYTHON runs in a container, which" \
-            "is one file already; unset one of them"
-    fi
 }
 
 # enter_site: load the site's modules. What they are is what is measured, so a job without them must not go on.

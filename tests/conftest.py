@@ -24,7 +24,7 @@ settings.load_profile("tests")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 #: Tests with one of these markers run only where the marker is asked for: `-m slow`.
-ON_REQUEST = ("full", "slow", "spack", "harness")
+ON_REQUEST = ("full", "slow", "spack")
 
 
 def asked_for(config):

@@ -33,10 +33,6 @@ from pffbench.summary.summary import Summary, summarise
 from pffbench_bundles.appendix import platform
 from pffbench_bundles.masking import RAW, masked_copy
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import zarr_tables
-
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 #: The run that the README shows, and what is kept of its derived files.
@@ -102,7 +98,7 @@ def derived(run: Path, names: Sequence[str]) -> dict[str, str]:
 
 def pages(root: Path = ROOT) -> list[Path]:
     """Return the pages that show parts of runs."""
-    files = [root / "README.md", *(root / "docs").glob("*.md"), *(root / "paper").glob("*.md")]
+    files = [root / "README.md", *(root / "docs").glob("*.md")]
     files += (root / "docs" / "results").rglob("README.md")
     return sorted(page for page in files if _BLOCK.search(page.read_text(encoding="utf-8")))
 
@@ -181,8 +177,6 @@ def main() -> None:
                 (run / name).write_text(text, encoding="utf-8")
     for page in pages():
         page.write_text(written(page), encoding="utf-8")
-    table = zarr_tables.PAGE
-    table.write_text(zarr_tables.written(table.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

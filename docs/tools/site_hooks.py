@@ -1,7 +1,6 @@
 """Hooks of the documentation site: pages made at build time, and links to files of the repository.
 
-- `README.md` and the other documents of the top level are pages of the site. That on support ends
-  with the addresses of the project, which `pyproject.toml` has.
+- `README.md` and the other documents of the top level are pages of the site.
 - The reference pages come from the code, the report pages from the runs in `docs/results`.
 - A link that leaves `docs/`, such as ``../configs/default.yaml``, leads to a page that shows the
   file, so that the same link works in the repository and on the site. A file that is not there
@@ -17,7 +16,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
@@ -38,14 +36,7 @@ PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
-    "SUPPORT.md": "support.md",
-    "SECURITY.md": "security.md",
-    "CODE_OF_CONDUCT.md": "conduct.md",
 }
-_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-_ADDRESSES = "\n| address of | |\n| --- | --- |\n" + "".join(
-    f"| {name} | <{url}> |\n" for name, url in _PROJECT["urls"].items()
-)
 _LINK = re.compile(r"(\]\()([^()\s#]+)(#[^()\s]*)?(\))")
 _LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".py": "python", ".sh": "bash", ".toml": "toml"}
 _FETCHED = re.compile(
@@ -58,7 +49,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are made, and those of files that are linked to."""
     for source, target in PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
-        files.append(_page(config, target, text + _ADDRESSES if target == "support.md" else text))
+        files.append(_page(config, target, text))
     for target, text in pages():
         files.append(_page(config, target, text))
     for run, page in _reports():

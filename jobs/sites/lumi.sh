@@ -2,8 +2,8 @@
 # LUMI-C (2 × 64 cores). From public documentation, not tested there: partition `standard` gives whole nodes, and all of their
 # memory when asked (--mem=0); in the stack LUMI, cpeGNU takes the place of PrgEnv-gnu; the MPI is Cray MPICH;
 # /scratch/PROJECT is Lustre, where PROJECT is the account (project_46…); nodes have no disk, /tmp is memory.
-# LUMI discourages Python environments of many files on its file systems, such as those of `make env`: take the container
-# (containers/mpich-abi.def, built elsewhere) with PFFBENCH_PYTHON=containers/python, or at least stage (PFFBENCH_STAGE=1).
+# LUMI discourages Python environments of many files on its file systems, such as those of `make env`: stage them
+# (PFFBENCH_STAGE=1).
 
 SITE_SCHEDULER=slurm
 SITE_SUBMIT=(--partition=standard --cpus-per-task=1 --mem=0)

@@ -3,7 +3,8 @@
 See docs/other-programs.md for how it is started, and its variables.
 """
 
-import re
+import csv
+import json
 import shlex
 from pathlib import Path
 
@@ -16,8 +17,6 @@ from reframe.core.builtins import (
     variable,
 )
 
-_FIGURE = re.compile(r"^FOM (\S+\.time)=(\S+) s$", re.MULTILINE)
-
 
 class PffbenchBase(rfm.RunOnlyRegressionTest):
     """A run of pffbench. Derive from it to fix systems, environments or an experiment.
@@ -27,8 +26,8 @@ class PffbenchBase(rfm.RunOnlyRegressionTest):
     is so by more than `allowed`, a fraction, and when something cannot be compared or the
     machine has changed.
 
-    Every time of `fom.txt` is a performance variable of the same name, for logs. These have no
-    references: single phases vary by more than anybody would allow.
+    The median time of each case and phase in `summary.csv` is a performance variable, for logs.
+    These have no references: single phases vary by more than anybody would allow.
     """
 
     experiment = variable(str, value="")
@@ -62,7 +61,8 @@ class PffbenchBase(rfm.RunOnlyRegressionTest):
     @sanity_function
     def passes(self):
         """Require the verdict VALID, and of the gate that nothing is shown to be slower."""
-        sn.evaluate(sn.assert_found(r"^FOM valid=1 ", "results/fom.txt", "the run is not VALID"))
+        record = json.loads((Path(self.stagedir) / "results" / "run.json").read_text())
+        sn.evaluate(sn.assert_true(record["valid"], "the run is not VALID"))
         if not self.baseline:
             return True
         status, text = ((Path(self.stagedir) / f"gate.{n}").read_text() for n in ("status", "txt"))
@@ -71,8 +71,11 @@ class PffbenchBase(rfm.RunOnlyRegressionTest):
     @run_before("performance")
     def follow_all_times(self):
         """Make a performance variable of each time."""
-        figures = _FIGURE.findall((Path(self.stagedir) / "results/fom.txt").read_text())
-        self.perf_variables = {name: _measured(float(value)) for name, value in figures}
+        with (Path(self.stagedir) / "results" / "summary.csv").open(newline="") as summary:
+            self.perf_variables = {
+                f"{row['case']}.{row['phase']}": _measured(float(row["median_s"]))
+                for row in csv.DictReader(summary)
+            }
 
 
 def _measured(seconds):

@@ -471,27 +471,6 @@ def test_the_component_of_mpi_io_can_be_compared(tmp_path):
     assert found == {"ompio": "ompio", "romio": "romio"}
 
 
-def runs_counted(*arguments):
-    """Return the number of runs that the last line of benchmarks/environments.py counts."""
-    script = REPOSITORY / "benchmarks" / "environments.py"
-    found = subprocess.run(
-        [sys.executable, script, *arguments], capture_output=True, text=True, check=True
-    )
-    return int(found.stdout.splitlines()[-1].split()[0])
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(7200)
-def test_one_environment_under_two_names_seldom_differs():
-    assert runs_counted("twice", "--runs", "20") <= 1
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(7200)
-def test_creating_datasets_five_percent_slower_is_found():
-    assert runs_counted("planted", "--runs", "10") >= 9
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(

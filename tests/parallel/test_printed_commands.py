@@ -19,7 +19,7 @@ pytestmark = pytest.mark.parallel
 ELSEWHERE = {
     "python3 -m venv env": "network: pip follows; tests/installed installs so",
     "pip install": "network; tests/installed",
-    "conda env create": "network and conda; test_conda_files.py checks the file",
+    "conda env create": "network and conda",
     "spack env activate": "network and Spack; tests/spack",
     "module load": "modules of a cluster",
     "jobs/submit": "a scheduler; test_documents.py submits with --dry-run, tests/slurm on a Slurm",

@@ -2,11 +2,11 @@
 
 import pytest
 
-from launch import REPOSITORY, run
+from launch import PROGRAMS, run
 
 pytestmark = pytest.mark.parallel
 
-SOAK = REPOSITORY / "benchmarks" / "soak.py"
+SOAK = PROGRAMS / "soak.py"
 
 
 def soak(place, ranks, repetitions, timeout):

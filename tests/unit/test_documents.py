@@ -1,16 +1,14 @@
-"""Commands in the documents are accepted, experiments can be planned, terms are explained."""
+"""Commands in the documents are accepted and experiments can be planned."""
 
 import argparse
 import os
 import re
 import shlex
 import subprocess
-from typing import get_args
 
 import pytest
 
 from launch import REPOSITORY, pffbench_cli
-from pffbench import case
 from pffbench.cli import make_parser
 
 DOCS = REPOSITORY / "docs"
@@ -26,9 +24,6 @@ EVIDENCE = {
     for path in sorted((DOCS / "evidence").glob("*.md"))
     if path.name != "README.md"
 } | {"comparison.md": (DOCS / "comparison.md").read_text(encoding="utf-8")}
-#: Most words of the pages for users, as `wc -w` counts them, without what they show of runs:
-#: 67,365 with it before measurements had pages of their own.
-MOST_WORDS = 32_710
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -117,53 +112,13 @@ def test_every_experiment_can_be_planned(page, text, tmp_path):
     assert done.status == 0, done.said
 
 
-def test_from_what_it_is_to_an_own_experiment_it_is_five_pages_at_most():
-    pages, reached = 1, {"README.md"}
-    while "experiments.md" not in reached:
-        texts = "\n".join(PAGES[page] for page in reached)
-        reached |= set(re.findall(r"\]\((?:docs/)?([\w-]+\.md)", texts)) & PAGES.keys()
-        pages += 1
-        assert pages <= 5
-
-
-def test_the_glossary_explains_the_words_of_experiments_and_tables():
-    words = {
-        word
-        for kind in (case.Layout, case.Transfer, case.Settings, case.Durability, case.CacheState)
-        for word in get_args(kind)
-    } | {"backend", "roof", "×best", "floor", "block", "repetition", "below resolution", "look",
-         "VALID", "INVALID", "BUSY", "not decided", "is fastest", "equally fast", "unproved",
-         "interval", "margin", "imbalance", "durability", "warm-up"}  # fmt: skip
-    glossary = PAGES["glossary.md"]
-    terms = re.findall(r"^\| \*\*([^*]+)\*\* \| [^|]{10,} \|$", glossary, re.MULTILINE)
-    assert words - set(terms) == set()
-    assert len(terms) == len(set(terms))
-
-
-@pytest.mark.parametrize(
-    "page",
-    ["README.md", "start.md", "cookbook.md", "tutorial-scientist.md", "tutorial-engineer.md",
-     "tutorial-developer.md"],
-)  # fmt: skip
-def test_where_users_read_commands_they_read_how_the_shell_finds_them(page):
-    assert ". .build/env.sh" in PAGES[page]
-
-
-def test_commands_of_users_have_as_many_ranks_as_a_small_machine_has_cores():
-    for page in ("README.md", "start.md", "cookbook.md", "experiments.md"):
-        found = set(map(int, re.findall(r"mpiexec -n (\d+) ", PAGES[page])))
-        assert found - {256, 64} <= {1, 2}, page  # the others are of clusters, and say so
-
-
 _RECIPE = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 RECIPES = dict(_RECIPE.findall(PAGES["cookbook.md"]))
-_TIME_AND_SPACE = r"\*(?:(?:up to )?\d+ min|minutes|seconds)\b.*, .*(?:MiB|space)\b.*\*"
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_each_recipe_names_its_time_and_its_space(recipe, tmp_path):
+def test_each_recipe_needs_the_space_that_it_names(recipe, tmp_path):
     said = RECIPES[recipe].strip().split("\n\n")[0]
-    assert re.fullmatch(_TIME_AND_SPACE, said), said
     runs = re.findall(r"mpiexec -n (\d+) python -m pffbench( .*)$", RECIPES[recipe], re.MULTILINE)
     for ranks, words in runs:
         if "mine.yaml" in words:
@@ -173,19 +128,6 @@ def test_each_recipe_names_its_time_and_its_space(recipe, tmp_path):
         done = pffbench_cli("plan", path, "--ranks", ranks, "--scratch", tmp_path, cwd=tmp_path)
         (space,) = re.findall(r"^at most (\S+ \S+) at a time", done.said, re.MULTILINE)
         assert f", {space}" in said
-
-
-def test_the_pages_for_users_are_short():
-    derived = r"<!-- run .*?<!-- end -->"
-    words = sum(len(re.sub(derived, "", text, flags=re.S).split()) for text in PAGES.values())
-    assert words <= MOST_WORDS, "cut as many words of a page for users elsewhere"
-
-
-@pytest.mark.parametrize("page", EVIDENCE)
-def test_each_page_of_evidence_has_a_date_and_the_command_that_makes_it_again(page):
-    head = EVIDENCE[page].partition("\n## ")[0]
-    assert re.search(r"^(?:Measured|Tested|Run|Read) 2\d{3}-\d\d-\d\d\b", head, re.MULTILINE)
-    assert re.search(r"^    (?:setup/|make |python |docs/tools/)\S", head, re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", EVIDENCE)
@@ -199,15 +141,3 @@ def test_each_command_of_the_evidence_starts_what_is_there(page):
             r"(?<![\w./-])(?:benchmarks|configs|docs|setup|tests)/[\w./-]+", line
         ):
             assert (REPOSITORY / path).exists(), line
-
-
-def test_each_page_of_evidence_is_in_their_list():
-    text = (DOCS / "evidence" / "README.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| \[[^]]+\]\(([\w./-]+\.md)\)", text, re.MULTILINE)
-    assert {os.path.normpath(f"evidence/{name}") for name in listed} == EVIDENCE.keys()
-
-
-def test_the_readme_is_short():
-    lines = PAGES["README.md"].splitlines()
-    assert len(lines) <= 120
-    assert [line for line in lines if len(line) > 80] == []

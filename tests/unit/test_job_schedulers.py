@@ -311,15 +311,6 @@ def test_the_report_is_the_last_step_of_a_job_unless_it_is_not_wanted(tmp_path, 
     assert "run ended with 0, start-up took 1.0 s: " in done.stdout
 
 
-def test_a_container_is_not_staged(tmp_path):
-    done = submit(
-        tmp_path, "--out", str(tmp_path / "o"), "compare",
-        PFFBENCH_STAGE="1", PFFBENCH_PYTHON=str(ROOT / "containers" / "python"),
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert "PFFBENCH_STAGE=1 copies an environment of the host, and PFFBENCH_PYTHON=" in done.stderr
-
-
 # --- striping
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from html import unescape
-from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -26,7 +25,6 @@ pytest.importorskip("pandas")
 from pffbench_analysis.page.build import render
 from pffbench_analysis.recommend import recommend
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 CHUNKS = ([16, 64], [32, 32], [64, 64])
 CODECS = ("none", "gzip", "zstd")
 
@@ -328,19 +326,6 @@ def test_a_run_without_settings_has_none(tmp_path):
     run = a_sweep(tmp_path / "run", nothing, chunks=[[32, 32]], codecs=("none",))
     assert summarise(run).sweeps == ()
     assert answer(run).settings == ()
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected"), [("chunks 1.5, codec 2", "both"), ("nothing", "none")]
-)
-def test_simulated_sweeps_name_what_was_planted_and_nothing_else(monkeypatch, kind, expected):
-    """`benchmarks/sweeps.py` does it with 200 runs of each."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import sweeps
-
-    factors = sweeps.PLANTED[kind]
-    told = [sweeps.simulate(seed, factors, ("normal", 0.2), 20) for seed in range(6)]
-    assert [sweeps.names(sentence) for sentence in told] == [expected] * 6
 
 
 def test_what_is_shown_to_be_equal_has_an_interval():

@@ -78,7 +78,7 @@ def test_a_lease_is_read_as_it_was_written():
 
 
 def test_a_step_writes_to_memory_and_does_nothing_else():
-    """Steps begin between timed phases; benchmarks/phase_cost.py tells what a phase costs."""
+    """Steps begin between timed phases."""
     holder = Leases(file := os.memfd_create("leases"), 1).holder(0, 0, 1, 2)
     called = []
     sys.setprofile(lambda _, event, what: called.append(what) if event == "c_call" else None)

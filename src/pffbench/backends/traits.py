@@ -2,7 +2,6 @@
 
 A class that has the methods has the trait; it need not name it, and what a class lacks is stated
 nowhere. Workloads ask with `isinstance`, and before a run with `issubclass` of a backend's class.
-Each has two implementers at least, or says why it has one (`tests/unit/test_contract.py`).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown.add_argument(
         "--fom",
         action="store_true",
-        help="print the figures of merit, one per line, for ReFrame and Ramble, and write nothing "
+        help="print the figures of merit, one per line, and write nothing "
         "(example: --fom results/first)",
     )
     shown.add_argument(

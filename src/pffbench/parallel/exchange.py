@@ -3,7 +3,7 @@
 It is one ``MPI_Alltoallw`` whose datatypes are the common boxes of a rank and a writer, or common
 runs where a rank has stretches: MPI takes the elements from where they are and puts them where they
 belong. Packing them with NumPy for ``MPI_Alltoallv`` took 1.6 times as long
-(`benchmarks/exchange.py`) and twice the memory.
+and twice the memory.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     python -m pffbench.workloads.made_maps atmosphere --processes 16 --seed 1 atmosphere.npz
 
-Only numbers of processes, stretches and elements are E3SM's, and `docs/evidence/maps.md` has their
-source; the process of each stretch is drawn from a seed.
+Only numbers of processes, stretches and elements are E3SM's, as its benchmark
+https://github.com/Parallel-NetCDF/E3SM-IO has them; the process of each stretch is drawn from a
+seed.
 """
 
 from __future__ import annotations

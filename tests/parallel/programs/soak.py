@@ -1,6 +1,6 @@
 """Thousands of repetitions of small cases: memory, descriptors, HDF5 objects, communicators stay.
 
-    python benchmarks/soak.py --ranks 4 --repetitions 2000 --place /tmp/soak
+    python tests/parallel/programs/soak.py --ranks 4 --repetitions 2000 --place /tmp/soak
 
 Starts `pffbench run` under mpiexec. After each repetition every rank notes its resident memory, its
 open descriptors, the HDF5 objects that are open in it and the lowest number that MPI gives a new
