@@ -219,7 +219,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     printed.add_argument(
         "--fom",
         action="store_true",
-        help="print the figures of merit at the end, one per line, for ReFrame and Ramble; "
+        help="print the figures of merit at the end, one per line; "
         "fom.txt in the results directory holds them too (example: --fom)",
     )
     parser.add_argument(
