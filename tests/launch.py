@@ -230,7 +230,7 @@ def pffbench_cli(*arguments, **how):
 def write_experiment(directory, **content):
     """Write an experiment file: one repetition of each case in turn unless told otherwise."""
     base = {"name": "test", "repetitions": 1, "warmup": 0, "impossible": "skip",
-            "roofline": False, "order": "listed"}  # fmt: skip
+            "roofline": False}  # fmt: skip
     path = Path(directory) / "experiment.yaml"
     path.write_text(yaml.safe_dump(base | content, sort_keys=False))
     return path

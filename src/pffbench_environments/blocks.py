@@ -173,9 +173,7 @@ class Blocks:
         """Return the cases in the order of a block, which all environments have."""
         experiment = self.plan.experiment
         once = list({same_case(case.id): case for case in active}.values())
-        if experiment.order != "listed":
-            once = list(ordered_block(once, block, experiment.seed))
-        return [same_case(case.id) for case in once]
+        return [same_case(case.id) for case in ordered_block(once, block, experiment.seed)]
 
     def _out_of_time(self) -> bool:
         left = self._deadline - time.monotonic()

@@ -85,7 +85,6 @@ def step_experiment(experiment: Experiment, cases: Sequence[Case], block: int) -
         "seed": (experiment.seed + block * (experiment.warmup + often)) % 2**63,
         "repetitions": often,
         "roofline": False,  # raw transfers are among the cases
-        "order": "listed",
         "cases": [_entry(case) for case in cases],
     }
 

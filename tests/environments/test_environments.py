@@ -85,7 +85,6 @@ def real(wheels, tmp_path_factory):
         repetitions=3,
         warmup=1,
         counters=True,
-        order="balanced",
     )
 
 

@@ -19,7 +19,7 @@ from pffbench.summary.summary import summarise
 pytestmark = pytest.mark.parallel
 #: A run that is over in a second, in a folder whose name a shell takes apart.
 EXPERIMENT = {
-    "name": "tiny", "repetitions": 1, "warmup": 0, "roofline": False, "settle": 0,
+    "name": "tiny", "repetitions": 1, "warmup": 0, "roofline": False,
     "common": {"workload": "hyperslab", "shape_per_rank": [32, 64], "layout": "file_per_process"},
     "cases": [{"backend": ["hdf5", "npy"]}],
 }  # fmt: skip

@@ -16,7 +16,7 @@ from pffbench.summary.summary import summarise
 
 pytestmark = pytest.mark.parallel
 EXPERIMENT = {
-    "name": "busy", "repetitions": 2, "warmup": 0, "roofline": False, "settle": 0,
+    "name": "busy", "repetitions": 2, "warmup": 0, "roofline": False,
     "cases": [{"workload": "hyperslab", "backend": "hdf5", "shape_per_rank": [2048, 1024],
                "layout": "file_per_process",
                "codec": "gzip", "level": 9}],

@@ -35,7 +35,7 @@ def delayed(tmp_path_factory):
     slow = NULL | {"layout": "own", "durability": "flush",
                    "null": {"delays": DELAYS, "delay_rank": SLOW}}  # fmt: skip
     return run_experiment(
-        tmp_path_factory.mktemp("delayed"), RANKS, repetitions=3, warmup=1, order="balanced",
+        tmp_path_factory.mktemp("delayed"), RANKS, repetitions=3, warmup=1,
         cases=[NULL | ways, slow], timeout=180,
     )  # fmt: skip
 

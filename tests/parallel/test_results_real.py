@@ -14,7 +14,7 @@ from pffbench.summary.results import results_schema
 pytestmark = pytest.mark.parallel
 SMALLER = [
     part
-    for change in ("repetitions=1", "warmup=0", "settle=0", "shape_per_rank=[4, 64, 64]",
+    for change in ("repetitions=1", "warmup=0", "shape_per_rank=[4, 64, 64]",
                    "chunks=auto")
     for part in ("--set", change)
 ]  # fmt: skip

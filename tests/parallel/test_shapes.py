@@ -35,7 +35,7 @@ def test_each_shape_is_valid_at_a_small_scale(tmp_path, path):
     for axes, fewer in SHORTER.items():
         text = text.replace(axes, fewer)
     (tmp_path / path.name).write_text(text, encoding="utf-8")
-    settings = {"scale": SCALES.get(path.stem, 0.02), "repetitions": 1, "warmup": 0, "settle": 0}
+    settings = {"scale": SCALES.get(path.stem, 0.02), "repetitions": 1, "warmup": 0}
     told = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     done = pffbench_cli("run", path.name, *told, "--out", tmp_path / "out", "--scratch", tmp_path,
                         ranks=4, out=tmp_path / "out", cwd=tmp_path)  # fmt: skip

@@ -29,7 +29,7 @@ _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 #: Characters of the line below the headings of a table.
 _RULE = re.compile(r"^[ ─━]*[─━]{8,}[ ─━]*$")
 SMALL = {
-    "name": "small", "repetitions": 2, "settle": 0,
+    "name": "small", "repetitions": 2,
     "cases": [{"workload": "hyperslab", "backend": ["npy", "hdf5"], "shape_per_rank": [64, 64]},
               {"workload": "datasets", "backend": "npy", "shape": [64], "datasets": 4,
                "layout": "own"}],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from functools import cache, lru_cache
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from pffbench.case import Case, Group, Parameters
 from pffbench.data import file_source
 from pffbench.errors import ImpossibleCaseError, UnsupportedCaseError, UserError
 from pffbench.experiment.load import LoadedExperiment
-from pffbench.experiment.plan import Contents, Cost, Plan, contents_of, cost_of, of_arrays
+from pffbench.experiment.plan import Contents, Cost, Plan, contents_of, cost_of
 from pffbench.experiment.schema import Experiment
 from pffbench.parallel.file_groups import FileGroups
 from pffbench.parallel.topology import Topology
@@ -83,11 +83,12 @@ def _list(names: Iterable[str]) -> str:
 NO_COLD_READS = "reads from the device left out: "
 #: Maximum number of arrays of a case: each rank keeps a description of every one.
 MOST_ARRAYS = 10_000_000
+#: Maximum number of calls of all ranks to write a case in which each rank makes one for the arrays
+#: of every rank: more would take hours.
+MOST_CALLS = 100_000_000
 #: Repetitions of cases that another job reads, where the experiment leaves their number open: the
 #: writing job cannot know how many the reading job will need.
 _STAGED_REPETITIONS = 10
-#: Number of parameter sets whose results are cached for the next cases with other options.
-_REMEMBERED = 1024
 
 
 def make_plan(
@@ -139,8 +140,8 @@ def make_plan(
                 if loaded.experiment.node_local and (why := _beyond_a_node(case.parameters)):
                     raise ImpossibleCaseError(f"{where}: {why}")
                 cost = cost_of(case, ranks, memory, contents)
-                if cost.calls > loaded.experiment.max_calls:
-                    raise ImpossibleCaseError(f"{where}: {_too_many_calls(case, cost, loaded)}")
+                if cost.calls > MOST_CALLS:
+                    raise ImpossibleCaseError(f"{where}: {_too_many_calls(case, cost)}")
             except ImpossibleCaseError as error:
                 if loaded.experiment.impossible == "refuse" and not raw.roofline:
                     raise
@@ -174,12 +175,11 @@ def _idle_hints(cases: Iterable[Case], ranks: int) -> Iterator[str]:
             yield f"{without_digests(case.id)}: the hint {hint} has no effect ({why})"
 
 
-def _too_many_calls(case: Case, cost: Cost, loaded: LoadedExperiment) -> str:
+def _too_many_calls(case: Case, cost: Cost) -> str:
     return (
         f"layout {case.parameters.layout} with transfer collective makes {cost.calls} calls to "
-        "write, a call of each rank for the arrays of every rank, and max_calls is "
-        f"{loaded.experiment.max_calls}; take transfer: independent, fewer ranks, or a larger "
-        "max_calls"
+        f"write, a call of each rank for the arrays of every rank (at most {MOST_CALLS}); use "
+        "transfer: independent, or fewer ranks"
     )
 
 
@@ -225,21 +225,19 @@ def check_case(case: Case, ranks: int, where: str) -> None:
 
 
 class _Checker:
-    """Checks cases; results that do not depend on options are computed once."""
+    """Checks cases for a number of ranks and the installed libraries."""
 
     def __init__(self, ranks: int, no_mpi: str | None = None, *, as_installed: bool = True) -> None:
         self._ranks = ranks
         self._as_installed = as_installed
         self._no_mpi = no_mpi
-        self._stored = lru_cache(maxsize=_REMEMBERED)(self._look_at)
-        self._possible = lru_cache(maxsize=_REMEMBERED)(self._look_at_arrays)
         self._lacking = cache(_lacking)
 
     def check(self, case: Case, where: str) -> Contents:
         """Refuse a case that cannot be run, as `check_case`; return its arrays."""
         p = case.parameters
         try:
-            contents = self._stored(p)
+            contents = self._look_at(p)
         except UserError as error:
             raise type(error)(f"{where}: {error}") from None
         for place, one in p.each:
@@ -260,10 +258,6 @@ class _Checker:
             )
         if reason := workload(p.workload).check(p, self._ranks):
             raise (ImpossibleCaseError if isinstance(reason, Impossible) else UserError)(reason)
-        return self._possible(of_arrays(p))
-
-    def _look_at_arrays(self, p: Parameters) -> Contents:
-        """Return the arrays of consistent parameters."""
         contents = contents_of(p, self._ranks)
         if (arrays := contents.volume.arrays) > MOST_ARRAYS:
             raise UserError(f"{arrays} arrays are too many (at most {MOST_ARRAYS})")

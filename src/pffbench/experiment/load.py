@@ -1,13 +1,8 @@
-"""Reading of an experiment: YAML, overrides of the command line, expansion into cases.
-
-An experiment may come from an untrusted source. It may contain only mappings with text as keys,
-lists, text, numbers, true, false and null.
-"""
+"""Reading of an experiment: YAML, overrides of the command line, expansion into cases."""
 
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,7 +20,7 @@ from pffbench.experiment.shipped import shipped_file, similar_names
 from pffbench.experiment.sweep import MOST_CASES, expand, with_roofline
 from pffbench.plugins import load, plugins
 from pffbench.regular_files import read_regular, similar_path
-from pffbench.text import has_controls, one_line
+from pffbench.text import one_line
 from pffbench.workloads.registry import workload, workload_names
 
 #: Experiments of the package that take the time that is left to a job.
@@ -37,25 +32,6 @@ FORMS_GROUP = "pffbench.experiments"
 FILES_GROUP = "pffbench.experiment_files"
 #: Maximum bytes: an experiment is a page of text; a larger file is the wrong one.
 LARGEST = 2**20
-#: Maximum number of values, with each alias counted as all values that it stands for.
-MOST_VALUES = 100_000
-#: Maximum depth of nested lists and mappings.
-DEEPEST = 20
-#: Numbers of YAML 1.1, with two exceptions: 1:30 is text, which is refused where a number is
-#: needed, and not 90; 1e3 is a number, and not text.
-_NUMBERS = {
-    "tag:yaml.org,2002:int": re.compile(
-        r"[-+]?(?:0b[0-1_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$"
-    ),
-    "tag:yaml.org,2002:float": re.compile(
-        r"(?:[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?"
-        r"|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
-        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
-    ),
-}
-_PLAIN = frozenset(f"tag:yaml.org,2002:{kind}" for kind in (
-    "null", "bool", "int", "float", "str", "seq", "map",
-))  # fmt: skip
 
 
 def parse(text: str, name: str) -> Any:
@@ -71,90 +47,33 @@ def parse(text: str, name: str) -> Any:
     Raises
     ------
     UserError
-        It is not YAML, too large, or contains a value that no experiment has.
+        It is not YAML, is too large, or has a key twice.
     """
     if len(text) > LARGEST:
         raise UserError(f"{name}: larger than 1 MiB, which no experiment is")
     try:
-        data = yaml.load(text, Loader=_Loader)
+        return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = "" if mark is None else f" line {mark.line + 1}:"
         raise UserError(f"{name}:{place} not valid YAML: {error.problem}") from None
-    except (yaml.YAMLError, ValueError) as error:  # such as a number with thousands of digits
-        told = " ".join(str(error).split())
-        raise UserError(f"{name}: not valid YAML: {told}") from None
-    _check_amount(data, name)
-    return data
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        why = " ".join(str(error).split())
+        raise UserError(f"{name}: not valid YAML: {why}") from None
 
 
 class _Loader(yaml.SafeLoader):
-    """Loader of plain data only, without duplicate keys, of limited size."""
-
-    # Dates remain text: they would be objects.
-    yaml_implicit_resolvers = {  # noqa: RUF012 -- a table that the base class has too
-        first: [(tag, _NUMBERS.get(tag, pattern)) for tag, pattern in resolvers if tag in _PLAIN]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def __init__(self, stream: str) -> None:
-        super().__init__(stream)
-        self._values = 0
-        self._depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        self._values += 1
-        self._depth += 1
-        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-        if self._values > MOST_VALUES:
-            raise _refused(f"more than {MOST_VALUES} values, which no experiment has", mark)
-        if self._depth > DEEPEST:
-            raise _refused(f"more than {DEEPEST} lists and mappings within each other", mark)
-        node = super().compose_node(parent, index)
-        self._depth -= 1
-        if node is not None and node.tag not in _PLAIN:
-            raise _refused(f"{node.tag!r} is no kind of plain data", mark)
-        if isinstance(node, yaml.ScalarNode) and has_controls(node.value):
-            raise _refused("a text holds control characters", mark)
-        return node
+    """The safe loader, which also refuses a key that a mapping has twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise _refused("a key is a list or a mapping", key.start_mark)
-            if key.value in seen:
-                raise _refused(f"the key {key.value!r} stands here twice", key.start_mark)
+            if not isinstance(key, yaml.ScalarNode) or key.value in seen:
+                twice = isinstance(key, yaml.ScalarNode)
+                why = f"the key {key.value!r} is given twice" if twice else "a key must be text"
+                raise yaml.MarkedYAMLError(None, None, why, key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
-
-
-def _whole_or_not(loader: _Loader, node: yaml.ScalarNode) -> float | int:
-    """Return a number; one such as 1e3 becomes an integer, so that it can be a count."""
-    value: float = loader.construct_yaml_float(node)
-    exact = "." not in node.value and abs(value) < 2**53
-    return int(value) if exact and value.is_integer() else value
-
-
-_Loader.add_constructor("tag:yaml.org,2002:float", _whole_or_not)
-
-
-def _refused(why: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(None, None, why, mark)
-
-
-def _check_amount(data: Any, name: str) -> None:
-    """Count values with all aliases followed, and stop early: they may be endless."""
-    stack, seen = [data], 0
-    while stack:
-        value = stack.pop()
-        seen += 1
-        if seen > MOST_VALUES:
-            raise UserError(f"{name}: more than {MOST_VALUES} values, which no experiment has")
-        if isinstance(value, dict):
-            stack += value.values()
-        elif isinstance(value, list):
-            stack += value
 
 
 class LoadedExperiment(msgspec.Struct, frozen=True):
@@ -432,13 +351,6 @@ def _case_keys() -> set[str]:
 def to_plain(experiment: Experiment) -> dict[str, Any]:
     """Return an experiment as plain data, the form stored in a results directory."""
     plain: dict[str, Any] = msgspec.to_builtins(experiment, enc_hook=_encode)
-    if not experiment.environments:  # so that the digests of other experiments stay the same
-        for key in ("environments", "step_repetitions", "launcher", "cross_reads"):
-            del plain[key]
-    if not experiment.then:
-        del plain["then"]
-    if experiment.scale == 1:
-        del plain["scale"]
     return plain
 
 

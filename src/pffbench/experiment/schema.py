@@ -66,9 +66,6 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Short name; the results directory is named after it.
     question : str
         The question that the experiment answers, in a sentence.
-    then : str
-        What is to follow the run where it is one part of the answer, such as ``pffbench compare
-        FIRST SECOND``; printed with the answer.
     study : str, optional
         The study that the experiment repeats; the report compares with its published numbers.
     cases : list
@@ -96,9 +93,6 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Treatment of cases that a backend cannot do.
     memory : Size
         Bytes that the buffers of a rank may take; a larger single call takes as much as it needs.
-    max_calls : int
-        Most calls of all ranks together to write a case in which each rank makes one for the arrays
-        of every rank (``layout: own`` with ``transfer: collective``).
     time_budget : Duration, optional
         No new block of repetitions begins when it would end later than this many seconds. Cases
         whose first repetitions would not fit are left out, the least important first.
@@ -107,9 +101,6 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         into `counters.csv`. ``calls``: strace(1) counts the calls on the files by their names as
         well, which slows each of them, so that the times mean nothing; for
         ``pffbench compare --counts``.
-    order : {"balanced", "listed"}
-        Order of the cases in a block. ``balanced``: random, so that each case of a comparison comes
-        after each other one equally often. ``listed``: as in the file, in every block.
     cold_reads : {"compared", "extra"}
         Part that cases with ``cache: dropped`` have. ``compared``: that of all cases. ``extra``: a
         comparison beside the headline. They are left out where the page cache cannot be dropped,
@@ -118,9 +109,6 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Whether each node has a scratch directory of its own, such as a burst buffer or an NVMe
         disk, instead of all nodes together. Only cases with a file for each rank that read what
         they wrote can use it.
-    settle : Duration
-        Most seconds to wait, before each repetition, until earlier writes have reached the
-        device; 0 for not at all.
     environments : list
         Environments that are compared: every block runs all cases in each of them, in turn. The run
         is started without a launcher then.
@@ -137,7 +125,6 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     name: ExperimentName
     question: str = ""
-    then: str = ""
     study: str | None = None
     cases: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=1000)]
     common: dict[str, Any] = {}
@@ -150,13 +137,10 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     roofline: bool = True
     impossible: Literal["refuse", "skip"] = "refuse"
     memory: Size = msgspec.field(default_factory=lambda: Size(64 * 2**20))
-    max_calls: Annotated[int, msgspec.Meta(ge=1)] = 100_000_000
     time_budget: Duration | None = None
     counters: bool | Literal["calls"] = False
-    order: Literal["balanced", "listed"] = "balanced"
     cold_reads: Literal["compared", "extra"] = "compared"
     node_local: bool = False
-    settle: Duration = msgspec.field(default_factory=lambda: Duration(2.0))
     environments: Annotated[tuple[EnvironmentEntry, ...], msgspec.Meta(max_length=50)] = ()
     step_repetitions: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 3
     launcher: str | None = None

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.registry import backend_class, backend_names, is_backend
-from pffbench.case import Case, Options, Parameters, itemsize, work_of
+from pffbench.case import Case, Parameters, itemsize, work_of
 from pffbench.data import default_dtype
 from pffbench.errors import UserError
 from pffbench.experiment.convert import (
@@ -27,7 +27,7 @@ from pffbench.units import Size, SmallSize
 from pffbench.workloads.registry import is_workload, workload, workload_names
 
 #: Maximum number of cases: a mistake in a sweep should not fill a night.
-MOST_CASES = 100_000
+MOST_CASES = 10_000
 
 #: Parameters with a list of numbers as their value; a list of lists sweeps them.
 _LISTS = frozenset(
@@ -60,9 +60,14 @@ def expand(entry: Mapping[str, Any], where: str, seen: set[str]) -> Iterator[Cas
     """
     flat = _flatten(entry)
     _check_option_names(flat, where)
-    sweep = _Sweep(_axes(flat, _zips(entry, flat, where), where), where)
-    for place in sweep.places():
-        case = sweep.case(place)
+    axes = _axes(flat, _zips(entry, flat, where), where)
+    for steps in itertools.product(*(axis.steps for axis in axes)):
+        point = {
+            key: value
+            for axis, step in zip(axes, steps, strict=True)
+            for key, value in zip(axis.keys, step, strict=True)
+        }
+        case = _case(point, where)
         if case.id not in seen:  # sweeps of other backends' options give the same case again
             seen.add(case.id)
             yield case
@@ -152,109 +157,36 @@ def _axes(flat: Mapping[str, Any], zips: list[list[str]], where: str) -> list[_A
     return axes
 
 
-#: A point of a sweep: the number of the step along each axis, or along some of them.
-_Place = tuple[int, ...]
+def _case(point: Mapping[str, Any], where: str) -> Case:
+    """Return the case at a point of a sweep: a value for each key."""
+    plain = {key: value for key, value in point.items() if "." not in key}
+    parameters = _parameters(plain, where)
+    own = f"{parameters.backend}."
+    options = {k.removeprefix(own): v for k, v in point.items() if k.startswith(own)}
+    kind = backend_class(parameters.backend).options_type
+    return Case(parameters, converted(_nested(options), kind, join(where, parameters.backend)))
 
 
-class _Part:
-    """The part of a sweep over parameters, or over the options of one backend.
-
-    Parameters
-    ----------
-    axes : list of _Axis
-        All axes.
-    prefix : str
-        Prefix of the keys of this part; empty for parameters.
-    """
-
-    def __init__(self, axes: list[_Axis], prefix: str) -> None:
-        self._fixed: dict[str, Any] = {}
-        #: The axes of several steps, each with its number and the settings of each step.
-        self._swept: list[tuple[int, list[dict[str, Any]]]] = []
-        for number, axis in enumerate(axes):
-            mine = [i for i, key in enumerate(axis.keys) if _owned(key, prefix)]
-            names = [axis.keys[i].removeprefix(prefix) for i in mine]
-            steps = [{n: step[i] for n, i in zip(names, mine, strict=True)} for step in axis.steps]
-            if len(steps) == 1:
-                self._fixed.update(steps[0])
-            elif mine:
-                self._swept.append((number, steps))
-
-    def along(self, place: _Place) -> _Place:
-        """Return a point along the axes of this part alone."""
-        return tuple([place[number] for number, _ in self._swept])
-
-    def values(self, place: _Place) -> dict[str, Any]:
-        """Return the values at a point, including those of keys that are not swept."""
-        values = self._fixed.copy()
-        for number, steps in self._swept:
-            values.update(steps[place[number]])
-        return values
+def _parameters(point: dict[str, Any], where: str) -> Parameters:
+    if "backend" in point and point["backend"] is None:
+        point["backend"] = "null"  # YAML reads the bare word null as nothing
+    _known(point, "backend", is_backend, backend_names, where)
+    name = _known(point, "workload", is_workload, workload_names, where)
+    kind = workload(name).parameters_type
+    _check_parameters(point, kind.__struct_fields__, where)
+    found = converted(point, kind, where)
+    if found.dtype is not None or found.source == "file":
+        return found
+    return replace(found, dtype=default_dtype(found.source))
 
 
-def _owned(key: str, prefix: str) -> bool:
-    """Whether a key belongs to the backend of a prefix, or to none when the prefix is empty."""
-    return key.startswith(prefix) if prefix else "." not in key
-
-
-class _Sweep:
-    """The cases of a sweep; points that share parameters, or options, get the same object."""
-
-    def __init__(self, axes: list[_Axis], where: str) -> None:
-        self._axes = axes
-        self._where = where
-        self._parameters: dict[_Place, Parameters] = {}
-        self._options: dict[tuple[str, _Place], Options] = {}
-        self._known_keys: set[str] = set()
-        self._plain = _Part(axes, "")
-        self._of_backend: dict[str, _Part] = {}
-
-    def places(self) -> Iterator[_Place]:
-        """Yield the points of the sweep; the last axis advances first."""
-        return itertools.product(*(range(len(axis.steps)) for axis in self._axes))
-
-    def case(self, place: _Place) -> Case:
-        """Return the case at a point."""
-        plain = self._plain.along(place)
-        parameters = self._parameters.get(plain)
-        if parameters is None:
-            parameters = self._parameters[plain] = self._make_parameters(place)
-        backend = parameters.backend
-        if backend not in self._of_backend:
-            self._of_backend[backend] = _Part(self._axes, f"{backend}.")
-        chosen = (backend, self._of_backend[backend].along(place))
-        options = self._options.get(chosen)
-        if options is None:
-            options = self._options[chosen] = self._make_options(backend, place)
-        return Case(parameters, options)
-
-    def _make_parameters(self, place: _Place) -> Parameters:
-        point = self._plain.values(place)
-        if "backend" in point and point["backend"] is None:
-            point["backend"] = "null"  # YAML reads the bare word null as nothing
-        _known(point, "backend", is_backend, backend_names, self._where)
-        name = _known(point, "workload", is_workload, workload_names, self._where)
-        kind = workload(name).parameters_type
-        if name not in self._known_keys:  # all points have the same keys
-            self._check_keys(point, kind.__struct_fields__)
-            self._known_keys.add(name)
-        found = converted(point, kind, self._where)
-        if found.dtype is not None or found.source == "file":
-            return found
-        return replace(found, dtype=default_dtype(found.source))
-
-    def _check_keys(self, point: dict[str, Any], fields: tuple[str, ...]) -> None:
-        """Refuse keys that are no parameters of the workload."""
-        if point.keys() <= {"workload", *fields}:
-            return
-        check_keys(point, (*fields, *backend_names(), "zip"), self._where, tag="workload")
-        backend = next(key for key in point if is_backend(key))
-        raise UserError(f"{join(self._where, backend)}: the options of a backend are a mapping")
-
-    def _make_options(self, backend: str, place: _Place) -> Options:
-        own = self._of_backend[backend].values(place)
-        kind = backend_class(backend).options_type
-        return converted(_nested(own), kind, join(self._where, backend))
+def _check_parameters(point: dict[str, Any], fields: tuple[str, ...], where: str) -> None:
+    """Refuse keys that are no parameters of the workload."""
+    if point.keys() <= {"workload", *fields}:
+        return
+    check_keys(point, (*fields, *backend_names(), "zip"), where, tag="workload")
+    backend = next(key for key in point if is_backend(key))
+    raise UserError(f"{join(where, backend)}: the options of a backend are a mapping")
 
 
 def _known(

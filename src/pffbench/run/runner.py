@@ -103,6 +103,8 @@ class _Course(enum.IntEnum):
     STOP = 2
 
 
+#: Most seconds to wait, before a repetition, until earlier writes have reached the device.
+_SETTLE = 2.0
 #: The phases in which stores are closed.
 _CLOSING = ("close", "close_read")
 
@@ -165,8 +167,7 @@ class Runner:
         self._allocator = Allocator()
         #: Load meter and settler of one rank of each node; None on the others.
         self._load = LoadMeter() if team.is_leader else None
-        settles = team.is_leader and experiment.settle
-        self._settler = Settler(scratch.directory, float(experiment.settle)) if settles else None
+        self._settler = Settler(scratch.directory, _SETTLE) if team.is_leader else None
         if recorder is not None:
             watchdog.between_steps = self._note_stop
 
@@ -194,8 +195,7 @@ class Runner:
                     return True
                 cases = [self.spec.plan.cases[i] for i in following.cases]
                 reads = {self.spec.plan.cases[i].id: n for i, n in following.reads.items()}
-                if experiment.order == "balanced":
-                    cases = list(ordered_block(cases, block, experiment.seed))
+                cases = list(ordered_block(cases, block, experiment.seed))
                 if block == 0 and experiment.time_budget is not None:
                     cases = [case for part in by_importance(self.spec.plan.cases) for case in part]
                 for position, case in enumerate(cases):

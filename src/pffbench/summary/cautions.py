@@ -179,6 +179,6 @@ def _unsettled(summary: Summary) -> Iterator[str]:
     if load.repetitions and load.unsettled > _OFTEN * load.repetitions:
         yield (
             f"warning: over {QUIET >> 20} MiB of earlier writes were not on their device when "
-            f"{load.unsettled} of {load.repetitions} repetitions began; give them more time "
-            "(--set settle=10s)"
+            f"{load.unsettled} of {load.repetitions} repetitions began; measure while nothing else "
+            "writes"
         )

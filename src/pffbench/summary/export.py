@@ -225,14 +225,12 @@ def _print_tables(summary: Summary, answer: AnswerTable | None, console: Console
 
 
 def _levers(summary: Summary) -> Iterator[str]:
-    """Yield the sentences on hints, writer ranks and shards, and what is to follow the run."""
+    """Yield the sentences on hints, writer ranks and shards."""
     yield from lever_lines(summary)
     yield from best_number_lines(summary)
     costs = shard_costs(summary)
     for group in summary.groups:
         yield from shard_lines(costs, group)
-    if then := summary.record.experiment.get("then"):
-        yield f"This run is one part of the answer. Then: {then}"
 
 
 def _print_cross_reads(record: RunRecord, console: Console) -> None:
