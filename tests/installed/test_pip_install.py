@@ -274,10 +274,10 @@ def test_a_shipped_run_is_read_reported_and_compared(name, tmp_path):
 
 
 @pytest.mark.full
-def test_reading_needs_neither_mpi_nor_what_draws(tmp_path):
+def test_reading_needs_neither_mpi_nor_the_extra(tmp_path):
     for copy in ("first", "second"):
         shutil.copytree(SHIPPED, tmp_path / copy)
-    without = ("mpi4py", "vl_convert")
+    without = ("mpi4py", "jinja2", "pandas", "vl_convert")
     for command in (["recommend", "first"], ["compare", "first", "second"],
                     ["report", "--fom", "first"]):  # fmt: skip
         told = pffbench("none", *command, cwd=tmp_path, without=without, mpi=False)
@@ -289,5 +289,6 @@ def test_reading_needs_neither_mpi_nor_what_draws(tmp_path):
         assert told.status == 0, told.said
     told = pffbench("none", "report", "first", cwd=tmp_path, without=without, mpi=False)
     assert told.status == 2, told.said
+    assert "first/results.json" in told.stdout.splitlines()
     assert told.stderr.count("\n") == 1
     assert re.search(r"pip install '\S+\[analysis\]'", told.stderr), told.stderr

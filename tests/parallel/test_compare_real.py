@@ -8,8 +8,6 @@ import pytest
 
 import launch
 
-pytest.importorskip("pandas")
-
 pytestmark = pytest.mark.parallel
 
 BASE = 0.1

@@ -3,9 +3,6 @@
 import pytest
 
 from launch import run_experiment
-
-pytest.importorskip("pandas")
-
 from pffbench.parallel.process_counters import COUNTERS
 from pffbench_analysis.frames import load_counts
 

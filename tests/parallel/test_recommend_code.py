@@ -13,9 +13,6 @@ from launch import PROGRAMS, pffbench_cli, run
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.workloads.registry import workload
-
-pytest.importorskip("pandas")
-
 from pffbench_analysis.recommend import recommend
 
 RANKS = 2

@@ -10,9 +10,6 @@ import pytest
 import zarr
 
 from launch import PROGRAMS, run, run_experiment, sampled, write_experiment
-
-pytest.importorskip("pandas")
-
 from pffbench.data import make_source
 from pffbench_analysis.frames import load_counts
 

@@ -5,9 +5,6 @@ import math
 import pytest
 
 from launch import run_experiment
-
-pytest.importorskip("pandas")
-
 from pffbench.summary.summary import summarise
 from pffbench_studies.published.sidebyside import side_by_side
 

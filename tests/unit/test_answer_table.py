@@ -21,9 +21,6 @@ from pffbench.summary.conclusions import seconds_again
 from pffbench.summary.export import print_summary, write_summary
 from pffbench.summary.results import as_data
 from pffbench.summary.summary import summarise
-
-pytest.importorskip("pandas")
-
 from pffbench_analysis.recommend import recommend
 
 N = 20

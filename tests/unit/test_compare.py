@@ -12,9 +12,6 @@ import sys
 import numpy as np
 import pytest
 from msgspec.structs import replace
-
-pytest.importorskip("pandas")
-
 from rich.console import Console
 from test_answer_table import a_contest, make_busy
 

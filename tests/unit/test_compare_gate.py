@@ -10,9 +10,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-
-pytest.importorskip("pandas")
-
 from rich.console import Console
 
 from drawn_times import drawn

@@ -26,7 +26,6 @@ def test_samples(run):
 
 
 def test_load_ranks(run):
-    pytest.importorskip("pandas")
     from pffbench_analysis.frames import load_ranks
 
     frame = load_ranks(run, USUAL[0][0])
@@ -43,7 +42,6 @@ def test_load_ranks(run):
 
 
 def test_load_ranks_keeps_the_last_of_a_repetition_done_again(run):
-    pytest.importorskip("pandas")
     from pffbench_analysis.frames import load_ranks
 
     name = USUAL[0][0]
@@ -54,7 +52,6 @@ def test_load_ranks_keeps_the_last_of_a_repetition_done_again(run):
 
 
 def test_loading_nothing_is_an_error(tmp_path):
-    pytest.importorskip("pandas")
     from pffbench_analysis.frames import load_ranks
 
     with pytest.raises(ValueError, match=r"ranks\.h5 cannot be read"):

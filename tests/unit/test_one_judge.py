@@ -7,9 +7,6 @@ import ast
 import numpy as np
 import pytest
 from msgspec.structs import astuple
-
-pytest.importorskip("pandas")
-
 from test_architecture import MODULES
 
 from drawn_runs import AUTO, a_case, timed_run

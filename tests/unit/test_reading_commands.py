@@ -14,8 +14,6 @@ from launch import pffbench_cli, run, sampled
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.ownership import OwnerProcess
 
-pytest.importorskip("pandas")
-
 #: Refuses MPI and everything that draws, then runs the command line.
 PROGRAM = """
 import sys

@@ -26,9 +26,6 @@ from pffbench.summary.rank_test import FEWEST
 from pffbench.summary.results import as_data
 from pffbench.summary.statistics import LoadSummary
 from pffbench.summary.summary import summarise
-
-pytest.importorskip("pandas")
-
 from pffbench_analysis.page.build import render
 from pffbench_analysis.recommend import Filters, OwnData, Weights, advise, recommend
 from pffbench_analysis.recommend.advice import advice_of

@@ -219,12 +219,14 @@ def test_plots_in_the_way(run):
         list(report([run]))
 
 
-def test_a_missing_library_is_one_sentence(run, monkeypatch):
-    for name in ("report", "page.build", "page"):
-        monkeypatch.delitem(sys.modules, f"pffbench_analysis.{name}")
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(UserError, match=r"needs jinja2.*pip install"):
+@pytest.mark.parametrize("name", ["jinja2", "vl_convert"])
+def test_tables_are_written_without_the_libraries_that_draw(run, name, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UserError, match=rf"needs? {name}.*pip install"):
         command.main(argparse.Namespace(**AS_USUAL, runs=[str(run)]))
+    written = [Path(line).name for line in capsys.readouterr().out.splitlines()]
+    assert {"summary.csv", "summary.md", "results.json"} <= set(written)
+    assert (run / "results.json").exists()
 
 
 # The command as a process, and a real run

@@ -19,9 +19,6 @@ from pffbench.summary.inference import ComparisonTable, decide
 from pffbench.summary.labels import format_title
 from pffbench.summary.results import as_data, results_schema
 from pffbench.summary.summary import summarise
-
-pytest.importorskip("pandas")
-
 from pffbench_analysis.page.build import render
 from pffbench_analysis.recommend import recommend
 

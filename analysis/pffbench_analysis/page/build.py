@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
-
-import jinja2
+from typing import TYPE_CHECKING, Any
 
 from pffbench import __version__
+from pffbench.commands import to_install_analysis
+from pffbench.errors import UserError
 from pffbench.regular_files import write_replacing
 from pffbench.summary.extensions import report_extensions
 from pffbench.summary.legend import legend_lines
@@ -32,6 +32,9 @@ from pffbench_analysis.page.sections import choice_of, machine_of, verdict_of
 from pffbench_analysis.page.tables import table_of
 from pffbench_analysis.picture import converter
 from pffbench_analysis.style import drawable, plain
+
+if TYPE_CHECKING:
+    import jinja2
 
 _ASSETS = files("pffbench_analysis.page") / "assets"
 #: In order of dependence.
@@ -124,7 +127,19 @@ def _repetitions(summary: Summary) -> dict[str, frozenset[int]]:
 
 
 def page_environment(package: str) -> jinja2.Environment:
-    """Return the environment of the templates of a package, which make a page or a part of it."""
+    """Return the environment of the templates of a package, which make a page or a part of it.
+
+    Raises
+    ------
+    UserError
+        Jinja2 is not installed.
+    """
+    try:
+        import jinja2
+    except ModuleNotFoundError:
+        raise UserError(
+            f"the page needs jinja2, which is not installed: {to_install_analysis()}"
+        ) from None
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(package),
         autoescape=True,

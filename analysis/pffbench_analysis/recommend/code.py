@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jinja2
 import msgspec
 from msgspec.structs import replace
 
@@ -20,9 +19,13 @@ from pffbench.backends.hdf5_files import (
 from pffbench.backends.hints import asked_hints
 from pffbench.backends.registry import backend_class
 from pffbench.case import Layout, Options, Parameters
+from pffbench.commands import to_install_analysis
 from pffbench.parallel.decomposition import Shape, process_grid
 from pffbench.workloads.registry import workload
 from pffbench_analysis.recommend.candidates import Candidate
+
+if TYPE_CHECKING:
+    import jinja2
 
 _WORKLOADS = ("datasets", "hyperslab")
 _SUFFIXES = {"hdf5": ".h5", "netcdf4": ".nc", "zarr": ".zarr"}
@@ -191,6 +194,12 @@ def _cut(shape: Shape, grid: tuple[str, ...], block: Shape, count: int, ranks: i
 
 
 def _environment() -> jinja2.Environment:
+    try:
+        import jinja2
+    except ModuleNotFoundError:
+        raise NoCodeError(
+            f"they need jinja2, which is not installed: {to_install_analysis()}"
+        ) from None
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pffbench_analysis.recommend"),
         trim_blocks=True,

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from pffbench.errors import UserError
 from pffbench.plugins import plugins
 
 #: The commands and what each does, in the order of `pffbench --help`.
@@ -74,23 +71,6 @@ def help_of(name: str) -> str:
     The lines of our own commands are here, because some of the modules take long to import.
     """
     return COMMANDS.get(name) or str(vars(command_module(name))["HELP"])
-
-
-@contextmanager
-def needing_analysis(command: str) -> Iterator[None]:
-    """Name the library that a command needs and that is not installed.
-
-    Raises
-    ------
-    UserError
-        In place of a ModuleNotFoundError.
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"{command} needs {error.name}, which is not installed: {to_install_analysis()}"
-        ) from None
 
 
 def to_install_analysis() -> str:

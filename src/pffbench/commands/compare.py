@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Sequence
 from itertools import groupby
 
-from pffbench.commands import needing_analysis
 from pffbench.commands.arguments import add_json
 from pffbench.errors import UserError
 
@@ -110,20 +109,19 @@ def main(arguments: argparse.Namespace) -> int:
     """Compare runs, print the verdict and the written files. Return the exit status."""
     if arguments.counts or arguments.fail_if_more:
         return _compare_counts(arguments)
-    with needing_analysis("compare"):
-        from pffbench_analysis.compare import Gate, RowChoice, compare
+    from pffbench_analysis.compare import Gate, RowChoice, compare
 
-        gate = None
-        if arguments.fail_if_slower is not None:
-            gate = Gate(arguments.fail_if_slower, arguments.strict, arguments.allow_missing)
-        status, _ = compare(
-            sides_of(arguments.runs),
-            out=arguments.out,
-            across=arguments.across,
-            gate=gate,
-            rows=RowChoice(arguments.all, arguments.only, arguments.sort),
-            as_json=arguments.json,
-        )
+    gate = None
+    if arguments.fail_if_slower is not None:
+        gate = Gate(arguments.fail_if_slower, arguments.strict, arguments.allow_missing)
+    status, _ = compare(
+        sides_of(arguments.runs),
+        out=arguments.out,
+        across=arguments.across,
+        gate=gate,
+        rows=RowChoice(arguments.all, arguments.only, arguments.sort),
+        as_json=arguments.json,
+    )
     return status
 
 
@@ -136,15 +134,14 @@ def _compare_counts(arguments: argparse.Namespace) -> int:
             raise UserError(f"--{option.replace('_', '-')} is of times; leave it out with --counts")
     if NEXT_SIDE in arguments.runs:
         raise UserError("--counts compares each run with the first one; leave out --")
-    with needing_analysis("compare"):
-        from pffbench_analysis.compare.counts import report_counts
+    from pffbench_analysis.compare.counts import report_counts
 
-        return report_counts(
-            arguments.runs,
-            across=arguments.across,
-            fail_if_more=arguments.fail_if_more,
-            as_json=arguments.json,
-        )
+    return report_counts(
+        arguments.runs,
+        across=arguments.across,
+        fail_if_more=arguments.fail_if_more,
+        as_json=arguments.json,
+    )
 
 
 def sides_of(runs: Sequence[str]) -> list[list[str]]:

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pffbench.commands import needing_analysis
 from pffbench.commands.arguments import add_json, number_of
 from pffbench.errors import UserError
 from pffbench.run.output import make_console, print_json
@@ -130,8 +129,8 @@ def _reads(text: str) -> tuple[float, float]:
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the recommendation of runs. Return the exit status."""
-    with needing_analysis("recommend"):
-        from pffbench_analysis.recommend import Filters, OwnData, Weights, recommend
+    from pffbench_analysis.recommend import Filters, OwnData, Weights, recommend
+
     write, read = arguments.weight
     filters = Filters(
         tuple(arguments.layout),

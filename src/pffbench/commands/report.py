@@ -8,7 +8,6 @@ import webbrowser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pffbench.commands import needing_analysis
 from pffbench.errors import UserError
 from pffbench.summary.extensions import report_extensions
 
@@ -52,17 +51,16 @@ def main(arguments: argparse.Namespace) -> int:
         for line in list(_figures_of_merit(arguments.runs)):
             print(line)
         return 0
-    with needing_analysis("report"):
-        from pffbench_analysis.report import report
+    from pffbench_analysis.report import report
 
-        others = (extension.instead(arguments) for extension in report_extensions())
-        files = next((files for files in others if files is not None), None)
-        if files is None:
-            files = report(arguments.runs, pictures=not arguments.page)
-        for path in files:
-            print(path, flush=True)
-            if arguments.open and path.name == PAGE:
-                _open(path)
+    others = (extension.instead(arguments) for extension in report_extensions())
+    files = next((files for files in others if files is not None), None)
+    if files is None:
+        files = report(arguments.runs, pictures=not arguments.page)
+    for path in files:
+        print(path, flush=True)
+        if arguments.open and path.name == PAGE:
+            _open(path)
     return 0
 
 

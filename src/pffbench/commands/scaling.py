@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from pffbench.commands import needing_analysis
 from pffbench.commands.arguments import add_json
 from pffbench.run.output import make_console, print_json
 
@@ -41,16 +40,15 @@ def main(arguments: argparse.Namespace) -> int:
 
     With `--json` files are written only into a directory that was named.
     """
-    with needing_analysis("scaling"):
-        from pffbench_analysis.scaling.export import scaling
+    from pffbench_analysis.scaling.export import scaling
 
-        study = scaling(arguments.runs, arguments.out, arguments.over)
-        if arguments.json:
-            files = [path.name for path in study.write()] if arguments.out else []
-            data = study.data(files)
-            print_json({"format": "pffbench scaling", "version": _JSON_VERSION, **data})
-            return 0
-        study.print(make_console(unknown=100))
-        for path in study.write():
-            print(path, flush=True)
+    study = scaling(arguments.runs, arguments.out, arguments.over)
+    if arguments.json:
+        files = [path.name for path in study.write()] if arguments.out else []
+        data = study.data(files)
+        print_json({"format": "pffbench scaling", "version": _JSON_VERSION, **data})
+        return 0
+    study.print(make_console(unknown=100))
+    for path in study.write():
+        print(path, flush=True)
     return 0

@@ -36,7 +36,15 @@ _KINDS: dict[Kind, tuple[str, str]] = {
 _OTHERWISE: dict[Kind, frozenset[str]] = {
     "own": frozenset({"versioned-hdf5"}),
     "spack": frozenset(
-        {"hdf5plugin", "icechunk", "pandas", "tensorstore", "versioned-hdf5", "vl-convert-python"}
+        {
+            "hdf5plugin",
+            "icechunk",
+            "jinja2",
+            "pandas",
+            "tensorstore",
+            "versioned-hdf5",
+            "vl-convert-python",
+        }
     ),
     "debian": frozenset({"icechunk", "tensorstore", "versioned-hdf5", "vl-convert-python"}),
 }

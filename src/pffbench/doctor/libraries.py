@@ -33,7 +33,8 @@ REQUIRED = ("mpi4py", "numpy", "h5py", "netCDF4", "zarr", "numcodecs")
 #: Optional libraries that no backend names, by the name of their distribution, and what cannot be
 #: done without them.
 OPTIONAL = {
-    "pandas": "report, recommend, compare and scaling cannot run",
+    "jinja2": "no report.html, and recommend gives no program",
+    "pandas": "notebooks have no frames of a run",
     "vl-convert-python": "no figures and no report.html",
 }
 

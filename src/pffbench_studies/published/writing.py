@@ -53,11 +53,6 @@ def write_published(summary: Summary, directory: Path) -> Iterator[Path]:
     drawn = {c.axis.name: draw_curves(c, found.study, summary) for c in found.curves}
     if (numbers := draw_published(found, summary)) is not None:
         drawn = {_FIGURES[0]: numbers, **drawn}
-    for name in _FIGURES:
-        if name in drawn:
-            yield from save(drawn[name], directory / name)
-        else:
-            remove(directory / name)
     text, table = directory / "published.md", directory / "published.csv"
     lines = _markdown(found, [f"{name}.png" for name in drawn])
     write_replacing(text, "\n".join(lines) + "\n")
@@ -65,6 +60,11 @@ def write_published(summary: Summary, directory: Path) -> Iterator[Path]:
     rows = [_row(match, found.order_of(match)) for match in found.matches]
     write_csv(table, rows or map(_published, found.values), _CSV_COLUMNS)
     yield from (text, table)
+    for name in _FIGURES:
+        if name in drawn:
+            yield from save(drawn[name], directory / name)
+        else:
+            remove(directory / name)
 
 
 def page_data(summary: Summary) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ class PyPffbench(PythonPackage):
 
     version("main", branch="main")
 
-    variant("analysis", default=True, description="pandas and Jinja2, to report and compare")
+    variant("analysis", default=True, description="Jinja2 for pages and programs, pandas")
     variant("completion", default=False, description="Completion of commands in shells")
     variant("data", default=False, description="Real climate data as input")
     variant("filters", default=False, description="Blosc, Zstandard and LZ4 in HDF5 and netCDF-4")
@@ -66,9 +66,8 @@ class PyPffbench(PythonPackage):
 
     @property
     def import_modules(self):
-        modules = ["pffbench", "pffbench.cli", "pffbench.record.run_json"]
-        modules += ["pffbench_bundles", "pffbench_environments", "pffbench_studies"]
-        return modules + (["pffbench_analysis"] if self.spec.satisfies("+analysis") else [])
+        modules = ["pffbench", "pffbench.cli", "pffbench.record.run_json", "pffbench_analysis"]
+        return [*modules, "pffbench_bundles", "pffbench_environments", "pffbench_studies"]
 
     @run_before("install")
     def forget_earlier_build(self):
