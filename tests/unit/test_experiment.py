@@ -374,28 +374,6 @@ def test_an_absurd_option_is_refused(key, value, told):
     assert told in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [
-        ("1:30", "1:30"), ("190:20:30", "190:20:30"), ("1:30.5", "1:30.5"), ("1e3", 1000),
-        ("1E+2", 100), ("-1e2", -100), ("1e-3", 0.001), ("1.5e3", 1500.0), ("1_000", 1000),
-        ("0x10", 16), (".5", 0.5), ("12", 12), ("e3", "e3"), ("1e", "1e"),
-    ],
-)  # fmt: skip
-def test_numbers_in_yaml_are_what_they_look_like(text, meant):
-    found = parse(f"a: {text}", "x")["a"]
-    assert (type(found), found) == (type(meant), meant)
-
-
-def test_times_and_counts_are_read_so():
-    text = "name: x\nrepetitions: 1e2\ntime_budget: 1:30\ncases: [{}]\n"
-    with pytest.raises(UserError, match=r"time_budget: '1:30' is not a duration"):
-        from_data(parse(text, "x"), "x")
-    found = parse(text.replace("1:30", "1e2"), "x") | {"cases": [ENTRY | {"backend": "hdf5"}]}
-    experiment = from_data(found, "x").experiment
-    assert (experiment.repetitions, experiment.time_budget) == (100, 100.0)
-
-
 @pytest.mark.parametrize("text", ['"\\e[31mred"', '"\\ud800"', '"\\u202eabc"', '"a\\rb"', '"\\0"'])
 def test_control_characters_are_refused_where_they_stand(text):
     with pytest.raises(UserError, match="x: line 2: not valid YAML: a text holds control char"):

@@ -20,7 +20,7 @@ from pffbench.experiment.shipped import shipped_file, similar_names
 from pffbench.experiment.sweep import MOST_CASES, expand, with_roofline
 from pffbench.plugins import load, plugins
 from pffbench.regular_files import read_regular, similar_path
-from pffbench.text import one_line
+from pffbench.text import has_controls, one_line
 from pffbench.workloads.registry import workload, workload_names
 
 #: Experiments of the package that take the time that is left to a job.
@@ -63,7 +63,7 @@ def parse(text: str, name: str) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, which also refuses a key that a mapping has twice."""
+    """The safe loader, which also refuses a key given twice, and text that acts on a terminal."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -74,6 +74,12 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(None, None, why, key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+    def construct_scalar(self, node: yaml.ScalarNode) -> str:
+        if has_controls(node.value):
+            why = "a text holds control characters"
+            raise yaml.MarkedYAMLError(None, None, why, node.start_mark)
+        return str(super().construct_scalar(node))
 
 
 class LoadedExperiment(msgspec.Struct, frozen=True):
