@@ -19,7 +19,7 @@ ARGS ?=
 # Files of tests for `make check`, each of which takes a second or two.
 QUICK := $(patsubst %,tests/unit/test_%.py, \
     batch_job benchmarks best_number calibration chunk_cache clean codecs contents contract \
-    cross_read_table data_files decodes decomposition decomposition_maps docstrings doctor_checks durability \
+    data_files decodes decomposition decomposition_maps docstrings doctor_checks durability \
     experiment filesystem fom frames hints inputs inspection launcher legend limits load order \
     page_cache progress provenance_slurm rank_reports rank_statistics ranks_file reading_commands results_document \
     results_json reused_transfers runs runs_command scaling_compression schedule scratch selections shards slices \

@@ -114,10 +114,10 @@ def _record(environment: StartedEnvironment, launch: Launch, out: str) -> RunRec
         It cannot run there.
     """
     options, where = launch.options, f"environment {environment.name}"
-    arguments = [] if options.experiment is None else [options.experiment]
+    arguments = [*launch.arguments(environment), "--out", out]
     for override in options.overrides:
         arguments += ["--set", override]
-    arguments += ["--out", out, *launch.arguments(environment)]
+    arguments += [] if options.experiment is None else [options.experiment]
     module = "pffbench_environments.probe"
     done = launch.run(environment, module, arguments, START_SECONDS)
     if done.status is None:

@@ -34,7 +34,6 @@ from pffbench.run.verdict import report_result
 from pffbench.storage.scratch import scratch_parent
 from pffbench_environments.blocks import Blocks, MakesSchedule
 from pffbench_environments.check import CheckedRun, check_run
-from pffbench_environments.cross_reading import CrossReading
 from pffbench_environments.merge import floor_of
 from pffbench_environments.resume import STEPS, stopped_run
 from pffbench_environments.start import Launch, launch_of
@@ -172,10 +171,6 @@ def _executed(
     try:
         blocks = Blocks(checked.plan, checked.environments, recorder, running, done, schedule)
         complete = blocks.run()
-        if complete and checked.plan.experiment.cross_reads:
-            recorder.progress.message("each environment reads the files of all of them")
-            reading = CrossReading(blocks.plan, checked.environments, running)
-            complete = reading.run(recorder.run_record)
     finally:
         shutil.rmtree(launch.directory, ignore_errors=True)
         recorder.progress.close()

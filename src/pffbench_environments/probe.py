@@ -10,7 +10,8 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
@@ -38,37 +39,32 @@ _LIBRARIES = {"OMPI_COMM_WORLD_SIZE": "Open MPI", "MPI_LOCALNRANKS": "MPICH"}
 
 def main() -> int:
     """Print the record with which a run would begin here, on rank 0; return the exit status."""
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    options = RunOptions.of_arguments(parser.parse_args())
-
-    return on_ranks(lambda comm: _answer(comm, options))
-
-
-def on_ranks(work: Callable[[MPI.Intracomm], None]) -> int:
-    """Start the ranks and let them work; return the exit status.
-
-    Parameters
-    ----------
-    work : callable
-        Receives the ranks' communicator; may raise a UserError on every rank.
-    """
+    options = rank_options(sys.argv[1:])
     try:
         comm = start_ranks()
     except UserError as error:
-        _tell(error)
+        report(error)
         return error.exit_status
     try:
         check_launcher(comm.size)
-        work(comm)
+        _answer(comm, options)
     except UserError as error:
         if comm.rank == 0:
-            _tell(error)
+            report(error)
         return leave_last(comm, error.exit_status)
     return leave_last(comm, VALID)
 
 
-def _tell(error: UserError) -> None:
+def rank_options(arguments: Sequence[str]) -> RunOptions:
+    """Return the options of ranks, from the name of their environment and those of `run`."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    options = RunOptions.of_arguments(parser.parse_args(arguments[1:]))
+    return replace(options, environment=arguments[0])
+
+
+def report(error: UserError) -> None:
+    """Print the sentence of an error, as `pffbench` does."""
     print(one_line(f"pffbench: {without_digests(str(error))}"), file=sys.stderr, flush=True)
 
 

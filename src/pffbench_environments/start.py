@@ -92,8 +92,8 @@ class Launch(msgspec.Struct, frozen=True):
         return START_SECONDS if given is None else given
 
     def arguments(self, environment: StartedEnvironment) -> list[str]:
-        """Return the arguments of `pffbench run` for all ranks of an environment."""
-        return ["--in-turns", environment.name, *self.options.of_ranks()]
+        """Return the arguments for all ranks of an environment: `probe.rank_options` reads them."""
+        return [environment.name, *self.options.of_ranks()]
 
     def is_stopped(self) -> bool:
         """Return whether the run is to end."""

@@ -93,7 +93,7 @@ def step_experiment(experiment: Experiment, cases: Sequence[Case], block: int) -
 _OWN_KEYS = frozenset(
     {
         "environments", "step_repetitions", "launcher", "common", "time_budget", "cold_reads",
-        "study", "cross_reads",
+        "study",
     }
 )  # fmt: skip
 
@@ -344,9 +344,13 @@ class JobSteps:
         file = out.parent / "experiment.yaml"
         told = step_experiment(self._experiment, cases, block)
         file.write_text(json.dumps(told), encoding="utf-8")
-        options = ["--out", str(out), "--progress", "none", "--max-time", "none"]
-        options += self._launch.arguments(environment)
-        arguments = ["-m", "pffbench", "run", str(file), *options]
+        arguments = [
+            "-P",
+            "-m",
+            "pffbench_environments.ranks",
+            *self._launch.arguments(environment),
+        ]
+        arguments += ["--out", str(out), "--progress", "none", "--max-time", "none", str(file)]
         return Ranks(self._launch, environment, arguments, out, order)
 
     def _take_turns(self, there: Sequence[Ranks], order: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import shutil
 import sys
 from pathlib import Path
 from textwrap import dedent
@@ -15,10 +16,12 @@ import pytest
 import yaml
 
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, StoppedError, UserError
+from pffbench.experiment.load import from_data
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.summary.rank_test import Ratio
 from pffbench_environments.bisect import search as module
 from pffbench_environments.bisect import versions
+from pffbench_environments.bisect.instructions import count_instructions
 from pffbench_environments.bisect.judging import Question, count_of, looks_of, reason
 from pffbench_environments.bisect.search import Search, TriedVersion, bisect, halve
 
@@ -168,6 +171,37 @@ def test_instructions_of_a_version_are_counted_beside_the_good_one(valgrind, mon
     assert bisect(wanted, StopSignals(), said.append) == VALID, said
     assert "h5py 2.0: 2.500 times the good version, more instructions in H5Dcreate2" in said[1]
     assert said[2].startswith("FOUND: h5py 2.0 is the first version with other instructions")
+
+
+def instructions_here(tmp_path, function="H5Dcreate2"):
+    case = {"workload": "datasets", "backend": "hdf5", "datasets": 8, "shape": [4],
+            "layout": "file_per_process"}  # fmt: skip
+    told = {"name": "x", "cases": [case], "environments": [{"name": "a", "python": sys.executable}]}
+    loaded = from_data(told, "x.yaml")
+    return count_instructions(loaded, function, str(tmp_path), StopSignals())
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('all="$*"; out=${all#*--callgrind-out-file=}; echo "totals: 7" >"${out%% *}"',
+         "a: H5Dcreate2: no such function was called"),
+        ('all="$*"; out=${all#*--callgrind-out-file=}; echo >"${out%% *}"',
+         "a: H5Dcreate2: no such function was called"),
+        ("echo pffbench: it is broken >&2; exit 1", "a: it is broken"),
+    ],
+)  # fmt: skip
+def test_instructions_that_cannot_be_counted_are_one_sentence(text, sentence, valgrind, tmp_path):
+    script(valgrind, text)
+    with pytest.raises(UserError, match=sentence):
+        instructions_here(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_the_same_environment_needs_the_same_instructions(tmp_path):
+    counts = [instructions_here(tmp_path) for _ in range(2)]
+    assert counts[0] == pytest.approx(counts[1], rel=0.002)
 
 
 def script(path, text):

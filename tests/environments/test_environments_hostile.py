@@ -60,7 +60,7 @@ def of_session(started):
 #: Ranks that ask for a turn as none do.
 ASKS = """
 import sys
-if "run" in sys.orig_argv and "--in-turns" in sys.orig_argv:
+if "pffbench_environments.ranks" in sys.orig_argv:
     print("pffbench-turn: {}", flush=True)
 """
 
@@ -107,7 +107,7 @@ def test_an_answer_that_is_none_is_refused_in_a_sentence(answer, tmp_path):
 #: Ranks that do not leave Python at their end.
 STAYS = """
 import sys
-if "run" in sys.orig_argv and "--in-turns" in sys.orig_argv:
+if "pffbench_environments.ranks" in sys.orig_argv:
     import atexit, time
     atexit.register(time.sleep, 10**6)
 """
@@ -163,7 +163,7 @@ def command_of(pid):
 #: Ranks that print much, without the end of a line.
 SHOUTS = """
 import sys
-if "run" in sys.orig_argv and "--in-turns" in sys.orig_argv:
+if "pffbench_environments.ranks" in sys.orig_argv:
     for stream in (sys.stdout, sys.stderr):
         for _ in range(512):
             stream.write("x" * 65536)

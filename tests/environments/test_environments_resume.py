@@ -25,7 +25,7 @@ INPUT = "mine.npy"
 #: Ends the coordinator when the rows of the first environment in its second block are recorded.
 DIES = """
 import os, signal, sys
-if "run" in sys.orig_argv and "--in-turns" not in sys.orig_argv:
+if "run" in sys.orig_argv:
     from pffbench_environments.merge import StepMerger
     add = StepMerger.add
     def die(self, environment, cases, result, number, first):

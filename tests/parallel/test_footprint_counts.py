@@ -255,7 +255,7 @@ def test_a_plan_has_the_files_of_unequal_arrays(tmp_path, ranks):
 
 
 #: Keys that are left out here, where each case runs once, in one environment.
-_OF_TIME = {"environments", "launcher", "step_repetitions", "cross_reads", "time_budget", "settle",
+_OF_TIME = {"environments", "launcher", "step_repetitions", "time_budget", "settle",
             "study", "max_repetitions"}  # fmt: skip
 ONCE = {"counters": "calls", "repetitions": 1, "warmup": 0, "cold_reads": "compared",
         "impossible": "skip"}  # fmt: skip

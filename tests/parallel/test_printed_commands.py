@@ -27,7 +27,6 @@ ELSEWHERE = {
     "setup/env": "network: a second environment; tests/environments",
     "python -m pffbench run configs/environments.yaml": "two environments; tests/environments",
     "pffbench bisect": "network: environments of versions; tests/environments/test_bisect.py",
-    "pffbench instructions": "valgrind; tests/environments/test_instructions.py",
 }
 #: What the pages tell the reader to put in place of what they print.
 IN_PLACE_OF = {

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 from pffbench.errors import UserError
-from pffbench.record.cross_reads import cross_read_lines, cross_reads_of
 from pffbench.summary.answer import AnswerTable, answer_of
 from pffbench.summary.best_number import best_number_lines
 from pffbench.summary.cautions import cautions
@@ -88,7 +87,6 @@ def verdict_of(summary: Summary, gaps: list[str]) -> RunVerdict:
         found.append(f"{count} gave no number: {some}")
     # Lines with reasons are shown as such.
     told = [line for line in details(summary) if not line.startswith("INVALID: ")]
-    told += cross_read_lines(cross_reads_of(record.cross_reads))
     if impossible := len(record.left_out) - record.without_time:
         told.append(
             f"impossible and left out: {counted(impossible, 'case')}; the provenance has why"

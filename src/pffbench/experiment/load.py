@@ -221,10 +221,6 @@ def _check_environments(experiment: Experiment, name: str) -> None:
         _check_words(experiment.launcher, f"{name}: launcher")
     if experiment.launcher is not None and not experiment.environments:
         raise UserError(f"{name}: launcher: only a run with environments starts one itself")
-    if experiment.cross_reads and not experiment.environments:
-        raise UserError(f"{name}: cross_reads: only environments read each other's files")
-    if experiment.cross_reads and experiment.node_local:
-        raise UserError(f"{name}: cross_reads: with node_local no job reads files of another one")
 
 
 def _check_counters(experiment: Experiment, name: str) -> None:

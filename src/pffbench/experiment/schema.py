@@ -118,9 +118,6 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     launcher : str, optional
         With environments: the command that starts the ranks of each, such as ``srun -n 64``; that
         of the batch system, or ``mpiexec``, with all cores when not given.
-    cross_reads : bool
-        With environments: whether each of them reads the files of all, once and unmeasured, after
-        the last block.
     """
 
     name: ExperimentName
@@ -144,7 +141,6 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     environments: Annotated[tuple[EnvironmentEntry, ...], msgspec.Meta(max_length=50)] = ()
     step_repetitions: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 3
     launcher: str | None = None
-    cross_reads: bool = False
 
     @property
     def blocks(self) -> int:

@@ -19,7 +19,6 @@ import msgspec
 
 from pffbench.case import PLAIN_NAME, ExperimentName
 from pffbench.errors import UserError
-from pffbench.record.cross_reads import CrossRead
 from pffbench.record.lock import killed
 from pffbench.record.plausible import Natural, Positive
 from pffbench.regular_files import read_regular, similar_path, write_replacing
@@ -155,9 +154,6 @@ class RunRecord(msgspec.Struct):
         For each comparison with `datasets: auto`: the number that was found, and why.
     allocator : dict
         For the `settings` of its cases: how the C library treated freed memory in all ranks.
-    cross_reads : list of dict
-        With `cross_reads`: who could read whose files: case, backend, writer, reader, result and
-        error.
     """
 
     run_id: str
@@ -191,7 +187,6 @@ class RunRecord(msgspec.Struct):
     limits: list[str] = []
     environments: dict[str, JsonObject] = {}
     calibrations: dict[str, JsonObject] = {}
-    cross_reads: list[JsonObject] = []
     allocator: dict[str, str] = {}
 
     @property
@@ -485,7 +480,6 @@ _CHECKED: dict[str, Any] = {
     "clock": Literal["own", "synced"],
     "environments": dict[str, EnvironmentRecord],
     "calibrations": dict[str, CalibrationEntry],
-    "cross_reads": list[CrossRead],
 }
 _Entry = msgspec.defstruct(
     "_Entry",

@@ -47,9 +47,9 @@ class RunOptions:
         Maximum duration of a step in seconds, infinite for no limit; by the case when None.
     fail_fast : bool
         Stop at the first failed case, instead of continuing with the others.
-    in_turns : str, optional
-        Name of the environment that the ranks are of, in a run of several: before each repetition
-        they wait until the process that started them allows it.
+    environment : str, optional
+        No option: the environment of these ranks, in a run of several. Before each repetition they
+        wait until the process that started them allows it.
     drop_hook : str, optional
         The site's command that drops the page cache of a node.
     record_account : bool
@@ -79,7 +79,7 @@ class RunOptions:
     job_share: int
     hang_timeout: float | None
     fail_fast: bool
-    in_turns: str | None
+    environment: str | None
     drop_hook: str | None
     record_account: bool
     fom: bool
@@ -116,6 +116,7 @@ class RunOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `pffbench run`."""
+    parser.set_defaults(environment=None)
     add_experiment(parser)
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
@@ -183,12 +184,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-fast",
         action="store_true",
         help="stop at the first case that fails (example: --fail-fast)",
-    )
-    parser.add_argument(
-        "--in-turns",
-        metavar="NAME",
-        help="before each repetition, print a line and wait for one on standard input: so a run "
-        "of several environments starts the ranks of the one of this name (example: --in-turns a)",
     )
     parser.add_argument(
         "--drop-hook",

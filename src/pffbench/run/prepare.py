@@ -95,8 +95,8 @@ def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: Run
         stage = before.stage
     no_cold_reads = _no_cold_reads(loaded, options, before)
     plan = make_plan(loaded, team.size, no_mpi, no_cold_reads, team.topology)
-    if options.in_turns is not None:
-        plan = in_environment(plan, options.in_turns)
+    if options.environment is not None:
+        plan = in_environment(plan, options.environment)
     if before is not None:
         plan = without_left_out(plan, before.record)
         refuse_other_cases(before.directory, before.record, plan)

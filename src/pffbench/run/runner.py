@@ -269,7 +269,7 @@ class Runner:
 
     def _has_turn(self, case: Case, block: int) -> bool:
         """Wait for the turn of these ranks where others take turns; return whether it came."""
-        if not self.spec.options.in_turns:
+        if not self.spec.options.environment:
             return True
         self.watchdog.begin("waiting for a turn", math.inf)
         limit = self._patience(case)

@@ -189,7 +189,7 @@ class Session:
             self._recorder.finish(complete)
         except OSError as error:
             return self._print_loss(error)
-        if self.spec.options.in_turns:
+        if self.spec.options.environment:
             return self._recorder.exit_status
         from pffbench.run.verdict import report_result  # needed on rank 0 only
 

@@ -16,7 +16,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pffbench.record.cross_reads import cross_read_lines, cross_read_table, cross_reads_of
 from pffbench.record.run_json import RunRecord
 from pffbench.regular_files import replacing, write_replacing
 from pffbench.summary.answer import AnswerTable, answer_of, printed, settings_tables
@@ -90,11 +89,6 @@ def _markdown(summary: Summary) -> Iterable[str]:
         yield from _items(text for text, _ in _notes(cases))
         yield from ("", "Every phase, median seconds (95 % interval):", "")
         yield from _phase_table(ordered(cases))
-    if found := cross_reads_of(record.cross_reads):
-        yield from ("", "## Who reads whose files", "")
-        yield from markdown_table(*cross_read_table(found))
-        yield ""
-        yield from _items(cross_read_lines(found))
     yield from ("", "## Details", "")
     yield from _items(details(summary))
     warned = [(c, p) for c in summary.cases for p in c.phases.values() if p.warnings]
@@ -221,7 +215,6 @@ def _print_tables(summary: Summary, answer: AnswerTable | None, console: Console
         console.print()
     for part in settings_tables(answer) if answer else ():
         console.print(part)
-    _print_cross_reads(summary.record, console)
 
 
 def _levers(summary: Summary) -> Iterator[str]:
@@ -231,23 +224,6 @@ def _levers(summary: Summary) -> Iterator[str]:
     costs = shard_costs(summary)
     for group in summary.groups:
         yield from shard_lines(costs, group)
-
-
-def _print_cross_reads(record: RunRecord, console: Console) -> None:
-    """Print who read whose files, where a run has asked."""
-    found = cross_reads_of(record.cross_reads)
-    if not found:
-        return
-    headings, rows = cross_read_table(found)
-    table = make_table()
-    for heading in headings:
-        table.add_column(one_line(heading))
-    for row in rows:
-        table.add_row(*(Text(one_line(cell)) for cell in row))
-    console.print(table)
-    for text in cross_read_lines(found):
-        console.print(_indented(text))
-    console.print()
 
 
 def _indented(text: str) -> Padding:

@@ -15,7 +15,6 @@ from typing import Any, Literal, TypeVar, get_args
 import msgspec
 
 from pffbench.docstrings import field_descriptions, first_line
-from pffbench.record.cross_reads import CrossRead, cross_reads_of
 from pffbench.record.run_json import Entry, JsonObject
 from pffbench.regular_files import write_replacing
 from pffbench.summary.answer import AnswerTable, answer_of
@@ -314,8 +313,6 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     left_out : list of dict
         Cases that were planned and are impossible, or that the time budget did not hold
         (``limit``), each with ``case`` and ``reason``.
-    cross_reads : list of CrossRead
-        With ``cross_reads`` of several environments: who could read whose files.
     """
 
     format: Literal["pffbench results"] = "pffbench results"
@@ -340,7 +337,6 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     comparisons: tuple[ComparisonResult, ...]
     cases: tuple[CaseResult, ...]
     left_out: list[dict[str, str]]
-    cross_reads: list[CrossRead] = []
 
     @classmethod
     def of(cls, summary: Summary) -> Results:
@@ -363,7 +359,6 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
                 for case in summary.cases
                 if (name := case.sample.case)
             ),
-            cross_reads=cross_reads_of(record.cross_reads),
         )
 
 
@@ -400,7 +395,7 @@ def results_schema() -> JsonObject:
     schema: JsonObject = msgspec.json.schema(Results)
     for kind in (
         RatioResult, CaseResult, ContenderResult, ComparisonResult, FormatChoice,
-        LoadSummary, CrossRead, AnswerTable, SettingsTable, Results,
+        LoadSummary, AnswerTable, SettingsTable, Results,
     ):  # fmt: skip
         definition = schema["$defs"][kind.__name__]
         definition["description"] = first_line(kind)

@@ -32,6 +32,7 @@ from pffbench.run.verdict import write_derived
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.summary import CaseSummary, summarise, summary_of
 from pffbench.text import one_line
+from pffbench_environments.bisect.instructions import check_countable, count_instructions
 from pffbench_environments.bisect.judging import (
     Question,
     Standing,
@@ -48,7 +49,6 @@ from pffbench_environments.bisect.versions import (
 )
 from pffbench_environments.blocks import MakesSchedule
 from pffbench_environments.coordinator import measured
-from pffbench_environments.instructions import check_countable, count_instructions
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -406,14 +406,11 @@ class Trials:
             loaded = load_experiment(str(file))
             one = [each for each in loaded.experiment.environments if each.name == version]
             experiment = replace(loaded.experiment, environments=tuple(one))
-            (count,) = count_instructions(
-                replace(loaded, experiment=experiment),
-                function,
-                self._search.scratch,
-                self._stop,
-                lambda text: None if self._search.progress == "none" else print(text, flush=True),
-            )
-            write_replacing(known, repr(count.each))
+            if self._search.progress != "none":
+                print(f"{version}: two runs under valgrind", flush=True)
+            alone = replace(loaded, experiment=experiment)
+            count = count_instructions(alone, function, self._search.scratch, self._stop)
+            write_replacing(known, repr(count))
         return float(read_regular(known, LARGEST))
 
     def _keep_going(self) -> None:

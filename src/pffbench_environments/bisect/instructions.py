@@ -12,13 +12,12 @@ import math
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from pffbench.case import case_names
 from pffbench.errors import VALID, UserError
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.parallel.batch_job import StopSignals
@@ -31,65 +30,33 @@ from pffbench_environments.steps import step_experiment
 _TOTALS = re.compile(r"^totals: (\d+)$", re.MULTILINE)
 
 
-class InstructionCount(msgspec.Struct, frozen=True):
-    """Instructions of a function in an environment."""
-
-    environment: str
-    #: Name of the case.
-    case: str
-    #: Instructions for each dataset.
-    each: float
-
-
 def count_instructions(
-    loaded: LoadedExperiment,
-    function: str,
-    scratch: str | None,
-    stop: StopSignals,
-    say: Callable[[str], None],
-) -> list[InstructionCount]:
+    loaded: LoadedExperiment, function: str, scratch: str | None, stop: StopSignals
+) -> float:
     """Count the instructions of a function, and of all that it calls, for each dataset.
 
     Parameters
     ----------
     loaded : LoadedExperiment
-        An experiment with environments, and cases of the workload `datasets`.
+        An experiment with one environment, and one case of the workload `datasets`.
     function : str
         Function of a library, which must not call itself.
     scratch : str, optional
         Directory for the files of the runs.
     stop : StopSignals
         Tells that the count is to end.
-    say : callable
-        Receives a line of progress for each run.
-
-    Returns
-    -------
-    list of InstructionCount
-        For each case one entry for each environment, in their order.
 
     Raises
     ------
     UserError
         The input is wrong, a run failed, or no such function was called.
     """
-    experiment, path = loaded.experiment, loaded.path
-    valgrind = check_countable(loaded, function)
-    if not experiment.environments:
-        raise UserError(f"{path}: it names no environments")
-    counter = _Counter(valgrind, function, scratch, stop_before_start(stop))
+    counter = _Counter(
+        check_countable(loaded, function), function, scratch, stop_before_start(stop)
+    )
+    (environment,) = start_environments(loaded.experiment, loaded.path, counter.keep_going)
     cases = [case for _, case in loaded.cases if not case.roofline]
-    environments = start_environments(experiment, path, counter.keep_going)
-    names = case_names(cases)
-    found: list[InstructionCount] = []
-    for case in cases:
-        for environment in environments:
-            content = step_experiment(experiment, [case], 0)
-            run = f"{len(found) + 1} of {len(cases) * len(environments)}"
-            say(f"count {run}: {names[case.id]} in {environment.name}, twice under valgrind")
-            each = counter.each(environment, content)
-            found.append(InstructionCount(environment.name, names[case.id], each))
-    return found
+    return counter.each(environment, step_experiment(loaded.experiment, cases, 0))
 
 
 def check_countable(loaded: LoadedExperiment, function: str) -> str:
@@ -165,16 +132,3 @@ def total_of(text: str) -> int:
     """Return the instructions in a file of callgrind; 0 where none were counted."""
     found = _TOTALS.search(text)
     return int(found[1]) if found else 0
-
-
-def lines_of(counts: Sequence[InstructionCount]) -> list[str]:
-    """Return a line for each count, with its ratio to that of the case's first environment."""
-    several = len({count.case for count in counts}) > 1
-    lines, first = [], counts[0]
-    for count in counts:
-        if count.case != first.case:
-            first = count
-        of = "" if count is first else f", {count.each / first.each:.3f} times {first.environment}"
-        case = f"{count.case} in " if several else ""
-        lines.append(f"{case}{count.environment}: {count.each:,.0f} instructions{of}")
-    return lines
