@@ -24,11 +24,6 @@ _COLOURS = {
 #: For backends of other packages: Paul Tol's muted colours, also safe.
 _OTHERS = ("#332288", "#882255", "#44AA99", "#AA4499", "#DDCC77", "#88CCEE", "#117733", "#CC6677")
 
-#: Vega's marks, one for each codec, or for each case of a backend.
-MARKS = (
-    "cross", "triangle-up", "square", "circle", "diamond", "triangle-down", "triangle-left",
-    "triangle-right", "arrow", "wedge",
-)  # fmt: skip
 #: Digits of a number that a figure can show.
 _DIGITS = 5
 INK = "#222222"

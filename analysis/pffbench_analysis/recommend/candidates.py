@@ -13,7 +13,6 @@ from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
 from pffbench.errors import UserError
 from pffbench.summary.best_number import files_of, writers_of
-from pffbench.summary.headline import Design
 from pffbench.summary.labels import format_title
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.text import value_text
@@ -187,13 +186,10 @@ class Work:
         Parameters common to all ways.
     candidates : tuple of Candidate
         The ways.
-    design : Design
-        Plan of their repetitions.
     """
 
     parameters: Mapping[str, Any]
     candidates: tuple[Candidate, ...]
-    design: Design
 
     def short(self, candidate: Candidate) -> str:
         """Name a way by the words that distinguish it from the others."""
@@ -299,11 +295,10 @@ def works(summary: Summary, filters: Filters | None = None) -> list[Work]:
             case, entry["parameters"], entry.get("options", {}), entry.get("stored_as")
         )
         found[key].append(candidate)
-    design = Design.of_experiment(summary.record.experiment)
     if filters is not None:
         filters.check([candidate for tested in found.values() for candidate in tested])
     return [
-        Work(common[key], tuple(candidates), design)
+        Work(common[key], tuple(candidates))
         for key, tested in found.items()
         for candidates in _by_layout(tested, filters)
     ]

@@ -16,9 +16,6 @@ from pffbench.summary.rank_test import FEWEST, Ratio, Times
 from pffbench.summary.starts import START
 from pffbench_analysis.recommend.candidates import Candidate, Purpose
 
-#: By the numbers of two ways, as text: the decision on the time of the one over the other's.
-Pairs = Mapping[tuple[str, str], Decision]
-
 
 class WayStanding(StrEnum):
     """Standing of a way for a purpose."""
@@ -70,8 +67,6 @@ class Recommendation:
         The purpose.
     placed : tuple of RankedWay
         The ways, the one with the smallest median first; empty without a conclusion.
-    decisions : dict
-        The decisions on all pairs.
     why_not : str
         Reason for the lack of a conclusion; mostly empty.
     remedy : str
@@ -82,7 +77,6 @@ class Recommendation:
 
     purpose: Purpose
     placed: tuple[RankedWay, ...]
-    decisions: Pairs
     why_not: str = ""
     remedy: str = ""
     needed: int = 0
@@ -149,18 +143,17 @@ def _answer(
     times: Mapping[str, Times],
     compared: WaysCompared | None = None,
 ) -> Recommendation:
-    decisions = {} if compared is None else compared.decisions
     short = [way for way in ways if way.warned(purpose, "below_resolution")]
     if short:
         why = f"{TOO_SHORT} ({short[0].label}); use larger arrays"
-        return Recommendation(purpose, (), decisions, why)
+        return Recommendation(purpose, (), why)
     if compared is None:
-        return Recommendation(purpose, (), decisions, "it was not measured")
+        return Recommendation(purpose, (), "it was not measured")
     first = int(compared.first)
     others = []
     for name, own in times.items():
         if name != compared.first:
-            over = decisions.get((name, compared.first), Decision(Ratio.unknown()))
+            over = compared.decisions.get((name, compared.first), Decision(Ratio.unknown()))
             way = RankedWay(int(name), ways[int(name)], _median(own), over, _standing(over))
             others.append(way)
     open_ = [way.over for way in others if way.over and way.standing is WayStanding.OPEN]
@@ -180,7 +173,6 @@ def _answer(
             ),
             *sorted(others, key=lambda way: (way.median, way.number)),
         ),
-        decisions,
         remedy=_remedy(needed, several=any(max(own) >= START for own in times.values())),
         needed=needed,
     )

@@ -29,11 +29,14 @@ from pffbench_analysis.specs import (
     points,
     rules,
 )
-from pffbench_analysis.style import MARKS, colour
+from pffbench_analysis.style import colour
 
 _MIB = 2**20
 #: Marks distinguish the cases that share a colour.
-_MARKS = [name for name in MARKS if name != "cross"]
+_MARKS = (
+    "triangle-up", "square", "circle", "diamond", "triangle-down", "triangle-left",
+    "triangle-right", "arrow", "wedge",
+)  # fmt: skip
 _PANEL_HEIGHT = 240
 _EFFICIENCY_HEIGHT = 150
 #: Pixels left of a panel, so that those below each other are aligned.
