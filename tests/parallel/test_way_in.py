@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from launch import REPOSITORY, environment, pffbench_cli, sampled
-from pffbench.experiment.from_file import draft_experiment
+from pffbench.draft.from_file import draft_experiment
 from pffbench.record.run_json import RunRecord
 
 pytestmark = pytest.mark.parallel

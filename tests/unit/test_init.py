@@ -10,10 +10,10 @@ import yaml
 
 from launch import pffbench_cli
 from pffbench.data import readers
+from pffbench.draft import from_file
+from pffbench.draft.from_file import FileArray, draft_experiment, structure_of
 from pffbench.errors import UserError
-from pffbench.experiment import from_file
 from pffbench.experiment.check import make_plan
-from pffbench.experiment.from_file import FileArray, draft_experiment, structure_of
 from pffbench.experiment.load import load_experiment
 
 FIELD = np.arange(12 * 16 * 20, dtype="f4").reshape(12, 16, 20)

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @mpi_unstarted()
 def main(arguments: argparse.Namespace) -> int:
     """Write the experiment, and print what is in it. Return the exit status."""
-    from pffbench.experiment.from_file import draft_experiment
+    from pffbench.draft.from_file import draft_experiment
 
     draft = draft_experiment(Path(arguments.file))
     output = Path(arguments.output)

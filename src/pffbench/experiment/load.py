@@ -75,11 +75,12 @@ class _Loader(yaml.SafeLoader):
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
-    def construct_scalar(self, node: yaml.ScalarNode) -> str:
-        if has_controls(node.value):
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        value = super().construct_scalar(node)
+        if has_controls(value):
             why = "a text holds control characters"
             raise yaml.MarkedYAMLError(None, None, why, node.start_mark)
-        return str(super().construct_scalar(node))
+        return value
 
 
 class LoadedExperiment(msgspec.Struct, frozen=True):

@@ -1,0 +1,1 @@
+"""An experiment drafted from a file of the user: what `pffbench init` writes."""
