@@ -107,60 +107,12 @@ def test_every_dependency_is_locked_at_an_allowed_version(locks):
         assert missing.numbers(locked[name]) >= floor, name
 
 
-@by_python
-def test_what_is_compiled_against_is_what_runs(locks):
-    run, build = pins(locks / "requirements.lock"), pins(locks / "build-requirements.lock")
-    for name in ("numpy", "mpi4py"):
-        assert build[name] == run[name]
-    assert "uv" in build
-
-
-@pytest.mark.parametrize(
-    ("python", "expected"),
-    [("(3, 11, 2)", "3.11"), ("(3, 12, 0)", "3.12"), ("(3, 13, 5)", "3.12")],
-)
-def test_a_python_gets_the_newest_versions_that_it_can_have(tmp_path, python, expected):
-    # It is called with `-I -c CODE DIRECTORY`.
-    start = f"import sys; sys.version_info = {python}; exec(sys.argv.pop(1))"
-    program(tmp_path / "tools", "python", f'exec {sys.executable} -I -c "{start}" "$3" "$4"')
-    done = bash(f"locks_of {tmp_path}/tools/python", tmp_path)
-    assert done.stdout.strip() == str(SETUP / "locks" / expected), done.stderr
-
-
-def test_the_series_that_need_a_newer_python_are_locked_for_it():
-    old, new = (pins(locks / "requirements.lock") for locks in (LOCKS[0], LOCKS[-1]))
-    assert old["zarr"].startswith("3.1.")
-    assert not new["zarr"].startswith("3.1.")
-    assert new["icechunk"].startswith("2.")
-    # These have one series for all of them: a difference between two platforms is not theirs.
-    for name in ("h5py", "netcdf4", "mpi4py", "tensorstore", "hdf5plugin"):
-        assert old[name] == new[name]
-
-
-@by_python
-def test_zarr_python_2_is_the_studys_and_all_else_is_shared(locks):
-    mine, shared = pins(SETUP / "zarr2-requirements.lock"), pins(locks / "requirements.lock")
-    assert (mine["zarr"], mine["numcodecs"]) == ("2.18.7", "0.15.1")
-    assert set(mine) & set(shared) == {"zarr", "numcodecs"}
-
-
-# --- the scripts
-
-
 def test_shellcheck():
     if not shutil.which("shellcheck"):
         cannot_run("shellcheck is not installed")
     command = ["shellcheck", "-x", "-a", *(s for s in SCRIPTS if s.parent.name != "lib")]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout
-
-
-def test_help_lists_every_target():
-    makefile = (ROOT / "Makefile").read_text()
-    targets = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()
-    shown = subprocess.run(["make", "-s", "-C", ROOT], capture_output=True, text=True).stdout
-    for target in targets:
-        assert f"make {target} " in shown
 
 
 # --- what is asked of an administrator
@@ -180,52 +132,6 @@ def test_without_the_right_one_message_names_the_packages(tmp_path, bare_debian)
     for name in ("python3-dev", "libopenmpi-dev", "libhdf5-openmpi-dev", "libnetcdf-pnetcdf-dev"):
         assert name in command.split()
     assert "PFFBENCH_PYTHON" in result.stderr
-
-
-def test_without_apt_the_message_says_what_is_needed(tmp_path):
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for name in ("bash", "cat", "grep", "sed", "id"):
-        (tools / name).symlink_to(shutil.which(name))
-    result = bash("install_packages yes yes 'They are needed.'", tmp_path, path=str(tools))
-    assert result.returncode == 1
-    assert "no apt-get" in result.stderr
-    assert "--enable-parallel" in result.stderr
-
-
-def test_only_what_is_missing_is_asked_for(tmp_path, bare_debian):
-    path, tools = bare_debian
-    program(tools, "dpkg-query", '[[ "$*" == *libnetcdf* ]] || echo "install ok installed"')
-    result = bash("missing_packages yes yes", tmp_path, path=path)
-    assert result.stdout.split() == ["libnetcdf-pnetcdf-dev"]
-
-
-def test_nothing_is_asked_for_when_all_packages_are_there(tmp_path, bare_debian):
-    path, tools = bare_debian
-    program(tools, "dpkg-query", 'echo "install ok installed"')
-    script = "install_packages yes yes 'They are needed.'"
-    result = bash(script, tmp_path, path=path, PFFBENCH_NO_SYSTEM="1")
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
-
-
-def test_an_installed_flavour_of_netcdf_is_kept(tmp_path, bare_debian):
-    # The two flavours exclude each other: asking for the other one would remove it.
-    path, tools = bare_debian
-    program(tools, "dpkg-query", '[[ "$*" == *-mpi-dev* ]] && echo "install ok installed"')
-    result = bash("missing_packages no yes", tmp_path, path=path)
-    assert not [name for name in result.stdout.split() if "netcdf" in name]
-
-
-@pytest.mark.parametrize(
-    ("distribution", "package"),
-    [("3.10.6-1", "python3.11"), ("3.12.3-0", "python3"), (None, "python3")],
-)
-def test_the_python_package_is_new_enough(tmp_path, bare_debian, distribution, package):
-    path, tools = bare_debian
-    if distribution:
-        answer = f'[[ "$*" != *" python3" ]] || echo "Version: {distribution}"'
-        program(tools, "apt-cache", answer)
-    assert bash("python_package", tmp_path, path=path).stdout.strip() == package
 
 
 # --- failures
@@ -272,44 +178,6 @@ def test_the_state_follows_what_it_depends_on(tmp_path):
     assert before != state(tmp_path)
 
 
-def test_only_dependencies_of_the_project_are_a_reason_to_make_it_anew(tmp_path):
-    project = ROOT / "pyproject.toml"
-    copy = tmp_path / "pyproject.toml"
-
-    def after(old, new):
-        text = project.read_text()
-        assert text.count(old) == 1, old
-        copy.write_text(text.replace(old, new))
-        return state(tmp_path)
-
-    before = after("[project]", "[project]")
-    assert before == after("timeout = 600", "timeout = 601")
-    assert before == after("# The documentation site", "# What is read")
-    assert before == after('keywords = ["HPC"', 'keywords = ["fast"')
-    assert before != after('"zarr>=3.1,<4",', '"zarr>=3.2,<4",')
-    assert before != after('analysis = ["vl', 'more = ["some"]\nanalysis = ["vl')
-    assert before != after('requires-python = ">=3.11"', 'requires-python = ">=3.12"')
-
-
-def test_libraries_that_were_named_are_kept_until_others_are(tmp_path):
-    (tmp_path / ".build").mkdir()
-    program(tmp_path / ".venv" / "bin", "python", 'echo "$0"')
-    named = {"MPICC": "/mpi/it's mpicc", "HDF5_DIR": "/hdf5", "LOADEDMODULES": "gcc"}
-    remember = "NATIVE_MPIEXEC=mpiexec; remember_state"
-    assert bash(remember, tmp_path, **named).returncode == 0
-    use = "use_chosen_libraries; up_to_date && echo kept || echo anew;echo ${MPICC:-} ${HDF5_DIR:-}"
-
-    def then(**variables):
-        return bash(use, tmp_path, **variables).stdout.splitlines()
-
-    assert then(LOADEDMODULES="gcc") == ["kept", "/mpi/it's mpicc /hdf5"]
-    assert then(LOADEDMODULES="gcc", NETCDF4_DIR="/netcdf") == ["anew", ""]
-    assert then(LOADEDMODULES="gcc", MPICC="") == ["anew", ""]
-    assert then(LOADEDMODULES="clang") == ["anew", ""]
-    assert bash(remember, tmp_path, MPICC="").returncode == 0
-    assert then() == ["kept", ""]
-
-
 def test_a_shell_that_uses_the_environment_makes_nothing_anew(tmp_path):
     """As README tells: `. .build/env.sh`, then another `make bench`."""
     (tmp_path / ".build").mkdir()
@@ -350,40 +218,6 @@ def test_the_active_environment(tmp_path):
     assert active(VIRTUAL_ENV=str(own)) == "none"
 
 
-def test_the_layer_with_zarr_python_2_is_as_old_as_what_it_lies_over(tmp_path):
-    python = tmp_path / ".venv-zarr2" / "bin"
-
-    def state():
-        return bash("zarr2_up_to_date && echo new || echo old", tmp_path).stdout.strip()
-
-    assert state() == "old"
-    python.mkdir(parents=True)
-    program(python, "python", "exit 0")
-    assert state() == "old"
-    (tmp_path / ".build").mkdir()
-    for place in (".build/stamp", ".venv-zarr2/.stamp"):
-        (tmp_path / place).write_text("one")
-    assert state() == "new"
-    (tmp_path / ".build" / "stamp").write_text("two")
-    assert state() == "old"
-
-
-@pytest.mark.parametrize(
-    ("launcher", "expected"),
-    [("mpiexec.mpich", "MPICH"), ("mpiexec", "system"), ("srun", "system")],
-)
-def test_mpiexec_in_the_environment_is_that_of_its_mpi(tmp_path, launcher, expected):
-    (tmp_path / ".venv").mkdir()
-    program(tmp_path / "tools", "mpiexec", "echo system")
-    for directory, name, said in (("mpi", launcher, "MPICH"), (".venv/bin", "mpiexec", "old")):
-        if (directory, name) != ("mpi", "mpiexec"):
-            program(tmp_path / directory, name, f"echo {said}")
-    script = f"NATIVE_MPIEXEC={tmp_path}/mpi/{launcher}; install_launcher; mpiexec"
-    path = f"{tmp_path}/.venv/bin:{tmp_path}/tools:{os.environ['PATH']}"
-    done = bash(script, tmp_path, path=path)
-    assert done.stdout == f"{expected}\n", done.stderr
-
-
 HOSTILE = "it's `touch PWN` $(touch PWN) \"\\"
 
 
@@ -399,48 +233,6 @@ def test_the_path_of_the_checkout_is_not_run_by_the_shell(tmp_path):
     done = bash(script, tmp_path, PLACE=str(place))
     assert done.stdout == "-P -m pffbench plan\nMPICH\n", done.stderr
     assert not (tmp_path / "PWN").exists()
-
-
-def test_a_layer_over_a_path_with_an_apostrophe_finds_what_is_there(tmp_path):
-    place = tmp_path / HOSTILE
-    place.mkdir()
-    (place / "of_the_base.py").write_text("print('found')\n")
-    (tmp_path / ".build").mkdir()
-    script = (
-        f'layer_over {sys.executable}; "$VENV/bin/python" -I -c "import of_the_base";'
-        'SETUP=$HOME NATIVE_MPIEXEC=; remember_state; grep -F "$PYTHONPATH" "$BUILD/watch"'
-    )
-    done = bash(script, tmp_path, PYTHONPATH=str(place))
-    assert done.stdout == f"found\n{place}\n", done.stderr
-    assert not (tmp_path / "PWN").exists()
-
-
-# --- where nothing may be written
-
-
-def test_a_checkout_that_cannot_be_written_is_one_sentence(tmp_path):
-    (tmp_path / ".build").write_text("no directory")
-    done = bash('lock "$BUILD/lock"', tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.strip().splitlines()
-    assert re.search(r"/\.build/lock cannot be written \([A-Z][a-z ]+\)\. Make the", line), line
-
-
-def test_a_second_set_up_waits_for_the_first(tmp_path):
-    script = (
-        'cd "$HOME"; lock "$BUILD/lock" waiting; touch told;'
-        '(exec 9>&-; lock "$BUILD/lock" waiting; echo second) >>told &'
-        "until grep -q waiting told; do sleep 0.1; done;"
-        "echo first >>told; exec 9>&-; wait; cat told"
-    )
-    said = [line.partition("] ")[2] or line for line in bash(script, tmp_path).stdout.splitlines()]
-    assert said == ["waiting", "first", "second"]
-
-
-def test_a_name_that_is_too_long_for_a_directory_is_refused():
-    done = subprocess.run([SETUP / "env", "a" * 300, "h5py"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "is no name of an environment: up to 100 letters" in done.stderr
 
 
 # --- without network
@@ -483,16 +275,6 @@ def test_without_network_the_set_up_ends_at_once_and_names_the_way_out(tmp_path)
     assert done.returncode != 0
 
 
-def test_a_directory_of_packages_that_is_not_there_is_refused(tmp_path):
-    missing = str(tmp_path / "missing")
-    done = subprocess.run([SETUP / "bootstrap", "--from", missing], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert f"--from {missing}: there is no such directory" in done.stderr
-    done = subprocess.run([SETUP / "bootstrap", "--download"], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "--download needs a directory" in done.stderr
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_what_was_downloaded_is_all_that_an_environment_and_a_run_need(tmp_path):
@@ -508,75 +290,6 @@ def test_what_was_downloaded_is_all_that_an_environment_and_a_run_need(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((tmp_path / "without" / "results" / "run.json").read_text())
     assert record["valid"] is True
-
-
-# --- what single studies need
-
-
-def ready(tmp_path, study, **variables):
-    script = f"study_ready {study} && echo ready || echo lacking"
-    return bash(script, tmp_path, **variables).stdout.strip()
-
-
-def test_each_study_is_ready_when_its_own_tools_are_there(tmp_path):
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for name in ("bash", "cat"):
-        (tools / name).symlink_to(shutil.which(name))
-    plain = {"path": str(tools)}
-    assert ready(tmp_path, "chunking-vs-memmap", **plain) == "ready"
-    assert ready(tmp_path, "hdf5-compression-tuning-full", **plain) == "lacking"
-    program(tools, "h5repack", "exit 0")
-    assert ready(tmp_path, "hdf5-compression-tuning-full", **plain) == "ready"
-    assert ready(tmp_path, "versioned-hdf5", **plain) == "lacking"
-    for name, text in ((".build/stamp", "one"), (".venv/.versioned-hdf5", "one")):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert ready(tmp_path, "versioned-hdf5", **plain) == "ready"
-    (tmp_path / ".build" / "stamp").write_text("two")
-    assert ready(tmp_path, "versioned-hdf5", **plain) == "lacking"
-
-
-def test_a_study_with_zarr_python_2_needs_its_environment_unless_told_otherwise(tmp_path):
-    place = tmp_path / "configs" / "studies" / "zarr2"
-    place.mkdir(parents=True)
-    (place / "some.yaml").touch()
-    assert ready(tmp_path, "some") == "lacking"
-    assert ready(tmp_path, "some", ZARR2="0") == "ready"
-
-
-def test_h5repack_is_installed_with_its_package_or_asked_for(tmp_path):
-    script = 'offer() { echo "offered: $2, or $1"; }; prepare_study hdf5-compression-tuning'
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    (tools / "bash").symlink_to(shutil.which("bash"))
-    done = bash(script, tmp_path, path=str(tools))
-    assert done.stdout == "offered: hdf5-tools, or what is rewritten with h5repack is left out\n"
-    program(tools, "h5repack", "exit 0")
-    assert bash(script, tmp_path, path=str(tools)).stdout == ""
-
-
-def test_a_tool_that_cannot_be_had_does_not_end_the_set_up(tmp_path):
-    script = """
-    find_native() { return 1; }
-    prepare_study versioned-hdf5
-    echo "status $?"
-    """
-    (tmp_path / ".build").mkdir()
-    done = bash(script, tmp_path)
-    assert done.returncode == 0
-    assert "status 0" in done.stdout
-    assert "no headers of the HDF5 that h5py uses" in done.stderr
-    assert "what is kept with versioned-hdf5 is left out" in done.stderr
-
-
-@by_python
-def test_versioned_hdf5_is_built_with_what_runs(locks):
-    mine, shared = pins(locks / "versions-requirements.lock"), pins(locks / "requirements.lock")
-    build = pins(locks / "build-requirements.lock")
-    assert "versioned-hdf5" in mine
-    for name in set(mine) & set(shared | build):
-        assert mine[name] == (shared | build)[name], name
 
 
 def test_an_environment_that_is_not_ours_is_not_removed(tmp_path):
@@ -636,23 +349,7 @@ def test_compatibility_header(tmp_path, version, announced, linkable, expected):
     assert ("netcdf_compat.h" in output) == bool(expected)
 
 
-# --- MPI's variables and the proof of the stack
-
-
-def mpi_variables(tmp_path, **variables):
-    result = bash(f". {SETUP}/mpi-env.sh; env", tmp_path, **variables)
-    return dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
-
-
-def test_mpi_environment(tmp_path):
-    plain = mpi_variables(tmp_path)
-    assert plain["OMPI_MCA_mpi_yield_when_idle"] == "1"
-    assert plain["OMP_NUM_THREADS"] == "1"
-    assert ("OMPI_ALLOW_RUN_AS_ROOT" in plain) == (os.geteuid() == 0)
-    assert mpi_variables(tmp_path, OMP_NUM_THREADS="4")["OMP_NUM_THREADS"] == "4"
-    assert "BLOSC_NTHREADS" not in plain  # it would overrule zarr2.blosc_threads
-    in_job = mpi_variables(tmp_path, SLURM_JOB_ID="7")
-    assert "OMPI_MCA_rmaps_base_oversubscribe" not in in_job
+# --- the proof of the stack
 
 
 REFUSED = "srun: error: Unable to allocate resources: Invalid account or partition specified"
@@ -734,12 +431,6 @@ def ranks(**options):
     told = re.fullmatch(r"ranks: (\d+) \((.+); RANKS=N takes another number\)\n", done.stderr)
     assert done.stdout == f"{told[1]}\n"
     return int(told[1]), told[2]
-
-
-def test_there_is_a_rank_for_each_core_and_four_at_most():
-    count, why = ranks()
-    assert 1 <= count <= min(4, len(os.sched_getaffinity(0)))
-    assert why
 
 
 def test_cores_that_may_not_be_used_get_no_rank():

@@ -83,12 +83,6 @@ def test_an_mpi_of_any_name_is_recognised_and_mpi4py_is_built_for_it(tmp_path, n
     assert done.stdout.split() == [f"{tmp_path}/bin/cc", name, "netcdf4", "h5py", "mpi4py"]
 
 
-def test_the_wheel_of_mpi4py_is_taken_where_the_loader_finds_this_mpi(tmp_path):
-    variables = centre(tmp_path, "libmpi.so.12")
-    done = find(tmp_path, variables | {"LD_LIBRARY_PATH": f"{tmp_path}/lib"})
-    assert done.stdout.split()[1:] == ["libmpi.so.12", "netcdf4", "h5py"], done.stderr
-
-
 def test_two_mpi_libraries_in_one_program_are_refused(tmp_path):
     variables = centre(tmp_path, "libmpi_gnu_123.so.12", netcdf_mpi="libmpi.so.40")
     done = find(tmp_path, variables)
@@ -126,17 +120,6 @@ def test_mpi_and_hdf5_can_do_without_netcdf(tmp_path):
     assert done.stdout.split()[1:] == ["libmpi_gnu_123.so.12", "h5py", "mpi4py"]
 
 
-def test_what_is_missing_of_mpi_and_hdf5_is_said_too(tmp_path):
-    variables = centre(tmp_path, "libmpi_gnu_123.so.12")
-    (tmp_path / "include" / "H5pubconf.h").write_text("#undef H5_HAVE_PARALLEL\n")
-    done = find(tmp_path, variables | {"MPICC": "mpicc.nowhere"})
-    assert done.returncode == 1
-    told = done.stdout.splitlines()
-    assert told[0] == "MPI: missing; looked in PATH for mpicc.nowhere"
-    assert told[1].startswith("parallel HDF5: missing; looked for include/H5pubconf*.h with H5_")
-    assert told[2] == f"parallel netCDF-C: {tmp_path}"
-
-
 def loaded(*files):
     """What a process that has loaded these files takes for MPI libraries."""
     script = (
@@ -155,34 +138,3 @@ def test_a_process_knows_its_mpi_libraries_by_any_name_and_not_their_bindings(tm
     assert loaded(fortran) == ["libmpi_gnu_123.so.12"]
     assert loaded(fortran, other) == ["libmpi.so.40", "libmpi_gnu_123.so.12"]
     assert loaded() == []
-
-
-def test_a_module_that_sets_hdf5_dir_does_not_name_hdf5_twice_to_h5py(tmp_path):
-    script = (
-        f"set -euo pipefail; . {SETUP}/lib/wheels.sh; NATIVE_HDF5_INCLUDE=/i NATIVE_HDF5_LIB=/l\n"
-        "build_wheel() { env | grep ^HDF5_ | sort; }; build_h5py /work"
-    )
-    done = subprocess.run(
-        ["bash", "-c", script], env={"PATH": os.environ["PATH"], "HDF5_DIR": "/opt/hdf5"},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.stdout.split() == ["HDF5_INCLUDEDIR=/i", "HDF5_LIBDIR=/l", "HDF5_MPI=ON"]
-
-
-def test_wheels_are_compiled_on_all_cores_although_ranks_have_one_thread_each(tmp_path):
-    nproc = tmp_path / "nproc"
-    nproc.write_text('#!/bin/bash\necho "${OMP_NUM_THREADS:-7}"\n')
-    nproc.chmod(0o755)
-    script = (
-        f"set -euo pipefail; BUILD={tmp_path}; . {SETUP}/lib/wheels.sh; BASE_PYTHON=python3\n"
-        "wheels_key() { echo key; }; own_wheels() { echo h5py; }; pinned() { echo h5py==1; }\n"
-        "NATIVE_MPICC=mpicc NATIVE_HDF5_VERSION=1\n"
-        'step() { if [[ $1 == h5py ]]; then cat "$work/build.cfg"; fi; }; need_wheels'
-    )
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", script],
-        env={"PATH": path, "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.stdout.split() == ["[build_ext]", "parallel", "=", "7"], done.stderr

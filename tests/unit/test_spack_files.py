@@ -16,10 +16,8 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 REPO = ROOT / "spack" / "spack_repo" / "pffbench"
-SITES = ROOT / "spack" / "sites"
 SCRIPT = ROOT / "spack" / "debian_site.py"
 RECIPES = sorted((REPO / "packages").glob("*/package.py"))
-ENVIRONMENT = yaml.safe_load((ROOT / "spack.yaml").read_text())["spack"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: Extras that are no part of the program.
 FOR_DEVELOPERS = {"test", "lint", "docs"}
@@ -61,21 +59,6 @@ def lowest(spec):
     return numbers(match[1]) if match else ()
 
 
-def locked():
-    # The recipes have the libraries of this Python's series, not the newest ones.
-    lines = (ROOT / "setup" / "locks" / "3.11" / "requirements.lock").read_text().splitlines()
-    return {
-        spack_name(name): version
-        for name, _, version in (line.partition(" ")[0].partition("==") for line in lines)
-    }
-
-
-def specs_of(entry):
-    """Return the specs of a `require` or `prefer`."""
-    for one in [entry] if isinstance(entry, str) else entry:
-        yield one if isinstance(one, str) else one["spec"]
-
-
 PFFBENCH = depends(REPO / "packages" / "py_pffbench" / "package.py")
 EXTRAS = {
     name: needs
@@ -87,19 +70,6 @@ EXTRAS = {
 # --- the recipe of pffbench
 
 
-def test_what_only_the_variant_analysis_brings_is_imported_by_no_run():
-    recipe = ast.parse((REPO / "packages" / "py_pffbench" / "package.py").read_text())
-    only = {
-        re.match("py-([a-z0-9]+)", call.args[0].value)[1]
-        for call in ast.walk(recipe)
-        if isinstance(call, ast.Call)
-        and any(word.arg == "when" and word.value.value == "+analysis" for word in call.keywords)
-    }
-    assert only == {"jinja2", "pandas"}
-    code = "\n".join(path.read_text() for path in (ROOT / "src" / "pffbench").rglob("*.py"))
-    assert not re.findall(rf"^\s*(?:import|from) (?:{'|'.join(only)})\b", code, re.MULTILINE)
-
-
 def test_the_variants_that_remedies_name_bring_the_libraries():
     recipe = (REPO / "packages" / "py_pffbench" / "package.py").read_text()
     section = (ROOT / "docs/install.md").read_text().partition("### Remedies\n")[2]
@@ -107,79 +77,6 @@ def test_the_variants_that_remedies_name_bring_the_libraries():
     assert len(named) == 4
     for variant, library in named:
         assert re.search(rf'depends_on\("py-{library}@.*when="\+{variant}"\)', recipe), library
-
-
-# --- the environment
-
-
-def test_the_environment_has_only_keys_that_spack_knows():
-    known = {"include", "specs", "packages", "concretizer", "view", "repos", "develop"}
-    assert set(ENVIRONMENT) <= known
-    for name, settings in ENVIRONMENT["packages"].items():
-        assert set(settings) <= {"require", "prefer", "buildable"}, name
-        for entry in [*settings.get("require", []), *settings.get("prefer", [])]:
-            assert isinstance(entry, str) or {"spec"} <= set(entry) <= {"spec", "when"}, name
-    assert all(isinstance(spec, str) for spec in ENVIRONMENT["specs"])
-
-
-def test_one_parallel_hdf5_lies_under_everything():
-    assert ENVIRONMENT["concretizer"] == {"unify": True}
-    for name in ("hdf5", "netcdf-c", "py-h5py", "py-netcdf4"):
-        assert "+mpi" in " ".join(specs_of(ENVIRONMENT["packages"][name]["require"])), name
-    for name in ("hdf5", "netcdf-c", "py-h5py", "py-netcdf4"):
-        assert any("+mpi" in spec for spec in PFFBENCH[name]), name
-
-
-def test_nothing_in_the_environment_belongs_to_one_machine():
-    def texts(node):
-        if isinstance(node, dict):
-            node = [*node, *node.values()]
-        if isinstance(node, list):
-            for part in node:
-                yield from texts(part)
-        else:
-            yield str(node)
-
-    assert not [text for text in texts(ENVIRONMENT) if text.startswith("/")]
-    assert not re.search("externals|modules|prefix", (ROOT / "spack.yaml").read_text())
-
-
-def test_what_the_environment_refers_to_is_there():
-    assert (ROOT / ENVIRONMENT["develop"]["py-pffbench"]["path"] / "pyproject.toml").is_file()
-    assert Path(ENVIRONMENT["repos"]["pffbench"].replace("$env", str(ROOT))) == REPO
-    (site,) = ENVIRONMENT["include"]
-    assert (ROOT / site["path"].replace("$PFFBENCH_SPACK_SITE", "cluster")).is_dir()
-    (bench,) = (spec for spec in ENVIRONMENT["specs"] if spec.startswith("py-pffbench"))
-    assert set(re.findall(r"[+~](\w+)", bench)) <= variants()
-
-
-def test_the_minimum_version_of_spack_is_said():
-    assert re.search(r"Needs Spack 1\.\d", (ROOT / "spack.yaml").read_text())
-
-
-def test_preferred_versions_are_of_the_series_that_the_lock_pins():
-    lock, seen = locked(), set()
-    for name in ENVIRONMENT["packages"].keys() & lock.keys():
-        for spec in specs_of(ENVIRONMENT["packages"][name].get("prefer", [])):
-            series = re.fullmatch(r"@([\d.]+)", spec)
-            if series:
-                pinned = numbers(lock[name])[: len(numbers(series[1]))]
-                assert numbers(series[1]) == pinned, f"{name}: {spec}, but {lock[name]} is locked"
-                seen.add(name)
-    measured = {"py-h5py", "py-netcdf4", "py-mpi4py", "py-zarr", "py-numcodecs", "py-numpy"}
-    assert seen == measured
-
-
-@pytest.mark.parametrize("site", sorted(SITES.glob("*/packages.yaml")), ids=lambda p: p.parent.name)
-def test_sites_only_describe_packages(site):
-    found = yaml.safe_load(site.read_text())
-    assert set(found) == {"packages"}
-    for name, settings in found["packages"].items():
-        ordinary = {"buildable", "require", "prefer", "externals"}
-        assert set(settings) <= ({"target", "providers"} if name == "all" else ordinary), name
-        for external in settings.get("externals", []):
-            assert external["spec"].startswith(name + "@")
-            assert external["prefix"].startswith("/")
 
 
 # --- the recipes
@@ -194,14 +91,6 @@ def recipe_versions(recipe):
     """Return Spack's name of a recipe's package, and the numbers of its versions."""
     versions = re.findall(r'version\("([\d.]+)"', recipe.read_text())
     return recipe.parent.name.replace("_", "-"), [numbers(version) for version in versions]
-
-
-def test_the_repository_has_the_layout_of_package_api_2():
-    repo = yaml.safe_load((REPO / "repo.yaml").read_text())["repo"]
-    assert repo["namespace"] == REPO.name
-    assert REPO.parent.name == "spack_repo"
-    assert re.fullmatch(r"v2\.\d+", repo["api"])
-    assert len(RECIPES) >= 2
 
 
 @pytest.mark.parametrize("requirement", PROJECT["dependencies"])
@@ -221,47 +110,12 @@ def test_each_extra_is_a_variant(extra, needs):
         assert lowest(spec) == floor(requirement)
 
 
-def test_the_recipe_needs_the_same_python_and_build_system():
-    assert any(lowest(spec) == floor(PROJECT["requires-python"]) for spec in PFFBENCH["python"])
-    (build,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
-    (spec,) = PFFBENCH[spack_name(build)]
-    assert lowest(spec) == floor(build)
-
-
-@pytest.mark.parametrize("name", ["py-h5py", "py-iris-sample-data", "py-msgspec", "py-shtab"])
-def test_what_spack_lacks_or_has_too_old_has_a_recipe_of_the_locked_version(name):
-    recipe = (REPO / "packages" / name.replace("-", "_") / "package.py").read_text()
-    versions = re.findall(r'version\("([\d.]+)", sha256="[0-9a-f]{64}"\)', recipe)
-    assert versions == [locked()[name]]
-
-
 def test_own_recipes_have_versions_that_the_project_takes():
     """An audit of Spack fails where none of the known versions is allowed."""
     for recipe in RECIPES:
         (name, versions) = recipe_versions(recipe)
         for spec in PFFBENCH.get(name, []):
             assert not versions or max(versions) >= lowest(spec), name
-
-
-def test_the_netcdf4_recipe_uses_the_files_of_the_set_up():
-    for name in ("netcdf_compat", "netcdf_compat.h"):
-        link = REPO / "packages" / "py_netcdf4" / name
-        assert link.is_symlink()
-        assert link.resolve() == ROOT / "setup" / name
-
-
-def test_the_netcdf4_recipe_finds_mpi_where_hdf5_is_of_the_machine():
-    """An external has no dependencies: without its own, mpi.h is not found."""
-    assert "mpi" in depends(REPO / "packages" / "py_netcdf4" / "package.py")
-
-
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.parent.name)
-def test_recipes_follow_the_style_of_the_package_repository(recipe):
-    lines = recipe.read_text().splitlines()
-    assert max(map(len, lines)) <= 99
-    (kind,) = (n for n in ast.parse(recipe.read_text()).body if isinstance(n, ast.ClassDef))
-    assert kind.name == "".join(part.capitalize() for part in recipe.parent.name.split("_"))
-    assert ast.get_docstring(kind)
 
 
 # --- the site of Debian and Ubuntu
@@ -317,12 +171,6 @@ def test_what_is_missing_is_named_and_nothing_is_made(tmp_path):
     assert "apt-get install g++ gfortran libopenmpi-dev" in done.stderr
     assert "libnetcdf-pnetcdf-dev" in done.stderr
     assert not (tmp_path / "site").exists()
-
-
-def test_elsewhere_than_on_debian_the_way_on_is_told(tmp_path):
-    done = describe(tmp_path / "site", env={"PATH": str(tmp_path)})
-    assert done.returncode == 1
-    assert "spack/sites" in done.stderr
 
 
 @pytest.mark.skipif(shutil.which("dpkg-query") is None, reason="not on Debian or Ubuntu")
