@@ -2,7 +2,6 @@
 
 import os
 import re
-from itertools import pairwise
 
 import pytest
 import yaml
@@ -95,14 +94,9 @@ TEXTS = {
     "syntax": ("name: x\ncases:\n  - {backend: [hdf5\n", r"line \d+: not valid YAML"),
     "twice": ("name: x\nname: y\ncases: [{}]\n",
               r"line 2: not valid YAML: .*'name' is given twice"),
-    "list": ("- a\n- b\n", r"an experiment is a mapping"),
     "no name": ("cases: [{}]\n", r"experiment.yaml: name is missing \(required: name, cases\)"),
     "empty": ("", r"an experiment is a mapping"),
     "binary": (b"\x80\x81\xff", r"not a text file"),
-    "object": ("name: !!python/object:os.system x\ncases: [{}]\n", r"not valid YAML"),
-    "bomb": ("a: &a [" + ",".join(["x"] * 10) + "]\n" + "".join(
-        f"{b}: &{b} [{','.join([f'*{a}'] * 10)}]\n" for a, b in pairwise("abcdefghi")
-    ) + "name: x\ncases: [{}]\n", r"a: unknown key"),
 }  # fmt: skip
 
 
@@ -145,11 +139,11 @@ def test_a_bad_experiment_cannot_be_planned(tmp_path, monkeypatch, what):
     assert_refused_by(lambda file: make_plan(load_experiment(file), 1), expected)
 
 
-#: `make test` starts a run of these; what makes the other sentences is the same in all of them.
+#: A run of these is started; what makes the other sentences is the same in all of them.
 STARTED = ("too much data", "too much memory", "impossible transfer", "several lines of nonsense")
 
 
-@pytest.mark.parametrize("what", sampled(EXPERIMENTS, *STARTED))
+@pytest.mark.parametrize("what", STARTED)
 def test_a_bad_experiment_is_refused(tmp_path, what):
     content, expected = EXPERIMENTS[what]
     write_experiment(tmp_path, impossible="refuse", **content)
@@ -170,15 +164,6 @@ def test_a_file_that_is_no_experiment_cannot_be_read(tmp_path, monkeypatch, what
     write_text(tmp_path, content)
     monkeypatch.chdir(tmp_path)
     assert_refused_by(load_experiment, expected)
-
-
-@pytest.mark.parametrize("what", sampled(TEXTS, "twice", "binary"))
-def test_a_file_that_is_no_experiment_is_refused(tmp_path, what):
-    content, expected = TEXTS[what]
-    write_text(tmp_path, content)
-    message = assert_refused(tmp_path, "experiment.yaml")
-    assert message.startswith("pffbench: experiment.yaml:")
-    assert re.search(expected, message), message
 
 
 def test_a_variable_that_is_not_in_the_file_is_refused(tmp_path):
@@ -218,13 +203,6 @@ def test_a_scratch_directory_that_cannot_be_written_is_refused(good):
     null = ["--set", 'backend="null"']
     place = "/proc" if os.geteuid() == 0 else str(locked)
     assert place in assert_refused(good, "experiment.yaml", *null, "--scratch", place)
-
-
-def test_a_results_directory_that_cannot_be_made_leaves_no_scratch(good):
-    locked = good / "locked"
-    locked.mkdir(mode=0o500)
-    place = "/proc/results" if os.geteuid() == 0 else str(locked / "results")
-    assert place in assert_refused(good, "experiment.yaml", "--out", place)
 
 
 def test_extra_cold_reads_are_left_out_on_a_file_system_in_memory(tmp_path):
@@ -351,45 +329,3 @@ def test_a_scratch_path_that_is_too_long_for_open_mpi_is_refused(tmp_path, backe
     done = pffbench_cli("experiment.yaml", "--scratch", scratch, "--out", "out", cwd=tmp_path,
                         ranks=2, env=individual)  # fmt: skip
     assert done.status == 0, done.said
-
-
-def test_a_long_scratch_path_is_no_matter_without_mpi_io(tmp_path):
-    scratch = long_path(tmp_path, 600)
-    write_experiment(tmp_path, cases=[GOOD | {"backend": ["posix", "zarr", "hdf5"]}])
-    done = pffbench_cli("experiment.yaml", "--scratch", scratch, "--out", "out", cwd=tmp_path,
-                        ranks=2)  # fmt: skip
-    assert done.status == 0, done.said
-    assert not list(scratch.iterdir())
-
-
-def test_a_scratch_path_that_is_too_long_for_the_system_is_refused(tmp_path):
-    scratch = long_path(tmp_path, 3900)
-    write_experiment(tmp_path, **case())
-    assert "4095 bytes that the system takes" in assert_refused(
-        tmp_path, "experiment.yaml", "--scratch", scratch
-    )
-
-
-def test_doctor_does_not_crash_in_a_long_path(tmp_path):
-    only_with_open_mpi()
-    done = pffbench_cli("doctor", "--scratch", long_path(tmp_path, 240), cwd=tmp_path)
-    assert done.status == 1, done.said
-    assert "Open MPI crashes at paths of more than" in done.stdout
-    assert "overflow" not in done.said
-
-
-@pytest.mark.parametrize("name", [b"a\xff", b"a\x1b[1m"])
-def test_a_scratch_path_that_is_no_text_is_refused(tmp_path, name):
-    scratch = os.path.join(os.fsencode(tmp_path), name)
-    os.mkdir(scratch)
-    write_experiment(tmp_path, **case())
-    told = assert_refused(tmp_path, "experiment.yaml", "--scratch", os.fsdecode(scratch))
-    assert "control characters, or bytes that are not UTF-8" in told
-    assert told.isprintable()
-
-
-@pytest.mark.parametrize("option", ["--scratch", "--out", "--resume"])
-def test_links_that_lead_to_each_other_are_refused(good, option):
-    (good / "loop").symlink_to("loop")
-    given = [option, "loop"] if option == "--resume" else ["experiment.yaml", option, "loop"]
-    assert "Too many levels of symbolic links" in assert_refused(good, *given)
