@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from drawn_runs import USUAL, a_run
 from launch import REPOSITORY, pffbench_cli, run_experiment, write_experiment
 
 PLUGIN = """
@@ -71,10 +72,10 @@ def test_a_run_that_another_package_starts_is_refused_in_a_sentence_without_it(t
     file = write_experiment(tmp_path, environments=[{"name": "a", "python": "x"}], cases=[
         {**CASE, "backend": "null"},
     ])  # fmt: skip
-    known = REPOSITORY / "docs" / "results" / "zarr" / "versions-1-rank"
+    known = a_run(tmp_path / "known", USUAL, environments={"a": {}})
     for what in ([file], ["--resume", known, "--trust"]):
         done = pffbench_cli("run", *what, env=env, cwd=tmp_path)
         assert done.status == 2, done.said
         assert "needs the package pffbench_environments, which is not installed" in done.stderr
         assert done.stderr.count("\n") == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["experiment.yaml", "site"]
+    assert {path.name for path in tmp_path.iterdir()} == {"experiment.yaml", "known", "site"}

@@ -8,21 +8,12 @@ import yaml
 
 from launch import REPOSITORY, pffbench_cli
 from pffbench.experiment.check import make_plan
-from pffbench.experiment.load import from_data, load_experiment
+from pffbench.experiment.load import load_experiment
 from pffbench.experiment.shipped import head_of, shipped_experiments, shipped_file, shipped_files
 from pffbench.units import Size
 
 CONFIGS = REPOSITORY / "configs"
-QUESTIONS = sorted((CONFIGS / "questions").glob("*.yaml"))
 SHAPES = sorted((CONFIGS / "shapes").glob("*.yaml"))
-PAGE = (REPOSITORY / "docs" / "questions.md").read_text(encoding="utf-8")
-THREAD = re.compile(r"^# Thread: +(https://\S+)$", re.MULTILINE)
-#: Sections of the page, by the experiment that each is about.
-SECTIONS = {
-    name: section
-    for section in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
-    for name in re.findall(r"pffbench run question:(\S+)", section)[:1]
-}
 
 
 def test_each_file_has_a_name_by_which_it_is_found():
@@ -81,32 +72,6 @@ def test_what_an_experiment_says_at_its_head_may_take_several_lines():
 
 def test_every_shipped_experiment_names_a_question_and_a_time():
     assert [one.name for one in shipped_experiments() if not (one.question and one.takes)] == []
-
-
-@pytest.mark.parametrize("path", QUESTIONS, ids=[path.stem for path in QUESTIONS])
-def test_a_question_has_its_thread_and_what_a_small_machine_says_of_it_in_forty_lines(path):
-    text = path.read_text(encoding="utf-8")
-    head, data = head_of(text), yaml.safe_load(text)
-    assert len(text.splitlines()) <= 40
-    assert head["Question"] == data["question"]
-    assert data["name"] == f"question-{path.stem}"
-    assert THREAD.findall(text)
-    assert len(head["Here"]) > 80
-    from_data(data, path.name)
-
-
-@pytest.mark.parametrize("path", QUESTIONS, ids=[path.stem for path in QUESTIONS])
-def test_the_page_has_each_question_with_its_threads_and_an_answer(path):
-    text, section = path.read_text(encoding="utf-8"), SECTIONS[path.stem]
-    assert section.splitlines()[0] == head_of(text)["Question"]
-    assert set(re.findall(r"\]\((https://\S+?)\)", section)) == set(THREAD.findall(text))
-    assert f"](../configs/questions/{path.name})" in section
-    assert "```text\n" in section
-
-
-def test_the_page_has_no_question_that_is_not_shipped():
-    assert set(SECTIONS) == {path.stem for path in QUESTIONS}
-    assert len(SECTIONS) == PAGE.count("\n## ")
 
 
 @pytest.mark.parametrize("ranks", [4, 16])

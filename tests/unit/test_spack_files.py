@@ -67,18 +67,6 @@ EXTRAS = {
 }
 
 
-# --- the recipe of pffbench
-
-
-def test_the_variants_that_remedies_name_bring_the_libraries():
-    recipe = (REPO / "packages" / "py_pffbench" / "package.py").read_text()
-    section = (ROOT / "docs/install.md").read_text().partition("### Remedies\n")[2]
-    named = re.findall(r"`\+(\w+)` for ([\w-]+)", section)
-    assert len(named) == 4
-    for variant, library in named:
-        assert re.search(rf'depends_on\("py-{library}@.*when="\+{variant}"\)', recipe), library
-
-
 # --- the recipes
 
 
