@@ -1,6 +1,6 @@
 """Job scripts under PBS and Flux, whose commands are replaced by programs that note their words.
 
-`docs/evidence/sites.md` says what was run under the real ones.
+OpenPBS and flux-core were run once, by hand.
 """
 
 import os
