@@ -18,7 +18,7 @@ WORKERS ?= 4
 ARGS ?=
 # Files of tests for `make check`, each of which takes a second or two.
 QUICK := $(patsubst %,tests/unit/test_%.py, \
-    batch_job benchmarks best_number calibration chunk_cache clean codecs contents contract \
+    batch_job benchmarks best_number chunk_cache clean codecs contents contract \
     data_files decodes decomposition decomposition_maps docstrings doctor_checks durability \
     experiment filesystem fom frames hints inputs inspection launcher legend limits load order \
     page_cache progress provenance_slurm rank_reports rank_statistics ranks_file reading_commands results_document \

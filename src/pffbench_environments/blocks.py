@@ -12,14 +12,6 @@ from pffbench.case import Case
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.batch_job import seconds_left
 from pffbench.record.samples import Repetitions
-from pffbench.run.calibration import (
-    SECONDS,
-    Calibration,
-    calibrations_of,
-    note_calibrations,
-    open_groups,
-    with_numbers,
-)
 from pffbench.run.order import ordered_block
 from pffbench.run.recorder import Recorder
 from pffbench.run.spec import BlockSpec
@@ -89,10 +81,6 @@ class Blocks:
     def run(self) -> bool:
         """Run all blocks; return whether the run completed, without an early stop."""
         experiment = self.plan.experiment
-        if groups := open_groups(self.plan.cases):
-            self._calibrate(groups)
-            if self._launch.is_stopped():
-                return False
         schedule = self._schedule(self.plan, self._recorder)
         begin = time.monotonic()
         following = schedule.first()
@@ -108,29 +96,6 @@ class Blocks:
                     return True
             following = schedule.after(number, time.monotonic() - begin, self._expected)
         return True
-
-    def _calibrate(self, groups: Sequence[str]) -> None:
-        """Find the numbers that are open: the first environment with a case of a comparison does.
-
-        It calibrates as a run by itself does, and all environments have the number.
-        """
-        found: dict[str, Calibration] = {}
-        for environment in self._environments:
-            own = [
-                case
-                for case in self.plan.cases
-                if case.environment == environment.name
-                and case.group in groups
-                and case.group not in found
-            ]
-            if own:
-                told = self._steps.calibrate(environment, own)
-                found |= {group: one for group, one in calibrations_of(told).items() if one.case}
-        why = "no case of it could be calibrated"
-        for group in groups:
-            found.setdefault(group, Calibration(self.plan.ranks, SECONDS, 0.0, "", "", why))
-        self.plan = with_numbers(self.plan, {group: one.number for group, one in found.items()})
-        note_calibrations(self._recorder, self.plan, found)
 
     def _failed(self, case: Case) -> bool:
         return "failure" in self._recorder.cases[case.id]

@@ -22,7 +22,6 @@ from pffbench.record.lock import RunLock
 from pffbench.record.run_json import RunRecord, digest_of, readable
 from pffbench.record.samples import Sample, drop_unfinished, read_samples
 from pffbench.regular_files import make_own_directory, write_replacing
-from pffbench.run.calibration import recorded_numbers, with_numbers
 from pffbench.run.options import RunOptions
 from pffbench.run.recording import changed_software, go_on, moved
 from pffbench.run.resume import check_unfinished, refuse_other_cases, without_left_out
@@ -82,7 +81,7 @@ class StoppedRun(msgspec.Struct, frozen=True):
         if path.exists():
             drop_unfinished(str(path))
         rows = read_samples(path) if path.exists() else []
-        return with_numbers(plan, recorded_numbers(plan, record.cases)), said, rows
+        return plan, said, rows
 
 
 def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:

@@ -39,8 +39,6 @@ _LEAVING = 30.0
 _MOST_STEPS = 32
 #: A request for a turn: repetition, seconds that a step of it may take, case.
 _ASKED = re.compile(r"([0-9]{1,9}) ([0-9.]{1,20}|inf) (\S+)")
-#: Seconds that they may take to start and to find the numbers of all cases.
-_CALIBRATION_SECONDS = 6 * START_SECONDS
 
 
 #: An environment and the cases that it is to run.
@@ -277,28 +275,6 @@ class JobSteps:
         for some in [wanted] if together else [[one] for one in wanted]:
             results |= self._run_together(some, order, block)
         return results
-
-    def calibrate(
-        self, environment: StartedEnvironment, cases: Sequence[Case]
-    ) -> Mapping[str, Mapping[str, Any]]:
-        """Let the ranks of an environment find the numbers that cases leave open.
-
-        They run no repetition that counts.
-
-        Returns
-        -------
-        dict of str to dict
-            What their record has as ``calibrations``; nothing where they died before.
-        """
-        ranks = self._start(environment, cases, 0, ())
-        try:
-            ranks.wait_for_turn(_CALIBRATION_SECONDS, "find the numbers")
-            ranks.leave()
-            return RunRecord.load(self._out(environment.name)).calibrations
-        except ValueError:
-            return {}
-        finally:
-            self._end({environment.name: ranks})
 
     def _out(self, name: str) -> Path:
         """Return the results directory of the ranks of an environment."""

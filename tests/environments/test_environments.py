@@ -419,37 +419,6 @@ def test_an_environment_with_another_mpi_than_the_launcher_is_refused(tmp_path):
     assert not run.out.exists()
 
 
-#: Lets trials be as short as a loaded machine allows, so that the test is.
-SHORT = """
-import pffbench.run.calibration as calibration
-calibration.SECONDS = {seconds}
-calibration.RESOLUTIONS = 0
-calibration.LONGEST = 10**6
-"""
-
-
-@pytest.mark.full
-def test_one_environment_finds_the_number_for_all(tmp_path):
-    environments = []
-    for name, seconds in (("first", 0.001), ("second", 0.4)):
-        site = tmp_path / name
-        site.mkdir()
-        (site / "sitecustomize.py").write_text(SHORT.format(seconds=seconds))
-        environments.append(command(name, f"env PYTHONPATH={site}:{SOURCE} {sys.executable}"))
-    case = {"workload": "datasets", "datasets": "auto", "shape": [[16]], "layout": "own",
-            "backend": ["hdf5", "zarr"]}  # fmt: skip
-    run = run_in(tmp_path, environments, step_repetitions=1, repetitions=2, cases=[case])
-    assert run.status == 0, run.said
-    cases = run.record["cases"].values()
-    (number,) = {entry["parameters"]["calibrated_datasets"] for entry in cases}
-    (found,) = run.record["calibrations"].values()
-    assert (found["number"], found["wanted_seconds"]) == (number, 0.001)
-    assert {row["arrays"] for row in run.rows} == {str(number)}
-    assert {row["environment"] for row in run.rows} == {"first", "second"}
-    assert entries_below(tmp_path / "scratch") == []
-    assert not (run.out / ".steps").exists()
-
-
 @pytest.mark.slow
 def test_the_component_of_mpi_io_can_be_compared(tmp_path):
     only_with_open_mpi("other MPI libraries have one component")

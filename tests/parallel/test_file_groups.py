@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import zarr
 
-from capable import ALL, COLLECTIVE, FORMATS, KINDS, among
+from capable import ALL, COLLECTIVE, FORMATS, KINDS
 from launch import PROGRAMS, pffbench_cli, run, run_experiment, sampled
 
 pytestmark = pytest.mark.parallel
@@ -37,7 +37,6 @@ def test_every_format_is_valid_in_files_of_uneven_groups_as_many_as_planned(tmp_
             UNEVEN | common | {"backend": FORMATS, "settings": "defaults", "steps": 2,
                                "arrays": 2, "within": "own"},
             UNEVEN | common | {"backend": COLLECTIVE, "steps": 2, "distribution": "balanced"},
-            UNEVEN | common | {"backend": among("mpiio", "posix"), "buffer": "reuse"},
         ],
     )  # fmt: skip
     assert done.status == 0, done.said

@@ -335,7 +335,6 @@ CONTRADICTIONS = {
     "shape [4, 4] is not that of the decomposition map, [2, 3]": {"shape": [4, 4]},
     "shape_per_rank is not that of": {"shape_per_rank": [2, 3]},
     "no chunk is the part of a rank": {"chunks": "block"},
-    "buffer: reuse has no meaning": {"buffer": "reuse"},
     "gather needs parts that are boxes": {"rearrange": "gather"},
     "overlaps: allow needs rearrange: none": {"rearrange": "box", "overlaps": "allow"},
     "needs a read_decomposition too": {"read_ranks": 1},

@@ -197,8 +197,6 @@ def _refuse_api(
     """Return why an interface cannot do a case, or None."""
     if parameters.irregular and options.api != "low_level":
         return f"hdf5.api: {options.api} has no unions of hyperslabs, which a map needs"
-    if options.api == "high_level" and getattr(parameters, "buffer", "block") == "reuse":
-        return "hdf5.api: high_level reads into new arrays, so buffer: reuse has no meaning in it"
     if options.api != "pread":
         return None
     if parameters.transfer == "collective":

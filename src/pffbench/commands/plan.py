@@ -36,7 +36,6 @@ from pffbench.experiment.schema import Experiment
 from pffbench.parallel.launcher import mpi_unstarted, reason_against_mpi
 from pffbench.parallel.topology import Topology
 from pffbench.record.ranks import NEEDS_H5PY
-from pffbench.run.calibration import is_open
 from pffbench.run.options import add_experiment
 from pffbench.run.output import make_console, print_json
 from pffbench.run.scratch_directory import parent_of_node
@@ -324,11 +323,6 @@ def _totals(run: PlannedRun) -> Iterator[str]:
         f"{_times(experiment)} each "
         f"({warmup}): {run.written} written and read in all"
     )
-    if count := sum(map(is_open, plan.cases)):
-        yield (
-            f"datasets: auto in {count} cases: calibrated at the start, the same number for all "
-            "cases of a comparison; shown is one dataset for each rank"
-        )
     of_maps = (_told(case, plan.ranks) for case in plan.cases)
     yield from dict.fromkeys(f"map {text}" for text in of_maps if text)
     yield from (f"warning: {text}" for text in run.warnings)

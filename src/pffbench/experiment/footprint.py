@@ -442,8 +442,6 @@ def _exchanged(case: Footprint) -> Amount:
 
 def _memory(case: Footprint) -> Amount:
     p = case.case.parameters
-    if getattr(p, "buffer", "block") == "reuse":
-        return unknown("one buffer is used again for all transfers")
     return at_least(workload(p.workload).held(p, case.ranks), "libraries and batches take more")
 
 

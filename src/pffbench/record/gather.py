@@ -154,9 +154,7 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
         Number of reads of the data; all numbers of read phases are means over them.
     kernel_bytes, device_bytes : float
         Bytes delivered by the kernel, and bytes fetched from a device, for all reads of all ranks
-        together; NaN if unknown. Of a buffer that is reused, of the reads that were timed alone.
-    verifying_bytes : float
-        Bytes delivered by the kernel for the reads that only verify, of all ranks together.
+        together; NaN if unknown.
     resident_after : int or None
         With a dropped cache: bytes of the files in the page cache after reading.
     added_memory : array of float64, shape (ranks,), optional
@@ -205,7 +203,6 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
     reads: int = 1
     kernel_bytes: float = math.nan
     device_bytes: float = math.nan
-    verifying_bytes: float = 0.0
     resident_after: int | None = None
     added_memory: Matrix | None = None
 
@@ -239,10 +236,9 @@ def gather(
     """
     times, observed = repetition.clock.times, repetition.observed
     own = [n for t in times for n in (t.own, t.synced, t.nbytes, t.operations, *t.counters)]
-    again, _ = observed.verifying_bytes
     reading = (
         observed.verified_bytes, observed.kernel_bytes, observed.device_bytes,
-        observed.added_memory, again,
+        observed.added_memory,
     )  # fmt: skip
     apart = [peak, *reading, *conditions.numbers]
     here = np.array([*apart, *own], dtype=np.float64)
@@ -258,7 +254,7 @@ def gather(
     # Data read several times are reported as the mean over the reads.
     each = np.array([observed.reads if phase in READ_PHASES else 1 for phase in phases])
     by_kind /= each[:, np.newaxis]
-    verified, kernel, device, _, again = everywhere[:, 1:6].sum(axis=0)
+    verified, kernel, device, _ = everywhere[:, 1:5].sum(axis=0)
     begin = 1 + len(reading)
     return GatheredRepetition(
         case=repetition.case,
@@ -287,7 +283,6 @@ def gather(
         reads=observed.reads,
         kernel_bytes=float(kernel),
         device_bytes=float(device),
-        verifying_bytes=float(again),
         resident_after=observed.resident_after,
         added_memory=everywhere[:, 4] / observed.reads,
     )

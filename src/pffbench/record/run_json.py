@@ -150,8 +150,6 @@ class RunRecord(msgspec.Struct):
     environments : dict
         For each environment of a run of several: `start` (the command that starts its Python) and
         `provenance`. That of the first one is the run's own too.
-    calibrations : dict
-        For each comparison with `datasets: auto`: the number that was found, and why.
     allocator : dict
         For the `settings` of its cases: how the C library treated freed memory in all ranks.
     """
@@ -186,7 +184,6 @@ class RunRecord(msgspec.Struct):
     stops: list[str] = []
     limits: list[str] = []
     environments: dict[str, JsonObject] = {}
-    calibrations: dict[str, JsonObject] = {}
     allocator: dict[str, str] = {}
 
     @property
@@ -451,17 +448,6 @@ class EnvironmentRecord(msgspec.Struct):
     provenance: Provenance = msgspec.field(default_factory=Provenance)
 
 
-class CalibrationEntry(msgspec.Struct):
-    """The number that was found for the cases of a comparison."""
-
-    number: Positive
-    wanted_seconds: Amount = 0.0
-    seconds: Amount = 0.0
-    case: str = ""
-    phase: str = ""
-    limit: str = ""
-
-
 #: How the fields of a record are checked whose contents readers rely on; others by their types.
 _CHECKED: dict[str, Any] = {
     "run_id": PlainName,
@@ -479,7 +465,6 @@ _CHECKED: dict[str, Any] = {
     "reading": Reading | None,
     "clock": Literal["own", "synced"],
     "environments": dict[str, EnvironmentRecord],
-    "calibrations": dict[str, CalibrationEntry],
 }
 _Entry = msgspec.defstruct(
     "_Entry",

@@ -49,19 +49,12 @@ def read_trouble(repetition: GatheredRepetition, entry: Entry) -> Iterator[str]:
     r = repetition
     reads = [i for i, phase in enumerate(r.phases) if phase == "read"]
     wanted = float(r.nbytes[reads].sum()) * r.reads
-    share = _DELIVERED
     stored = entry.get("stored_as") or {}
     plain = (stored.get("codec") if r.stored_as is None else r.stored_as.codec) == "none"
     on_disk = entry.get("disk", {}).get("apparent") if r.disk is None else r.disk.apparent
     if on_disk is not None and on_disk < entry.get("cost", {}).get("nbytes", 0):
         plain = False  # chunks were left out
-    if entry["parameters"].get("buffer") == "reuse":
-        if plain:
-            # The buffer keeps no transfer for itself, so a single one that is missing must show.
-            share = 1 - 0.5 / max(1.0, float(r.operations[reads].sum()) * r.reads)
-        else:  # the same reads off the timer, which a cache of chunks may have served in part
-            wanted, plain = r.verifying_bytes, True
-    if plain and entry.get("counts_reads") and r.kernel_bytes < share * wanted:
+    if plain and entry.get("counts_reads") and r.kernel_bytes < _DELIVERED * wanted:
         yield (
             f"reads of {wanted:.0f} bytes made the kernel deliver {r.kernel_bytes:.0f} only, so "
             "they did not read the files"

@@ -34,7 +34,6 @@ from pffbench.parallel.topology import Team
 from pffbench.provenance.mpiio import longest_path
 from pffbench.record.lock import RunLock
 from pffbench.record.ranks import NEEDS_H5PY
-from pffbench.run.calibration import recorded_numbers, with_numbers
 from pffbench.run.options import RunOptions
 from pffbench.run.resume import Resumed, refuse_other_cases, resumed, without_left_out
 from pffbench.run.scratch_directory import check_scratch, parent_of_node, part_of_node
@@ -100,7 +99,6 @@ def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: Run
     if before is not None:
         plan = without_left_out(plan, before.record)
         refuse_other_cases(before.directory, before.record, plan)
-        plan = with_numbers(plan, recorded_numbers(plan, before.record.cases))
     _check_stage(plan, stage)
     parent, own = _parent(options.scratch, before, plan, stage, allowance, team)
     check_paths(plan, parent, run_id)

@@ -146,8 +146,6 @@ class Runner:
         self.stop = stop
         #: Seconds that the run may take from the first block on.
         self._seconds: float | None = None
-        #: Monotonic seconds at which calibration ends at the latest.
-        self._ends = math.inf
         self._failed: set[str] = set()
         #: Selects blocks on rank 0; None on the others.
         self._schedule: Schedule | None = None
@@ -179,8 +177,6 @@ class Runner:
         if self.recorder is not None:
             kinds = {case.parameters.settings for case in self.spec.plan.cases}
             self.recorder.run_record.allocator = self._allocator.states(kinds)
-        if not self._calibrate():
-            return False
         if self.recorder is not None:
             from pffbench.run.schedule import Schedule  # needed on rank 0 only
 
@@ -221,42 +217,6 @@ class Runner:
                     None if schedule is None else schedule.after(block, passed, self._pace.last)
                 )
         return True
-
-    def _calibrate(self) -> bool:
-        """Find the numbers that the experiment leaves open; return whether the run goes on."""
-        cases = self.spec.plan.cases
-        if not any(workload(c.parameters.workload).is_open(c.parameters) for c in cases):
-            return True
-        from pffbench.run.calibration import Calibrator  # few runs need it
-
-        self._ends = math.inf if self._seconds is None else time.monotonic() + self._seconds
-        return Calibrator(self).run()
-
-    def goes_on(self) -> bool:
-        """Return whether no rank knows that the run is to end, before it has begun."""
-        return not largest(self.team.comm, int(self.stop.asked or time.monotonic() > self._ends))
-
-    def trial(self, case: Case) -> dict[str, float] | None:
-        """Run a case once for its times alone.
-
-        Returns
-        -------
-        dict of str to float or None
-            This rank's seconds of each phase; None where the case failed, which is recorded.
-        """
-        if case.id in self._failed:
-            return None
-        repetition: Repetition | None = None
-        self.watchdog.begin(f"calibration of {without_digests(case.id)}", self._patience(case))
-        try:
-            repetition = self._prepared(case, 0, 1, PeakMemory())
-            with collector_off():
-                repetition.workload.run(repetition)
-            self._clean(repetition)
-        except PhaseFailedError as error:
-            self._fail(case, 0, error.failure, repetition)
-            return None
-        return {time.phase: time.own for time in repetition.clock.times}
 
     def _course(self, case: Case, block: int, passed: float) -> _Course:
         """Return what this rank knows of the case that is due; rank 0 keeps to the time."""

@@ -294,12 +294,11 @@ def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
     apart = comparisons_apart(summary.record).get(s.group, "")
     of = f"{s.arrays} array{'s' if s.arrays != 1 else ''}"
     printed = ", reads printed within their time" if p.get("read_sink") == "print" else ""
-    memory = ", one buffer reused" if p.get("buffer") == "reuse" else ""
     chunks = chunks_apart(summary.record).get(s.group, "")
     amount = f"{Size(cases[0].nbytes)} in {of} of {p['dtype']} ({p['source']}){chunks}"
     return (
         f"{s.workload}{apart}, layout {s.layout}: {amount}, {s.ranks} ranks, "
-        f"cache {p['cache']}, written until {p['durability']}{printed}{memory}"
+        f"cache {p['cache']}, written until {p['durability']}{printed}"
     )
 
 

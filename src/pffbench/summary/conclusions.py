@@ -113,18 +113,6 @@ def validity(summary: Summary) -> str:
     word = "VALID" if record.status == "finished" else "INTERRUPTED"
     counts = [case.repetitions for case in summary.cases]
     text = f"{word}: every byte read was verified"
-    shares = [
-        checked / (phase.operations_rate * phase.seconds.median)
-        for case in summary.cases
-        if (checked := case.counts.get(("read", "calls_checked")))
-        if (phase := case.phases.get("read")) and phase.operations_rate
-    ]
-    if shares:
-        least = "all" if min(shares) >= 1 else f"{number(min(99.9, 100 * min(shares)))} % or more"
-        text += (
-            f"; with buffer: reuse that was a second read, off the timer, and {least} of the timed "
-            "calls were compared too"
-        )
     if not counts:
         return text
     times = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"

@@ -188,14 +188,6 @@ class Workload(ABC):
         """Whether a second store is made from the written one, so that both take space."""
         return False
 
-    def is_open(self, parameters: Any) -> bool:
-        """Whether a number of the case is still to be found by a run, before its first block."""
-        return False
-
-    def with_number(self, parameters: Any, number: int) -> Any:
-        """Return the parameters of a case that `is_open` with that number, for all ranks."""
-        raise NotImplementedError
-
     def libraries(self, parameters: Any) -> tuple[str, ...]:
         """Return the import names of libraries used in addition to those of the backend."""
         return ()

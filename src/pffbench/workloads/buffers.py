@@ -1,65 +1,37 @@
-"""The memory that transfers go through: a block for each, or one buffer that all reuse.
+"""The memory that transfers go through: a block for each transfer of a batch.
 
-`buffer_of` chooses by the key `buffer`. Both cut accesses into batches that fit in memory and into
-calls, make the data, place the transfers, divide timed reads into parts and verify what was read.
+Accesses are cut into batches that fit in memory and into calls. Data are made, transfers are placed
+in memory, and what was read is verified.
 """
 
 from __future__ import annotations
 
-import mmap
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from random import Random
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 import msgspec
 import numpy as np
-from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Buffer, what_was_read
-from pffbench.data import Mismatch, Source, verify
+from pffbench.backends.base import Buffer
+from pffbench.data import Mismatch, Source
 from pffbench.data.generators import BitRounded
 from pffbench.parallel.collectives import largest, smallest
 from pffbench.parallel.decomposition import Box
-from pffbench.parallel.process_counters import metered
-from pffbench.workloads.read_proof import DEVICE, KERNEL, POISON
+from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access, Round, Transfer
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-#: Places in the memory of a buffer that is reused, a page apart: 17 transfers in turn have contents
-#: of their own, so that one that goes to another's place in the file is noticed.
-WINDOWS = 17
-#: Parts in which transfers into a buffer that is reused are read on the timer: in a repetition that
-#: counts, so that its time is hardly another one, and while warming up.
-_PARTS, _WARMUP_PARTS = 2, 64
-#: Counter of the timed calls that were compared with what they should have read.
-CHECKED = "calls_checked"
-#: Elements of the content of each rank, and of all together, as one long array.
-_OF_A_RANK, _OF_ALL = 2**40, 2**60
 
-
-def buffer_of(repetition: Repetition) -> BlockBuffer:
-    """Return the memory of a repetition's transfers, as its key `buffer` asks."""
-    kind = getattr(repetition.case.parameters, "buffer", "block")
-    return (ReusedBuffer if kind == "reuse" else BlockBuffer)(repetition)
-
-
-class BlockBuffer:
-    """A block of memory for each transfer of a batch: ``buffer: block``."""
+class TransferMemory:
+    """A block of memory for each transfer of a batch of a repetition."""
 
     def __init__(self, repetition: Repetition) -> None:
         self._repetition = repetition
-
-    @property
-    def batch_memory(self) -> int:
-        """Bytes of data that a batch may hold."""
-        return self._repetition.memory
 
     def turns(self, rounds: Iterable[Round]) -> Iterator[Sequence[Batch]]:
         """Group batches that fit in memory together; collective, equal on all ranks.
@@ -72,7 +44,7 @@ class BlockBuffer:
         rounds : iterable of Round
             The rounds, as many on each rank.
         """
-        comm, memory, left = self._repetition.team.comm, self.batch_memory, list(rounds)
+        comm, memory, left = self._repetition.team.comm, self._repetition.memory, list(rounds)
         while left:
             together = smallest(comm, _fitting(left, memory))
             if together > 1:
@@ -90,10 +62,9 @@ class BlockBuffer:
             memory = repetition.room.take(self._nbytes_of(group))
         pieces = self._place(group, memory, repetition.team.rank)
         with repetition.step("data"):
-            for number, piece in enumerate(chain.from_iterable(pieces)):
+            for piece in chain.from_iterable(pieces):
                 piece.fill(self._source(piece.spec))
-                if self._may_be_kept(number, piece.spec):
-                    repetition.blocks.update(piece.blocks)
+                repetition.blocks.update(piece.blocks)
             if repetition.keeps_memory:
                 repetition.room.use_huge_pages()
         return pieces
@@ -146,23 +117,10 @@ class BlockBuffer:
         shared = repetition.comm if author == repetition.team.rank else repetition.read_comm
         comm, limit = shared or repetition.team.comm, repetition.backend.call_limit
         calls = calls_of(comm, batch, limit, repetition.collective)
-        return self._through(memory, calls, author)
-
-    def _through(self, memory: Buffer, calls: Sequence[Access], author: int) -> list[Transfer]:
-        """Give each call its part of the memory."""
         return one_after_the_other(calls, memory)
-
-    def _may_be_kept(self, number: int, spec: ArraySpec) -> bool:
-        """Return whether a library may hold the data of this transfer besides those of others."""
-        return True
-
-    def parts(self, pieces: Sequence[Transfer]) -> Iterator[slice]:
-        """Yield the parts in which transfers are read on the timer, each to be read at once."""
-        yield slice(0, len(pieces))
 
     def verify(
         self,
-        arrays: Mapping[str, Array],
         pieces: Sequence[Transfer],
         results: Sequence[Buffer],
     ) -> None:
@@ -190,174 +148,6 @@ class BlockBuffer:
     def _note(self, wrong: Mismatch | None) -> None:
         if wrong is not None:
             self._repetition.observed.mismatches.append(wrong)
-
-
-class ReusedBuffer(BlockBuffer):
-    """One buffer that all transfers of a rank go through in turn: ``buffer: reuse``.
-
-    It holds the last of them only. So a part of the timed reads is compared by what they leave in
-    it, and after them every byte is read once more, off the timer.
-    """
-
-    @property
-    def batch_memory(self) -> int:
-        """All data: the buffer holds a transfer, however many there are."""
-        return sys.maxsize
-
-    def _nbytes(self, accesses: Sequence[Access]) -> int:
-        return reused_room(accesses, self._repetition.backend.call_limit)
-
-    def _through(self, memory: Buffer, calls: Sequence[Access], author: int) -> list[Transfer]:
-        return list(in_windows(calls, memory, author))
-
-    def _may_be_kept(self, number: int, spec: ArraySpec) -> bool:
-        # From one buffer a library copies one transfer at a time, unless it keeps chunks.
-        return spec.chunks != "contiguous" or number < WINDOWS
-
-    def parts(self, pieces: Sequence[Transfer]) -> Iterator[slice]:
-        """Yield the parts in which transfers are read on the timer; collective.
-
-        What a call reads is overwritten by the 17th call after it at the latest, so after each
-        part, off the timer, what is left in the buffer is compared: something of each of its last
-        17 calls. Where the parts end is drawn anew in each repetition, and is equal on all ranks.
-        The bytes that the kernel delivers meanwhile are those of the timed reads alone.
-        """
-        repetition, observed = self._repetition, self._repetition.observed
-        count = largest(repetition.team.comm, len(pieces))
-        most = _WARMUP_PARTS if repetition.warmup else _PARTS
-        inner = range(WINDOWS, count, WINDOWS)  # of the windows before it, each has something
-        draw = Random(crc32(repetition.directory.encode()))
-        ends = sorted(draw.sample(inner, min(most - 1, len(inner))))
-        for part in map(slice, [0, *ends], [*ends, count]):
-            repetition.room.fill(POISON)
-            own = observed.own_bytes
-            with metered() as counted:
-                yield part
-            timed = counted[KERNEL] - (observed.own_bytes - own)
-            observed.timed_bytes = (observed.timed_bytes or 0.0) + timed
-            if repetition.keeps_data:
-                with repetition.step("verification"):
-                    checked = self._check_left(pieces[part])
-                observed.count("read", CHECKED, checked / repetition.reads)
-
-    def _check_left(self, pieces: Sequence[Transfer]) -> int:
-        """Compare what transfers have left in the buffer; return how many left something."""
-        checked = set[int]()
-        for piece, begin, end in left_in_buffer(pieces):
-            self._note(piece.verify_part(self._stored(piece.spec), begin, end))
-            checked.add(id(piece))
-        return len(checked)
-
-    def verify(
-        self,
-        arrays: Mapping[str, Array],
-        pieces: Sequence[Transfer],
-        results: Sequence[Buffer],
-    ) -> None:
-        """Read all transfers once more, and compare every byte.
-
-        The bytes of these reads do not count as those of the reads that were timed.
-        """
-        with metered() as counted:
-            for piece in pieces:
-                piece.memory.fill(POISON)
-                self._compare(piece, self._read_again(arrays, piece))
-        observed = self._repetition.observed
-        kernel, device = observed.verifying_bytes
-        observed.verifying_bytes = kernel + counted[KERNEL], device + counted[DEVICE]
-
-    def _read_again(self, arrays: Mapping[str, Array], piece: Transfer) -> Buffer:
-        call = piece.reader(arrays, self._repetition.collective)
-        returned = call()
-        if missing := piece.missing(arrays, call, returned):
-            raise OSError(f"{missing} bytes of {piece.spec.name} are missing in the file")
-        return what_was_read(returned, piece.memory)
-
-
-class ReusedTransfer(Transfer, frozen=True):
-    """A transfer through a buffer that all transfers of a rank use.
-
-    Its content is a window of the rank's content that begins some pages behind that of the
-    transfer before: the same memory, still in the processor's cache, and other bytes.
-
-    Parameters
-    ----------
-    first : int
-        Index of its first element in the content of all ranks.
-    """
-
-    first: int
-
-    def fill(self, source: Source) -> None:
-        # Not the array's own number: the windows of all arrays overlap in memory.
-        source.fill(self.memory.reshape(-1), 0, (self.first,), (_OF_ALL,))
-
-    @property
-    def place(self) -> int:
-        """Index of its first element in the buffer."""
-        return self.first % _OF_A_RANK
-
-    def verify(self, source: Source, got: Buffer) -> Mismatch | None:
-        return self._compare(source, got.reshape(-1), self.first)
-
-    def verify_part(self, source: Source, begin: int, end: int) -> Mismatch | None:
-        """Compare elements in its memory with the source."""
-        return self._compare(source, self.memory.reshape(-1)[begin:end], self.first + begin)
-
-    def _compare(self, source: Source, got: Buffer, first: int) -> Mismatch | None:
-        wrong = verify(source, got, 0, (first,), (_OF_ALL,))
-        if wrong is None:
-            return None
-        inside = np.unravel_index(wrong.index[0] - self.first, self.box.shape)
-        index = tuple(a + int(b) for a, b in zip(self.box.start, inside, strict=True))
-        return replace(wrong, array=self.spec.number, index=index)
-
-
-def in_windows(calls: Sequence[Access], memory: Buffer, author: int) -> Iterator[ReusedTransfer]:
-    """Yield the transfers of calls, whose windows in memory begin a page apart, in turn.
-
-    Parameters
-    ----------
-    calls : sequence of Access
-        The calls of this rank.
-    memory : array of uint8
-        The buffer, of `reused_room` bytes.
-    author : int
-        The rank that wrote the data, or is going to.
-    """
-    for number, call in enumerate(calls):
-        begin = number % WINDOWS * mmap.PAGESIZE
-        window = call.view_of(memory, begin)
-        first = author * _OF_A_RANK + begin // call.spec.itemsize
-        yield ReusedTransfer(call.spec, call.box, window, first)
-
-
-def reused_room(accesses: Sequence[Access], limit: int | None) -> int:
-    """Return the bytes of the buffer that transfers share: the longest, and its windows."""
-    longest = max((access.nbytes for access in accesses), default=0)
-    return min(longest, limit or longest) + (WINDOWS - 1) * mmap.PAGESIZE
-
-
-def left_in_buffer(pieces: Sequence[Transfer]) -> Iterator[tuple[ReusedTransfer, int, int]]:
-    """Yield the elements that are left of transfers through one buffer, those of the last first.
-
-    Yields
-    ------
-    tuple of (ReusedTransfer, int, int)
-        A transfer, and the first element in its memory and the one behind the last that no later
-        transfer has overwritten.
-    """
-    free = [(0, 2**63)]  # in elements of the buffer
-    for piece in reversed(pieces):
-        if not piece.memory.size or not isinstance(piece, ReusedTransfer):
-            continue
-        first, last = piece.place, piece.place + piece.memory.size
-        for a, b in free:
-            begin, end = max(a, first), min(b, last)
-            if begin < end:
-                yield piece, begin - first, end - first
-        cut = [(a, min(b, first)) for a, b in free] + [(max(a, last), b) for a, b in free]
-        free = sorted(part for part in cut if part[0] < part[1])
 
 
 class Batch(msgspec.Struct, frozen=True):

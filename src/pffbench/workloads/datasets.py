@@ -46,11 +46,8 @@ class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
     ----------
     shape : list of int, optional
         Shape of each dataset; with ``source: file`` that of the variable when not given.
-    datasets : {"auto"} or int, optional
-        Number of datasets in total (strong scaling). ``auto``: as many, the same for all cases of a
-        comparison, as make the shortest phase long enough to be resolved; found out at the start.
-    calibrated_datasets : int, optional
-        With ``datasets: auto``: the number that an earlier run has found, to use it again.
+    datasets : int, optional
+        Number of datasets in total (strong scaling).
     datasets_per_rank : int, optional
         Number of datasets for each rank (weak scaling). One of the two is needed.
     order : {"create_first", "interleaved"}
@@ -67,11 +64,9 @@ class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
     """
 
     added: ClassVar[frozenset[str]] = Parameters.added | {"attributes"}
-    calibrated: ClassVar[frozenset[str]] = Parameters.calibrated | {"calibrated_datasets"}
 
     shape: ArrayShape | None = None
-    datasets: Literal["auto"] | Count | None = None
-    calibrated_datasets: Count | None = None
+    datasets: Count | None = None
     datasets_per_rank: Count | None = None
     order: Literal["create_first", "interleaved"] = "create_first"
     attributes: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
@@ -211,20 +206,10 @@ class Datasets(Workload):
             return "shape is missing (the shape of each dataset, such as [128, 128])"
         if (parameters.datasets is None) == (parameters.datasets_per_rank is None):
             return "give either datasets (in total) or datasets_per_rank"
-        if parameters.calibrated_datasets is not None and parameters.datasets != "auto":
-            return "calibrated_datasets is the number of datasets: auto; leave it out, or set that"
         return illegal_chunks(parameters, parameters.shape)
-
-    def is_open(self, parameters: DatasetsParameters) -> bool:
-        return parameters.datasets == "auto" and parameters.calibrated_datasets is None
-
-    def with_number(self, parameters: DatasetsParameters, number: int) -> DatasetsParameters:
-        return msgspec.structs.replace(parameters, calibrated_datasets=number)
 
     @staticmethod
     def _total(parameters: DatasetsParameters, ranks: int) -> int:
-        if parameters.datasets == "auto":  # one for each rank until the number is known
-            return parameters.calibrated_datasets or ranks
         if parameters.datasets is not None:
             return parameters.datasets
         assert parameters.datasets_per_rank is not None

@@ -147,10 +147,6 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         writer of its group of ranks, which moves each rank's part by a call of its own. ``box``: to
         writers that have equal slabs of the array. ``chunk_owner``: to writers that have whole
         chunks, or shards, of it.
-    buffer : {"block", "reuse"}
-        Memory of a rank's transfers. ``block``: each has its own, as in a program that holds its
-        block. ``reuse``: all go through one buffer, which stays in the processor's cache, as in
-        IOR; the data are then read once more, off the timer, to be verified.
     """
 
     shape: ArrayShape | None = None
@@ -165,9 +161,7 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     read_shape: ArrayShape | None = None
     writers: Literal["all"] | Writers = "all"
     rearrange: Rearrange = "none"
-    buffer: Literal["block", "reuse"] = "block"
 
-    added: ClassVar[frozenset[str]] = Parameters.added | {"writers", "rearrange", "buffer"}
     ways: ClassVar[frozenset[str]] = Parameters.ways | {"writers", "rearrange"}
 
     @property
@@ -188,10 +182,6 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         if isinstance(self.arrays, int):
             return [[f"array_{number:03d}" for number in range(self.arrays)]]
         return [one.names for one in self.arrays]
-
-
-#: Data that can be any window of one long array.
-_SHAPELESS = ("uniform", "integers", "constant")
 
 
 class Hyperslab(Workload):
@@ -491,16 +481,7 @@ class Hyperslab(Workload):
                 f"rearrange: box cuts chunks between writers, which loses data with backend "
                 f"{backend.name}; possible: gather, chunk_owner"
             )
-        if reason := refuse_map(parameters, backend):
-            return reason
-        if parameters.buffer == "reuse" and backend.capabilities.new_arrays:
-            return f"buffer: reuse has no meaning in {backend.name}, which reads into new arrays"
-        if parameters.buffer == "reuse" and backend.capabilities.maps_files:
-            return (
-                f"buffer: reuse needs reads that the kernel counts, and {backend.name} reads "
-                "through a memory map"
-            )
-        return None
+        return refuse_map(parameters, backend)
 
     def run(self, repetition: Repetition) -> None:
         p, ranks = cast("HyperslabParameters", repetition.case.parameters), repetition.team.size
@@ -604,12 +585,6 @@ class Hyperslab(Workload):
         return illegal_chunks(p, (*steps, *part), what, axes)
 
     def _check_reading(self, p: HyperslabParameters, ranks: int) -> str | None:
-        if p.buffer == "reuse" and p.source not in _SHAPELESS:
-            return f"buffer: reuse takes source {', '.join(_SHAPELESS)}, not {p.source}"
-        if p.buffer == "reuse" and self.exchanges(p):
-            return "buffer: reuse keeps no data that could be exchanged; leave out rearrange"
-        if p.buffer == "reuse" and self.reads_elsewhere(p):
-            return "buffer: reuse reads what the rank wrote; it allows no other read decomposition"
         if not self.reads_elsewhere(p):
             return None
         if p.layout != "shared":
@@ -634,8 +609,7 @@ def _check_list(p: HyperslabParameters) -> str | None:
     without = {
         "shape": p.shape is None or p.source == "file", "shape_per_rank": p.shape_per_rank is None,
         "source: file": p.source != "file", "rearrange": p.rearrange == "none",
-        "buffer: reuse": p.buffer == "block", "read_start": p.read_start is None,
-        "read_shape": p.read_shape is None,
+        "read_start": p.read_start is None, "read_shape": p.read_shape is None,
     }  # fmt: skip
     if found := [key for key, fine in without.items() if not fine]:
         return (

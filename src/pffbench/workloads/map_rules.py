@@ -30,8 +30,6 @@ def check_map(p: HyperslabParameters, ranks: int) -> str | None:
         return f"a decomposition map needs layout: shared, not {p.layout}"
     if p.chunks == "block":
         return "with a decomposition map no chunk is the part of a rank; name a chunk shape"
-    if p.buffer == "reuse":
-        return "buffer: reuse has no meaning with a decomposition map; leave it out"
     if p.rearrange == "gather":
         return Impossible(
             "rearrange: gather needs parts that are boxes; a map allows box and chunk_owner"

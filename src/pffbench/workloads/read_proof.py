@@ -48,14 +48,11 @@ def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
     """
     forget_data(repetition)
     observed = repetition.observed
-    observed.begin_read()
+    observed.own_bytes = 0.0
     with metered() as counted:
         yield
-    kernel, device = observed.verifying_bytes
-    observed.kernel_bytes = counted[KERNEL] - kernel - observed.own_bytes
-    if observed.timed_bytes is not None:  # without what libraries read when they start
-        observed.kernel_bytes = observed.timed_bytes
-    observed.device_bytes = counted[DEVICE] - device
+    observed.kernel_bytes = counted[KERNEL] - observed.own_bytes
+    observed.device_bytes = counted[DEVICE]
     if repetition.case.parameters.cache == "dropped":
         repetition.clock.tell("residency")
         repetition.observed.resident_after = resident_bytes(repetition.team, files)

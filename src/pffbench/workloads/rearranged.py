@@ -24,7 +24,7 @@ from pffbench.parallel.collectives import smallest
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.exchange import Exchange
 from pffbench.units import Size
-from pffbench.workloads.buffers import buffer_of, calls_of, one_after_the_other
+from pffbench.workloads.buffers import TransferMemory, calls_of, one_after_the_other
 from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import CountAmplification
@@ -211,7 +211,7 @@ class _Through:
             with repetition.step("verification"):
                 if repetition.keeps_data:
                     held = [piece.memory for piece in group.outside]
-                    buffer_of(repetition).verify(arrays, group.outside, held)
+                    TransferMemory(repetition).verify(group.outside, held)
         note_facts_of_reading(repetition, store)
         with clock.phase("close_read"):
             store.close()

@@ -44,10 +44,6 @@ class Observed(msgspec.Struct):
     #: read; NaN if not known.
     kernel_bytes: float = math.nan
     device_bytes: float = math.nan
-    #: The same of reads that verify data off the timer, to be left out of these.
-    verifying_bytes: tuple[float, float] = (0.0, 0.0)
-    #: Bytes that the kernel delivered to the timed reads alone; None if they are not counted alone.
-    timed_bytes: float | None = None
     #: Of `kernel_bytes`, those of the kernel's own files that pffbench read meanwhile.
     own_bytes: float = 0.0
     #: Bytes of memory that this process added while it read, at most; 0 where the kernel does not
@@ -55,10 +51,6 @@ class Observed(msgspec.Struct):
     added_memory: float = 0.0
     #: With a dropped cache: bytes in the page cache after reading, over all nodes.
     resident_after: int | None = None
-
-    def begin_read(self) -> None:
-        """Reset what is counted during a read."""
-        self.own_bytes, self.timed_bytes = 0.0, None
 
     def count(self, phase: str, what: str, amount: float) -> None:
         """Add to a counter of this rank in a phase; it is written to `counters.csv`."""

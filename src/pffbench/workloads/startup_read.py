@@ -17,7 +17,7 @@ from pffbench.parallel.delivery import Broadcast, Delivery, SharedMemory
 from pffbench.parallel.topology import Team
 from pffbench.proc import open_descriptors
 from pffbench.workloads.attributes import Attributes
-from pffbench.workloads.buffers import buffer_of
+from pffbench.workloads.buffers import TransferMemory
 from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfer_phase import amount, note_short
@@ -98,7 +98,7 @@ def _read(
     with repetition.step("metadata"):
         text = msgspec.msgpack.encode((described, values), enc_hook=int) if way.reads else b""
     memory = _memory(repetition, way, sum(access.nbytes for access in accesses), text)
-    pieces = buffer_of(repetition).transfers(accesses, memory, author=0)
+    pieces = TransferMemory(repetition).transfers(accesses, memory, author=0)
     got = _move(repetition, arrays, pieces if way.reads else [])
     if way.delivers:
         received = 0 if way.reads else memory.nbytes
@@ -109,7 +109,7 @@ def _read(
     with repetition.step("verification"):
         _compare(repetition, attributes, specs, text, received=not way.reads)
         if repetition.keeps_data:
-            buffer_of(repetition).verify(arrays, pieces, got)
+            TransferMemory(repetition).verify(pieces, got)
     with clock.phase("close_read", operations=int(way.reads)):
         if store is not None:
             store.close()

@@ -15,7 +15,6 @@ from pffbench.backends.file_layout import Copies, diagnose_short_write
 from pffbench.backends.traits import TellsLayout
 from pffbench.parallel.allocator import return_free_memory
 from pffbench.parallel.process_counters import metered, thread_times, threads_that_ran
-from pffbench.workloads.buffers import buffer_of
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Transfer
 
@@ -67,17 +66,13 @@ def read_pieces(
             sink(reader, piece.memory) if piece.memory.size else reader
             for piece, reader in zip(pieces, readers, strict=True)
         ]
-    found: list[Buffer] = []
-    for part in buffer_of(repetition).parts(pieces):
-        some, timed = pieces[part], calls[part]
-        nbytes, operations = amount(some)
-        phase = repetition.clock.phase("read", nbytes, operations)
-        with watched_transfer(repetition, "read", nbytes), phase:
-            returned = [call() for call in timed]
-        made = zip(readers[part], returned, strict=True)
-        note_short(repetition, "read", arrays, some, made, wrote=False)
-        found += [what_was_read(r, piece.memory) for r, piece in zip(returned, some, strict=True)]
-    return found
+    nbytes, operations = amount(pieces)
+    phase = repetition.clock.phase("read", nbytes, operations)
+    with watched_transfer(repetition, "read", nbytes), phase:
+        returned = [call() for call in calls]
+    made = zip(readers, returned, strict=True)
+    note_short(repetition, "read", arrays, pieces, made, wrote=False)
+    return [what_was_read(r, piece.memory) for r, piece in zip(returned, pieces, strict=True)]
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from pffbench.workloads.base import (
     make_spec,
     taking_part,
 )
-from pffbench.workloads.buffers import buffer_of
+from pffbench.workloads.buffers import TransferMemory
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import Mask, Selection, selected, selected_boxes
 from pffbench.workloads.transfer_phase import write_pieces
@@ -328,7 +328,7 @@ def _change(repetition: Repetition) -> set[str]:
     arrays = LazyArrays(store, wanted, returned)
     rows = specs[0].shape[0] if specs else 0
     rounds = (Round(specs, accesses) for accesses in changes)
-    memory = buffer_of(repetition)
+    memory = TransferMemory(repetition)
     for group in memory.turns(rounds):
         for turn, pieces in zip(group, memory.for_writing(group), strict=True):
             if turn.first and p.change == "append":

@@ -22,7 +22,7 @@ from pffbench.storage.durability import (
 )
 from pffbench.storage.page_cache import CacheProof, bring_about, leave_a_copy
 from pffbench.workloads.attributes import NO_ATTRIBUTES, Attributes
-from pffbench.workloads.buffers import buffer_of
+from pffbench.workloads.buffers import TransferMemory
 from pffbench.workloads.read_proof import forget_data, watched_read
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfer_phase import (
@@ -204,7 +204,7 @@ def write_store(
     with clock.phase("create"):
         store = repetition.backend.create(path, comm)
         repetition.open_stores.append(store)
-    memory = buffer_of(repetition)
+    memory = TransferMemory(repetition)
     for group in memory.turns(rounds(specs, accesses)):
         with repetition.step("preparation"):
             definers = deque(store.definer(turn.round.specs) for turn in group if turn.first)
@@ -284,7 +284,7 @@ def read_store(
         store = repetition.backend.open(path, comm)
         repetition.open_stores.append(store)
     every_array = store.collective_lookup or attributes.of_every_array(store)
-    memory = buffer_of(repetition)
+    memory = TransferMemory(repetition)
     for group in memory.turns(rounds(specs, accesses)):
         with repetition.step("preparation"):
             wants = [_wanted(turn.round, every_array) for turn in group if turn.first]
@@ -305,7 +305,7 @@ def read_store(
         with repetition.step("verification"):
             if repetition.keeps_data:
                 for pieces, got in zip(placed, results, strict=True):
-                    memory.verify(arrays, pieces, got)
+                    memory.verify(pieces, got)
         del results
     note_facts_of_reading(repetition, store)
     with clock.phase("close_read"):
