@@ -63,7 +63,16 @@ def parse(text: str, name: str) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, which also refuses a key given twice, and text that acts on a terminal."""
+    """The safe loader, which also refuses keys given twice, aliases and control characters.
+
+    A page of aliases can stand for more values than memory holds.
+    """
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(None, None, "an alias is not allowed", mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
