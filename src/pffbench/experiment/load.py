@@ -32,6 +32,8 @@ FORMS_GROUP = "pffbench.experiments"
 FILES_GROUP = "pffbench.experiment_files"
 #: Maximum bytes: an experiment is a page of text; a larger file is the wrong one.
 LARGEST = 2**20
+#: Maximum number of values.
+MOST_VALUES = 100_000
 
 
 def parse(text: str, name: str) -> Any:
@@ -52,7 +54,7 @@ def parse(text: str, name: str) -> Any:
     if len(text) > LARGEST:
         raise UserError(f"{name}: larger than 1 MiB, which no experiment is")
     try:
-        return yaml.load(text, Loader=_Loader)
+        data = yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = "" if mark is None else f" line {mark.line + 1}:"
@@ -60,26 +62,24 @@ def parse(text: str, name: str) -> Any:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         why = " ".join(str(error).split())
         raise UserError(f"{name}: not valid YAML: {why}") from None
+    _refuse_too_many(data, name)
+    return data
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, which also refuses keys given twice, aliases and control characters.
-
-    A page of aliases can stand for more values than memory holds.
-    """
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(None, None, "an alias is not allowed", mark)
-        return super().compose_node(parent, index)
+    """The safe loader, which also refuses keys given twice, merge keys and control characters."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode) or key.value in seen:
-                twice = isinstance(key, yaml.ScalarNode)
-                why = f"the key {key.value!r} is given twice" if twice else "a key must be text"
+            why = ""
+            if not isinstance(key, yaml.ScalarNode):
+                why = "a key must be text"
+            elif key.value in seen:
+                why = f"the key {key.value!r} is given twice"
+            elif key.tag == "tag:yaml.org,2002:merge":
+                why = "merge keys are not allowed"
+            if why:
                 raise yaml.MarkedYAMLError(None, None, why, key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
@@ -90,6 +90,19 @@ class _Loader(yaml.SafeLoader):
             why = "a text holds control characters"
             raise yaml.MarkedYAMLError(None, None, why, node.start_mark)
         return value
+
+
+def _refuse_too_many(data: Any, name: str) -> None:
+    """Refuse more values than an experiment has: a page of aliases can stand for any number."""
+    left, count = [data], 0
+    while left:
+        value = left.pop()
+        count += 1
+        if count > MOST_VALUES:
+            raise UserError(f"{name}: more than {MOST_VALUES} values, which no experiment has")
+        left += (
+            value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+        )
 
 
 class LoadedExperiment(msgspec.Struct, frozen=True):
