@@ -8,8 +8,6 @@ SHELL := /bin/bash
 RANKS ?= $(shell setup/ranks)
 # Experiment of `make study`: a file in configs/studies, without its ending.
 STUDY ?=
-# `make study` measures zarr-python 2 too, in an environment of its own that it makes; not with 0.
-ZARR2 ?=
 # Debian of `make platform`: 13 (trixie), and on that one 12 (bookworm).
 RELEASE ?=
 # Processes that run tests. Of four, one has the tests on Slurm, which wait more than they work, and so do planted delays.
@@ -35,7 +33,7 @@ bench: ## compare the formats on one process for each core, four at most, or RAN
 	@setup/run bash -c 'exec "$$PFFBENCH_MPIEXEC" -n "$$0" python -m pffbench run "$$@"' $(RANKS) $(ARGS)
 
 study: ## redo a published study, its numbers beside; STUDY=file-format-testing RANKS=4 ARGS="…"
-	@ZARR2=$(ZARR2) setup/study "$(STUDY)" $(RANKS) $(ARGS)
+	@setup/study "$(STUDY)" $(RANKS) $(ARGS)
 
 check: lint ## style, types and the fast tests, in under a minute: before each commit
 	@setup/run python -m pytest -q -n 2 $(QUICK)

@@ -12,7 +12,6 @@ _COLOURS = {
     "hdf5": "#0072B2",
     "netcdf4": "#E69F00",
     "zarr": "#009E73",
-    "zarr2": "#004D38",
     "tensorstore": "#D55E00",
     "pnetcdf": "#CC79A7",
     "zip": "#56B4E9",

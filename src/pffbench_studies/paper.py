@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import msgspec
 import yaml
 
-from pffbench.backends.registry import installed
 from pffbench.case import Count, Extent
 from pffbench.experiment.convert import to_struct
 from pffbench.text import plain_name
@@ -54,7 +53,6 @@ def from_paper(data: dict[str, Any], where: str) -> dict[str, Any] | None:
         f"{'x'.join(map(str, shape))} float32 take, done as in study 1?"
     )
     found["common"] |= {"datasets": datasets, "shape": list(shape)}
-    version_2 = (installed("zarr") or "").startswith("2.")
-    zarr = {"backend": "zarr", "codec": "blosc", "zarr": {"format": 2}}
-    found["cases"].append({"backend": "zarr2"} if version_2 else zarr)
+    # zarr-python 2 compressed with Blosc by itself.
+    found["cases"].append({"backend": "zarr", "codec": "blosc", "zarr": {"format": 2}})
     return found

@@ -323,8 +323,8 @@ def named(path):
     return str(path.relative_to(REPOSITORY / "configs").with_suffix(""))
 
 
-#: No law is known of zarr-python 2, which is in an environment of its own, and of versions.
-COUNTED = [path for path in SHIPPED if path.parent.name != "zarr2" and "versioned" not in path.name]
+#: No law is known of versions.
+COUNTED = [path for path in SHIPPED if "versioned" not in path.name]
 DEFAULT = REPOSITORY / "configs" / "default.yaml"
 
 

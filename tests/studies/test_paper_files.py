@@ -7,7 +7,6 @@ import pytest
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import experiment_files, load_experiment
-from pffbench_studies import paper
 
 SOME = "FILE_NAME: 2048_Matrix\nNUMBER_DATASETS: 2048\nNUMBER_ELEMENTS:\n  - 128\n  - 64\n"
 
@@ -37,13 +36,6 @@ def test_it_is_what_the_study_measured(tmp_path):
     assert cases["zarr"].options.format == 2
     assert cases["zarr"].parameters.codec == "blosc"
     assert len(make_plan(loaded, 2).cases) == 3
-
-
-def test_where_zarr_python_2_is_installed_it_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(paper, "installed", {"zarr": "2.18.7"}.get)
-    (zarr,) = [c for _, c in load(tmp_path).cases if c.parameters.backend.startswith("zarr")]
-    assert zarr.parameters.backend == "zarr2"
-    assert zarr.parameters.codec == "auto"  # Blosc-LZ4 by itself, as then
 
 
 def test_it_can_be_changed_from_the_command_line(tmp_path):

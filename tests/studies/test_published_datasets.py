@@ -17,7 +17,6 @@ from pffbench.summary.summary import summarise
 from pffbench_studies.published import side_by_side
 from pffbench_studies.published.csvlayout import write_study_csv
 from pffbench_studies.published.figure import draw_published
-from pffbench_studies.published.wording import published_order
 from pffbench_studies.published.writing import page_data
 
 STUDY = "file-format-testing"
@@ -230,36 +229,6 @@ def test_with_several_ranks_a_time_is_that_of_a_rank_over_its_datasets(
 def test_processes_are_no_reason_with_one_of_them(tmp_path):
     found = compare_with_study(tmp_path, cases_of([FAITHFUL]))
     assert "processes" not in {reason.about for reason in found.reasons}
-
-
-def zarr_of_version_2(way):
-    name, entry = a_case(
-        "zarr2", workload="datasets", datasets=2048, shape=[128], **way | {"codec": "auto"}
-    )
-    entry["group"] += "2048" + str((128,)) + str(way)
-    return name, entry
-
-
-def test_zarr_python_2_is_the_zarr_of_the_study(tmp_path):
-    cases = [case for case in cases_of([FAITHFUL]) if not case[0].startswith("zarr")]
-    found = compare_with_study(tmp_path / "alone", [*cases, zarr_of_version_2(FAITHFUL)])
-    assert {m.alternative for m in found.matches} == {"HDF5", "netCDF4", "Zarr"}
-    assert all(m.nearest and not m.beyond for m in found.matches)
-    told = {reason.about: reason.bears_on for reason in found.reasons}
-    assert "what Zarr compresses with" not in told  # Blosc-LZ4 by itself, as then
-    assert "version 3" not in told["versions"]
-
-
-def test_beside_zarr_python_2_version_3_is_no_alternative_of_the_study(tmp_path):
-    found = compare_with_study(tmp_path, [*cases_of([FAITHFUL]), zarr_of_version_2(FAITHFUL)])
-    assert {m.alternative: m.beyond for m in found.matches} == {
-        "HDF5": False, "netCDF4": False, "Zarr (zarr-python 2)": False,
-        "Zarr (zarr-python 3)": True,
-    }  # fmt: skip
-    assert {published_order(order) for order in found.orders} == {
-        "netCDF4 < HDF5 < Zarr", "netCDF4 < Zarr < HDF5", "HDF5 < Zarr < netCDF4",
-        "HDF5 ~ Zarr < netCDF4",
-    }  # fmt: skip
 
 
 def test_csv_of_a_study_is_not_written_through_links(tmp_path):

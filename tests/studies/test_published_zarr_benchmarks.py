@@ -36,13 +36,12 @@ def codecs(backend, options, **more):
 ZARR = codecs("zarr", {"format": 2, "shards": None, "pipeline": "library"})
 SYNCED = codecs("tensorstore", {"format": 2, "shards": None, "file_io_sync": None})
 UNSYNCED = codecs("tensorstore", {"format": 2, "shards": None, "file_io_sync": False})
-HDF5 = codecs("hdf5", {}, transfer_="collective", settings="matched")
 OTHER = codecs("zarr", {"format": 2, "shards": [256, 256, 256]})
 
 
 @pytest.fixture
 def run(tmp_path):
-    cases = [ZARR, SYNCED, UNSYNCED, HDF5, OTHER]
+    cases = [ZARR, SYNCED, UNSYNCED, OTHER]
     a_run(tmp_path, cases, experiment={"study": STUDY})
     for name, _ in cases:
         for repetition in range(1, 5):
@@ -64,9 +63,35 @@ def test_times_are_those_of_a_volume_of_the_study_s_size(run):
     assert all(m.factor == VOLUME / BYTES and m.nearest for m in times)
     (write,) = [o for o in found.orders if o.matches[0].operation == "write"]
     assert published_order(write) == "zarr-python 3 < TensorStore"
-    assert {m.alternative for m in found.matches if m.beyond} == {
-        "TensorStore without fsync", "HDF5",
-    }  # fmt: skip
+    assert {m.alternative for m in found.matches if m.beyond} == {"TensorStore without fsync"}
+
+
+def test_the_libraries_of_several_environments_have_an_order(tmp_path):
+    """TensorStore runs in both environments; the first one counts."""
+    versions = {"zarr-3": "3.1.6", "zarr-2": "2.18.7"}
+    told = {"format": 2, "shards": None, "file_io_sync": None}
+    cases = [
+        (f"{name}@{environment}", entry)
+        for backend in ("tensorstore", "zarr")
+        for environment in versions
+        for name, entry in [codecs(backend, told, environment=environment)]
+    ]
+    environments = {
+        name: {"provenance": {"software": {"libraries": {"zarr": {"version": version}}}}}
+        for name, version in versions.items()
+    }
+    experiment = {"study": STUDY, "environments": [{"name": name} for name in versions]}
+    a_run(tmp_path, cases, experiment=experiment, environments=environments)
+    found = side_by_side(summarise(tmp_path))
+    orders = {o.matches[0].operation: published_order(o) for o in found.orders}
+    assert orders == {
+        "write": "zarr-python 3 < TensorStore < zarr-python 2",
+        "read": "TensorStore < zarr-python 3 < zarr-python 2",
+    }
+    first = {m.alternative: m.case.sample.environment for m in found.matches}
+    assert first == {"TensorStore": "zarr-3", "zarr-python 3": "zarr-3", "zarr-python 2": "zarr-2"}
+    (version,) = [reason.here for reason in found.reasons if reason.about == "versions"]
+    assert "zarr 3.1.6, zarr 2.18.7" in version
 
 
 def test_the_study_s_own_volumes_are_known_by_their_files(tmp_path):
@@ -99,7 +124,7 @@ def test_only_what_was_published_is_called_so(run):
 def test_ratios_stand_beside_without_an_order(run):
     found = side_by_side(summarise(run))
     ratios = {m.alternative: m for m in found.matches if m.measured is not None}
-    assert set(ratios) == {"zarr-python 3", "TensorStore", "HDF5"}
+    assert set(ratios) == {"zarr-python 3", "TensorStore"}
     for match in ratios.values():
         assert match.here == pytest.approx(1.9)
         assert match.ratio == pytest.approx(1.9 / 1.885)
@@ -112,7 +137,7 @@ def test_the_files_are_written_and_the_figure_is_of_times(run):
     names = {path.name for path in write_published(summarise(run), run)}
     assert {"published.md", "published.csv", "published.png"} <= names
     text = (run / "published.md").read_text()
-    assert "| ratio | compress | HDF5 | 1.885 | 1.9 |" in text
+    assert "| ratio | compress | TensorStore | 1.885 | 1.9 |" in text
     figure = draw_published(side_by_side(summarise(run)), summarise(run))
     headings = {panel.heading for panel in figure.panels}
     assert headings >= {"write", "read"}

@@ -166,11 +166,7 @@ def test_completion_is_for_the_shell_in_use():
 # plan
 
 
-#: Those for zarr-python 2 are planned in its own environment, see `test_study_zarr2.py`.
-HERE = [config for config in SHIPPED if config.parent.name != "zarr2"]
-
-
-@pytest.mark.parametrize("config", HERE, ids=lambda path: path.stem)
+@pytest.mark.parametrize("config", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_experiments_can_be_planned(config, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COLUMNS", raising=False)

@@ -326,9 +326,8 @@ def test_binaries_are_searched_for_what_only_a_parallel_build_has(tmp_path):
 
 def test_backends_that_cannot_run_name_their_cause():
     found = {f.text.partition(":")[0]: f for f in backends.look_at_backends({"netCDF4"})}
-    assert set(found) == {"netcdf4", "zarr2"}
+    assert set(found) == {"netcdf4"}
     assert (found["netcdf4"].status, found["netcdf4"].because) == ("warning", "netCDF4")
-    assert found["zarr2"].status == "absent"
     optional = list(backends.look_at_backends({"tensorstore"}))
     assert "absent" in {f.status for f in optional if f.text.startswith("tensorstore")}
 
@@ -343,7 +342,6 @@ def test_what_runs_follows_from_the_libraries():
     whole = can()
     assert whole["hdf5", "shared"].transfers == ("independent", "collective")
     assert whole["zarr", "shared"].transfers == ("independent",)
-    assert not whole["zarr2", "own"].transfers
     assert "null" not in {backend for backend, _ in whole}  # it keeps nothing
     assert not can({"netCDF4"})["netcdf4", "file_per_process"].transfers
     alone = can({"mpi4py"}, mpi=False)

@@ -357,7 +357,6 @@ def test_a_case_is_named_by_what_it_is():
         ("hdf5.chunk_cache_slots", 10**8, "<= 10000000"),
         ("netcdf4.alignment", "1025 MiB", "is more than 1 GiB"),
         ("zarr.concurrency", 10**5, "<= 10000"),
-        ("zarr2.blosc_threads", 10**5, "<= 256"),
         ("tensorstore.threads", 99_999_999, "<= 4096"),
         ("tensorstore.io_threads", 99_999_999, "<= 4096"),
         ("tensorstore.cache_pool", 2**62, "is more than 1 TiB"),

@@ -20,12 +20,8 @@ from pffbench.summary.conclusions import verdict_lines
 from pffbench.summary.results import results_schema, write_results
 from pffbench.summary.summary import summarise
 
-#: Those for zarr-python 2 need its environment; the others differ from each other in size alone.
-CONFIGS = [
-    config
-    for config in SHIPPED
-    if config.parent.name != "zarr2" and not config.stem.endswith("-full")
-]
+#: The full ones differ from the others in size alone.
+CONFIGS = [config for config in SHIPPED if not config.stem.endswith("-full")]
 #: More cases of an experiment have nothing that the first ones lack.
 _MOST_CASES = 30
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pffbench.backends.registry import backend_class, backend_names, missing_library
+from pffbench.backends.registry import backend_class, backend_names
 from pffbench.record.run_json import RunRecord
 from pffbench.summary.cautions import busy
 from pffbench.summary.labels import format_title
@@ -85,13 +85,7 @@ def untested(summary: Summary, work: Work) -> Iterator[str]:
     candidates = [way for one in covered for way in one.candidates]
     record, name = summary.record, str(work.parameters.get("workload"))
     grouped = name in workload_names() and workload(name).groups_ranks
-    kinds = {name: backend_class(name) for name in backend_names()}
-    # Of two series of a library, one that cannot run here is no other format to try.
-    formats = [
-        name
-        for name, kind in kinds.items()
-        if not kind.capabilities.raw and not (kind.remedy and missing_library(kind))
-    ]
+    formats = [name for name in backend_names() if not backend_class(name).capabilities.raw]
     yield from _others("formats", [c.backend for c in candidates], formats)
     for key, all_, what in (
         ("layout", (*_LAYOUTS, *["file_per_group"] * grouped), "layouts"),

@@ -227,9 +227,8 @@ class Backend(ABC, Generic[OptionsT]):
     title: ClassVar[str] = ""
     #: Import names of the libraries, for their versions and for `pffbench doctor`.
     libraries: ClassVar[tuple[str, ...]] = ()
-    #: Major versions of those whose interfaces differ between series, and how to install one.
+    #: Major versions of those whose interfaces differ between series.
     series: ClassVar[Mapping[str, tuple[int, ...]]] = {}
-    remedy: ClassVar[str] = ""
     capabilities: ClassVar[Capabilities]
     #: The type of the options, taken from the brackets of ``Backend[MyOptions]``.
     options_type: ClassVar[type[Options]] = Options

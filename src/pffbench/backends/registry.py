@@ -13,7 +13,6 @@ _BUILT_IN = {
     "hdf5": "pffbench.backends.hdf5:Hdf5",
     "netcdf4": "pffbench.backends.netcdf4:NetCdf4",
     "zarr": "pffbench.backends.zarr.zarr3:Zarr",
-    "zarr2": "pffbench.backends.zarr.zarr2:Zarr2",
     "tensorstore": "pffbench.backends.zarr.tensorstore:TensorStore",
     "npy": "pffbench.backends.npy:Npy",
     "blosc2": "pffbench.backends.blosc2:Blosc2",
@@ -74,7 +73,7 @@ def missing_library(kind: type[Backend]) -> str | None:
         version = installed(name)
         if version is not None and version.partition(".")[0] not in map(str, series):
             wanted = " or ".join(map(str, series))
-            return f"needs {name} {wanted}, and {version} is installed{_remedy(kind)}"
+            return f"needs {name} {wanted}, and {version} is installed"
     return None
 
 
@@ -86,7 +85,3 @@ def installed(name: str) -> str | None:
         return metadata.version(name)
     except (metadata.PackageNotFoundError, ValueError):  # a ValueError: no name at all
         return None
-
-
-def _remedy(kind: type[Backend]) -> str:
-    return f" ({kind.remedy})" if kind.remedy else ""

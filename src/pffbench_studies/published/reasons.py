@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pffbench.record.run_json import RunRecord
 from pffbench.summary.summary import Summary
 from pffbench_studies.published.counterparts import Match
 from pffbench_studies.published.values import table
@@ -67,7 +68,7 @@ def reasons_of(
         "repetitions": "–".join(map(str, sorted(repetitions))),
         "machine": _machine(record.provenance),
         "filesystem": record.provenance.get("filesystem", {}).get("type") or "not recorded",
-        "versions": _versions(record.provenance, libraries),
+        "versions": _versions(record, libraries),
     }
     rows = {"processes": when(record.ranks > 1), **rows}
     return [
@@ -95,10 +96,13 @@ def _machine(provenance: Mapping[str, Any]) -> str:
     return listed(filter(None, (host.get("cpu_model"), size, host.get("os"))), between=", ")
 
 
-def _versions(provenance: Mapping[str, Any], wanted: Sequence[str]) -> str:
-    known = libraries_of(provenance)
-    names = [n for n in wanted or known if known.get(n, {}).get("version")]
-    return listed((f"{n} {known[n]['version']}" for n in names), between=", ")
+def _versions(record: RunRecord, wanted: Sequence[str]) -> str:
+    """Return the versions of the libraries, in all environments of the run."""
+    environments = [each["provenance"] for each in record.environments.values()]
+    known = list(map(libraries_of, environments or [record.provenance]))
+    names = wanted or dict.fromkeys(name for each in known for name in each)
+    told = ((name, each.get(name, {}).get("version")) for name in names for each in known)
+    return listed((f"{name} {version}" for name, version in told if version), between=", ")
 
 
 def libraries_of(provenance: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -131,7 +131,7 @@ def refuse_settings(
 
 
 def _refuse_version_2(options: ZarrOptions, parameters: Parameters) -> str | None:
-    """Refuse settings that zarr-python 2 lacks; its backend `zarr2` does the rest."""
+    """Refuse settings that zarr-python 2 lacks."""
     unknown = [
         field.name
         for field in msgspec.structs.fields(options)

@@ -1,18 +1,16 @@
-"""Zarr through zarr-python 2, format 2.
+"""The backend `zarr` with zarr-python 2, which has format 2 alone.
 
-It cannot be installed together with zarr-python 3, so it has an environment of its own
-(``setup/bootstrap --zarr2``). Only the differences from `pffbench.backends.zarr.zarr3` are here.
+An environment holds one of zarr-python 2 and 3, so a run of several environments compares them.
+Only the differences from `pffbench.backends.zarr.zarr3` are here.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
@@ -21,8 +19,9 @@ from pffbench.backends.directory import made_by_root
 from pffbench.backends.inspection import Chunking
 from pffbench.backends.traits import Inquiry
 from pffbench.backends.zarr.format import compressor
+from pffbench.backends.zarr.settings import ZarrOptions
 from pffbench.backends.zarr.store import GroupArray, GroupStore, ZarrDirectory
-from pffbench.case import Options, Settings
+from pffbench.case import Settings
 from pffbench.parallel.decomposition import Box, Shape
 
 if TYPE_CHECKING:
@@ -34,44 +33,21 @@ _MOST_THREADS = 8
 _VARIABLE = "BLOSC_NTHREADS"
 
 
-class Zarr2Options(Options, frozen=True, kw_only=True):
-    """Options of zarr-python 2; every default is the library's own.
+class Zarr2(ZarrDirectory[ZarrOptions]):
+    """Arrays of a group in a directory; a chunk is a file. `Zarr` makes it."""
 
-    Parameters
-    ----------
-    format : {2}
-        Version of the Zarr format; the only one, without shards.
-    blosc_threads : int, optional
-        Threads of Blosc. The library's default is the variable ``BLOSC_NTHREADS``, else one for
-        each core and 8 at most; ``matched`` gives a rank one. All else is done by the calling
-        thread, one chunk after another.
-    write_empty_chunks : bool, optional
-        Whether chunks that hold only the fill value are written. The library's default is yes,
-        other than in zarr-python 3; ``matched`` writes them too.
-    """
-
-    format: Literal[2] = 2
-    blosc_threads: Annotated[int, msgspec.Meta(ge=1, le=256)] | None = None
-    write_empty_chunks: bool | None = None
-
-
-class Zarr2(ZarrDirectory[Zarr2Options]):
-    """Arrays of a group in a directory; a chunk is a file."""
-
-    name = "zarr2"
-    title = "Zarr (zarr-python 2)"
+    name = "zarr"
+    title = "Zarr"
     summary = "Zarr directory store through zarr-python 2 (no MPI inside)"
     libraries = ("zarr", "numcodecs")
-    series: ClassVar[Mapping[str, tuple[int, ...]]] = {"zarr": (2,)}
-    remedy = "setup/bootstrap --zarr2 makes an environment with it, see docs/install.md"
     capabilities = replace(ZarrDirectory.capabilities, byte_orders=frozenset({"native", "big"}))
 
-    def __init__(self, options: Zarr2Options, settings: Settings) -> None:
+    def __init__(self, options: ZarrOptions, settings: Settings) -> None:
         super().__init__(options, settings)
         import zarr
 
         self._zarr = zarr
-        self._threads = _threads(options, settings)
+        self._threads = 1 if settings == "matched" else _usual_threads()
         self.notes = (
             "no library flush: every write goes to a file at once",
             "no chunk cache: every call decodes the chunks that it touches",
@@ -99,13 +75,8 @@ class Zarr2(ZarrDirectory[Zarr2Options]):
         )
 
 
-def _threads(options: Zarr2Options, settings: Settings) -> int:
-    """Return the number of threads for Blosc.
-
-    The default is set by the environment, else by numcodecs at import.
-    """
-    if options.blosc_threads is not None or settings == "matched":
-        return options.blosc_threads or 1
+def _usual_threads() -> int:
+    """Return the library's number of threads for Blosc: the variable, or what numcodecs takes."""
     asked = os.environ.get(_VARIABLE, "")
     if asked.isdecimal() and int(asked) > 0:
         return int(asked)

@@ -1,4 +1,4 @@
-"""Zarr through zarr-python 3, formats 2 and 3; with zarr-python 2, as `zarr2`."""
+"""Zarr through zarr-python 3, formats 2 and 3; for zarr-python 2 see `zarr2.py`."""
 
 from __future__ import annotations
 
@@ -232,9 +232,9 @@ class Zarr(ZarrDirectory[ZarrOptions]):
         """
         if not is_version_2():
             return super().__new__(cls)
-        from pffbench.backends.zarr.zarr2 import Zarr2, Zarr2Options
+        from pffbench.backends.zarr.zarr2 import Zarr2
 
-        return Zarr2(Zarr2Options(write_empty_chunks=options.write_empty_chunks), settings)
+        return Zarr2(options, settings)
 
     def __init__(self, options: ZarrOptions, settings: Settings) -> None:
         super().__init__(options, settings)

@@ -11,7 +11,7 @@ from pffbench_studies.published.matchers import Matcher
 from pffbench_studies.published.reasons import Fields, listed, when
 from pffbench_studies.published.values import PublishedValue, indexed
 
-FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr", "zarr2": "Zarr"}
+FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
 
 #: The study's operation for each phase.
 _OPERATIONS = {"define": "create", "open_array": "open", "write": "write", "read": "read"}
@@ -25,11 +25,9 @@ _USUAL = {
 }
 #: Their values in the study.
 _THERE = _USUAL | {"cache": "copied", "order": "interleaved", "read_sink": "print"}
-#: Names of Zarr in runs with both versions of zarr-python.
-_VERSIONS = {"zarr": "Zarr (zarr-python 3)", "zarr2": "Zarr (zarr-python 2)"}
 #: No compression, or the library's default; and Zarr's default in the study.
 _PLAIN = ("none", "auto", None)
-_ZARR_PLAIN = {"zarr": ("blosc",), "zarr2": ("blosc",)}
+_ZARR_PLAIN = {"zarr": ("blosc",)}
 
 #: Format, operation, number of datasets and shape.
 Key = tuple[str, str, int, str]
@@ -71,9 +69,7 @@ class FileFormatTesting(Matcher):
         ]  # fmt: skip
         stand_ins = _stand_ins(map(_size, cases), index)
         cases = [c for c in cases if _size(c) in stand_ins]
-        of_version_2 = {(_size(c), variant_of(c)) for c in cases if c.sample.backend == "zarr2"}
-        has_both = {"zarr", "zarr2"} <= {c.sample.backend for c in cases}
-        names, nearest = FORMATS | _VERSIONS if has_both else FORMATS, _nearest(cases)
+        nearest = _nearest(cases)
         found = []
         for c in cases:
             (arrays, shape), variant = _size(c), variant_of(c)
@@ -92,11 +88,9 @@ class FileFormatTesting(Matcher):
                         subject=f"{arrays} datasets{stands_for} of {shape.replace('x', '×')}",
                         operation=operation,
                         variant=variant,
-                        alternative=alternative_of(c, names),
+                        alternative=alternative_of(c),
                         nearest=variant == nearest,
                         known_as=FORMATS[c.sample.backend],
-                        # The study had version 2.
-                        beyond=c.sample.backend == "zarr" and (_size(c), variant) in of_version_2,
                     )
                 )
         return found
@@ -131,9 +125,9 @@ def variant_of(c: CaseSummary) -> str:
     return ", ".join(map(str, told))
 
 
-def alternative_of(c: CaseSummary, names: Mapping[str, str] = FORMATS) -> str:
+def alternative_of(c: CaseSummary) -> str:
     """Name the format of a case, with its distinguishing parameters."""
-    return " ".join(filter(None, (names[c.sample.backend], c.variant)))
+    return " ".join(filter(None, (FORMATS[c.sample.backend], c.variant)))
 
 
 def datasets_of_a_rank(phase: str, c: CaseSummary, ranks: int) -> int:
@@ -237,7 +231,4 @@ def _differs(choice: str, c: CaseSummary) -> bool:
 
 def _compresses_alike(c: CaseSummary) -> bool:
     """Whether Zarr compresses with Blosc-LZ4 in format 2, as zarr-python 2 does by default."""
-    codec, settings = c.parameters.get("codec"), c.parameters["settings"]
-    if c.sample.backend == "zarr2":
-        return bool(codec == "blosc" or (codec == "auto" and settings == "defaults"))
-    return bool((c.options.get("format"), codec) == (2, "blosc"))
+    return bool((c.options.get("format"), c.parameters.get("codec")) == (2, "blosc"))

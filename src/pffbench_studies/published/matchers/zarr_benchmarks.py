@@ -18,7 +18,7 @@ from pffbench.workloads.base import DEFAULT_LEVELS
 from pffbench_studies.published.counterparts import Match, cases_like
 from pffbench_studies.published.curves import Curves, PublishedAxis, curves_over
 from pffbench_studies.published.matchers import Matcher
-from pffbench_studies.published.reasons import Fields, when
+from pffbench_studies.published.reasons import Fields, libraries_of, when
 from pffbench_studies.published.values import PublishedValue, indexed
 
 #: Shape and bytes of the study's volumes of uint16.
@@ -32,17 +32,9 @@ _VOLUMES = {
     "H01-proofread-104-subset.zarr": "sparse",
 }
 _SHUFFLES = {"none": "noshuffle", "byte": "shuffle", "bit": "bitshuffle"}
-#: Libraries of the study, and names of backends in addition to them.
+#: Libraries of the study, with shorter names.
 V2, V3, TENSORSTORE = "zarr-python 2.18.7", "zarr-python 3.1.1", "tensorstore 0.1.76"
-_LIBRARIES = {"zarr2": V2, "zarr": V3, "tensorstore": TENSORSTORE}
-_NAMES = {
-    "zarr2": "zarr-python 2",
-    "zarr": "zarr-python 3",
-    "tensorstore": "TensorStore",
-    "hdf5": "HDF5",
-    "netcdf4": "netCDF4",
-}
-_LIBRARY_NAMES = {library: _NAMES[backend] for backend, library in _LIBRARIES.items()}
+_NAMES = {V2: "zarr-python 2", V3: "zarr-python 3", TENSORSTORE: "TensorStore"}
 _OPERATIONS = ("write", "read")
 _TIME, _RATIO = "time of the whole array", "compression ratio"
 _FORMATS = "time, format 3 over format 2"
@@ -76,17 +68,14 @@ Index = Mapping[tuple[str, str, str, Subject], PublishedValue]
 
 @dataclass(frozen=True)
 class _Compressed:
-    """A case with a counterpart in the study."""
+    """A case with a counterpart in the study, and the study's library."""
 
     case: CaseSummary
+    library: str
 
     @property
     def p(self) -> Mapping[str, Any]:
         return self.case.parameters
-
-    @property
-    def backend(self) -> str:
-        return self.case.sample.backend
 
     @property
     def subject(self) -> Subject:
@@ -109,12 +98,8 @@ class _Compressed:
 
     @property
     def alternative(self) -> str:
-        name = _NAMES[self.backend]
-        if self.case.options.get("pipeline") == "zarrs":
-            return f"{name} with zarrs"
-        if self.backend == "tensorstore" and not self.syncs:
-            return f"{name} without fsync"
-        return name
+        without = self.library == TENSORSTORE and not self.syncs
+        return f"{_NAMES[self.library]}{' without fsync' * without}"
 
     @property
     def syncs(self) -> bool:
@@ -141,26 +126,23 @@ class _Compressed:
 class ZarrBenchmarks(Matcher):
     """Matcher of cases by volume, codec, level, shuffle and chunk; times by library too."""
 
-    libraries = ("zarr", "numcodecs", "tensorstore", "h5py", "netCDF4", "hdf5plugin", "zarrs")
+    libraries = ("zarr", "numcodecs", "tensorstore")
 
     def matches(self, summary: Summary, values: Sequence[PublishedValue]) -> list[Match]:
         """Return the numbers with a counterpart in the run.
 
-        Times of a volume of another size are scaled by the ratio of the sizes. A
-        ratio is compared once for each library; those of HDF5 and netCDF4 are compared with that of
-        the same codec in Zarr. Format 3 is compared with format 2 over all pairs of cases that
+        Times of a volume of another size are scaled by the ratio of the sizes. A ratio is compared
+        once for each library. Format 3 is compared with format 2 over all pairs of cases that
         differ in nothing else.
         """
         index = indexed(values, _key)
         cases = list(_alike(summary))
         found = []
         for c in cases:
-            library = _LIBRARIES.get(c.backend, "")
             # The way of writing files does not affect reading: they are cached.
             for operation in _OPERATIONS if c.nearest_writes else ("write",):
-                value = index.get((library, _TIME, operation, c.subject))
-                is_python = c.case.options.get("pipeline") != "zarrs"
-                if value and operation in c.case.phases and is_python:
+                value = index.get((c.library, _TIME, operation, c.subject))
+                if value and operation in c.case.phases:
                     found.append(_time(value, c, operation))
         return [*found, *_ratios(cases, index), *_formats(cases, values)]
 
@@ -207,11 +189,30 @@ def _key(value: PublishedValue) -> tuple[str, str, str, Subject] | None:
 
 
 def _alike(summary: Summary) -> Iterator[_Compressed]:
-    """Yield the cases that compress one of the volumes in cubic chunks."""
-    for case in cases_like(summary, workload="codecs", backend=tuple(_NAMES), dtype="uint16"):
+    """Yield the cases that compress one of the volumes in cubic chunks.
+
+    Of environments with the same library the first counts.
+    """
+    first: dict[str, str] = {}
+    kinds = ("zarr", "tensorstore")
+    for case in cases_like(summary, workload="codecs", backend=kinds, dtype="uint16"):
+        environment, library = case.sample.environment, _library(summary, case)
         chunked = isinstance(case.parameters.get("chunks"), list) and not case.options.get("shards")
-        if chunked and _dataset(case) is not None:
-            yield _Compressed(case)
+        usual = case.options.get("pipeline") in (None, "library")
+        if not (chunked and usual and _dataset(case) is not None):
+            continue
+        if first.setdefault(library, environment) == environment:
+            yield _Compressed(case, library)
+
+
+def _library(summary: Summary, case: CaseSummary) -> str:
+    """Return the study's library that a case has, by the version that its environment has."""
+    if case.sample.backend == "tensorstore":
+        return TENSORSTORE
+    record = summary.record
+    own = record.environments.get(case.sample.environment, {}).get("provenance", record.provenance)
+    version = str(libraries_of(own).get("zarr", {}).get("version", ""))
+    return V2 if version.startswith("2.") else V3
 
 
 def _dataset(case: CaseSummary) -> str | None:
@@ -233,7 +234,7 @@ def _time(value: PublishedValue, c: _Compressed, operation: str) -> Match:
         variant=c.variant,
         alternative=c.alternative,
         nearest=c.variant == "defaults, format 2",
-        known_as=_NAMES[c.backend],
+        known_as=_NAMES[c.library],
         beyond=not c.nearest_writes and operation == "write",
     )
 
@@ -243,9 +244,8 @@ def _ratios(cases: Sequence[_Compressed], index: Index) -> Iterator[Match]:
     done = set()
     for c in cases:
         ratio = compression_ratio(c.case)
-        # A ratio equal to that of zarr-python is listed once.
-        libraries = (_LIBRARIES.get(c.backend, V2), V2)
-        values = (index.get((library, _RATIO, "write", c.subject)) for library in libraries)
+        # The table lists a ratio once if it is the one of zarr-python 2.
+        values = (index.get((library, _RATIO, "write", c.subject)) for library in (c.library, V2))
         value = next(filter(None, values), None)
         name = c.alternative.removesuffix(" without fsync")
         key = (c.subject, name)
@@ -263,8 +263,7 @@ def _ratios(cases: Sequence[_Compressed], index: Index) -> Iterator[Match]:
             alternative=name,
             nearest=False,
             measured=spread([ratio]),
-            known_as=_LIBRARY_NAMES[value.parameters["library"]],
-            beyond=c.backend not in _LIBRARIES,
+            known_as=_NAMES[value.parameters["library"]],
         )
 
 
@@ -276,9 +275,9 @@ def _formats(cases: Sequence[_Compressed], values: Sequence[PublishedValue]) -> 
     pairs: dict[tuple[str, ...], dict[int, _Compressed]] = {}
     for c in cases:
         as_there = (c.p["settings"], c.p["durability"]) == ("defaults", "close")
-        if c.backend in _LIBRARIES and as_there and c.nearest_writes and "format" in c.case.options:
+        if as_there and c.nearest_writes and "format" in c.case.options:
             key = work_of(c.case, frozenset({"format"}))
-            way = (_LIBRARIES[c.backend], c.subject[0], key)
+            way = (c.library, c.subject[0], key)
             pairs.setdefault(way, {})[c.case.options["format"]] = c
     for value in (v for v in values if v.quantity == _FORMATS):
         p = value.parameters
@@ -298,7 +297,7 @@ def _formats(cases: Sequence[_Compressed], values: Sequence[PublishedValue]) -> 
                 subject=f"{p['dataset']}, format 3 over format 2",
                 operation=p["operation"],
                 variant=f"geometric mean of {len(found)} codecs and chunks",
-                alternative=_NAMES[three.backend],
+                alternative=_NAMES[three.library],
                 nearest=False,
                 measured=spread(means),
             )
