@@ -18,7 +18,7 @@ ARGS ?=
 QUICK := $(patsubst %,tests/unit/test_%.py, \
     batch_job benchmarks best_number chunk_cache clean codecs contents contract \
     data_files decodes decomposition decomposition_maps docstrings doctor_checks durability \
-    experiment filesystem fom frames hints inputs inspection launcher legend limits load order \
+    experiment filesystem frames hints inputs inspection launcher legend limits load order \
     page_cache progress provenance_slurm rank_reports rank_statistics ranks_file reading_commands results_document \
     results_json reused_transfers runs runs_command scaling_compression schedule scratch selections shards slices \
     statistics topology transfer_buffer transfers units who_shares_a_file writers zarr2 zarr_settings)

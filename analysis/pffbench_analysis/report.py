@@ -8,7 +8,7 @@ from typing import Any
 
 from pffbench.grouping import grouped
 from pffbench.regular_files import make_own_directory
-from pffbench.summary.export import write_fom, write_summary
+from pffbench.summary.export import write_summary
 from pffbench.summary.extensions import report_extensions
 from pffbench.summary.results import write_results
 from pffbench.summary.summary import Summary
@@ -62,7 +62,7 @@ def _report(directory: Path, summary: Summary, *, pictures: bool) -> Iterator[Pa
     if pictures:
         make_own_directory(plots)  # before anything is written
     write_summary(summary, directory)
-    yield from (directory / "summary.csv", directory / "summary.md", write_fom(summary, directory))
+    yield from (directory / "summary.csv", directory / "summary.md")
     yield write_results(summary, directory)
     for extension in report_extensions():
         yield from extension.write(summary, directory)

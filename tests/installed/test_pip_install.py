@@ -278,8 +278,7 @@ def test_reading_needs_neither_mpi_nor_the_extra(tmp_path):
     for copy in ("first", "second"):
         shutil.copytree(SHIPPED, tmp_path / copy)
     without = ("mpi4py", "jinja2", "pandas", "vl_convert")
-    for command in (["recommend", "first"], ["compare", "first", "second"],
-                    ["report", "--fom", "first"]):  # fmt: skip
+    for command in (["recommend", "first"], ["compare", "first", "second"]):  # fmt: skip
         told = pffbench("none", *command, cwd=tmp_path, without=without, mpi=False)
         assert told.status == 0, told.said
         assert len(told.stdout.splitlines()) > 5

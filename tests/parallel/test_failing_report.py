@@ -10,7 +10,7 @@ from launch import PROGRAMS, pffbench_cli, run_experiment, sampled
 pytestmark = pytest.mark.parallel
 CASES = [{"workload": "hyperslab", "shape_per_rank": [16, 16], "backend": ["posix", "zarr"],
           "layout": "own"}]  # fmt: skip
-DERIVED = ("summary.csv", "summary.md", "fom.txt", "results.json")
+DERIVED = ("summary.csv", "summary.md", "results.json")
 
 
 def run_failing(directory, fails, *arguments):
@@ -19,7 +19,7 @@ def run_failing(directory, fails, *arguments):
 
 
 SUMMARY = ("pffbench.run.verdict:summarise", "the summary", DERIVED)
-AS_JSON = ("pffbench.summary.results:fom_names", "results.json", DERIVED[3:])
+AS_JSON = ("pffbench.summary.results:_recommendations", "results.json", DERIVED[2:])
 
 
 @pytest.mark.parametrize(

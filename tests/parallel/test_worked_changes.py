@@ -63,8 +63,8 @@ COLUMN = {
 }
 OPTION = {
     "run/options.py": (
-        "    fom: bool\n",
-        "    fom: bool\n    worked: str | None\n",
+        "    tables: bool\n",
+        "    tables: bool\n    worked: str | None\n",
         '    parser.add_argument(\n        "--progress",\n',
         '    parser.add_argument("--worked", metavar="TEXT", help="a text (example: --worked x)")\n'
         '    parser.add_argument(\n        "--progress",\n',

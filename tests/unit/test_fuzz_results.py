@@ -16,7 +16,7 @@ from pffbench.record.lock import RunLock
 from pffbench.record.run_json import RunRecord, readable
 from pffbench.record.samples import drop_unfinished, read_samples
 from pffbench.run.resume import resumed
-from pffbench.summary.export import fom_lines, print_summary, write_summary
+from pffbench.summary.export import print_summary, write_summary
 from pffbench.summary.summary import summarise
 
 JUNK = [
@@ -92,7 +92,6 @@ def read_everything(place):
 def _written(summary, place):
     with readable(place), (place / "told").open("w", errors="replace") as file:
         write_summary(summary, place)
-        list(fom_lines(summary))
         print_summary(summary, Console(file=file, width=120))
 
 

@@ -35,7 +35,6 @@ LIGHT = {
     "workloads": ["workloads"],
     "schema": ["schema"],
     "clean": ["clean", "--scratch", "scratch"],
-    "fom": ["report", "--fom", "one"],
 }
 HEAVY = {
     "doctor": ["doctor", "--no-mpi"],
@@ -66,7 +65,7 @@ def no_traceback(done):
         assert b"Exception ignored" not in (text or b""), text.decode()
 
 
-@pytest.mark.parametrize("name", sampled(COMMANDS, "help", "plan", "fom", "compare"))
+@pytest.mark.parametrize("name", sampled(COMMANDS, "help", "plan", "compare"))
 def test_a_full_disk_behind_standard_output_is_told(place, name):
     with full() as outlet:
         done = run_command(place, name, stdout=outlet)

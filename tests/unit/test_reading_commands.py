@@ -39,7 +39,6 @@ def runs(tmp_path_factory):
         ["recommend", "BASE"],
         ["recommend", "BASE", "--json"],
         ["scaling", "BASE", "--json"],
-        ["report", "--fom", "BASE"],
     ],
     ids=" ".join,
 )
@@ -64,11 +63,11 @@ def a_process():
     return json.loads(run(["-c", code]).stdout)
 
 
-READING = (["report", "--fom", "RUN"], ["report", "RUN"], ["compare", "RUN", "OTHER"],
+READING = (["report", "RUN"], ["compare", "RUN", "OTHER"],
            ["scaling", "RUN", "OTHER"], ["recommend", "RUN"])  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", sampled(READING, READING[0], READING[2]), ids=" ".join)
+@pytest.mark.parametrize("arguments", sampled(READING, READING[1]), ids=" ".join)
 def test_a_killed_run_is_named_with_the_command_that_goes_on(tmp_path, runs, a_process, arguments):
     place = a_run(tmp_path / "run", [a_case("hdf5"), a_case("zarr")], status="running", valid=None)
     (tmp_path / "run" / "run.lock").write_text(json.dumps(a_process))
@@ -86,4 +85,4 @@ def test_a_run_that_goes_on_or_has_ended_is_not_called_killed(tmp_path, a_proces
         if lock:
             (place / "run.lock").write_text(json.dumps(lock))
         assert RunRecord.load(place).status == status
-        assert pffbench_cli("report", "--fom", place).stderr == ""
+        assert pffbench_cli("report", "--page", place).stderr == ""

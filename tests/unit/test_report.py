@@ -30,7 +30,7 @@ from pffbench_analysis.picture import SUFFIXES, save
 from pffbench_analysis.report import figures, readable, report
 
 #: What `pffbench report RUN` is told beside the runs.
-AS_USUAL = {"fom": False, "published": False, "published_csv": False, "join": False, "out": None,
+AS_USUAL = {"published": False, "published_csv": False, "join": False, "out": None,
             "page": False, "open": False}  # fmt: skip
 #: Results directories that documents show.
 EXAMPLES = REPOSITORY / "docs" / "results"
@@ -42,7 +42,7 @@ def test_files_are_made_and_valid(run, capsys):
     printed = [Path(line) for line in capsys.readouterr().out.split()]
     names = {f"hyperslab-shared-{what}" for what in ("metadata", "data", "totals")} | {"answer"}
     wanted = {run / "plots" / (name + suffix) for name in names for suffix in SUFFIXES}
-    derived = {run / name for name in ("summary.csv", "summary.md", "fom.txt", "results.json",
+    derived = {run / name for name in ("summary.csv", "summary.md", "results.json",
                                        "report.html")}  # fmt: skip
     assert set(printed) == wanted | derived
     assert set(printed[printed.index(run / "report.html") + 1 :]) == wanted  # drawn after the page
@@ -133,7 +133,7 @@ def test_a_table_of_fewer_columns_is_read(run):
         writer = csv.DictWriter(file, earlier, lineterminator="\n", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(row | {"own_max": 2 * float(row["own_max"])} for row in rows)
-    assert len(list(report([run]))) == 17
+    assert len(list(report([run]))) == 16
     summary = readable(run)
     total = summary.cases[0].phases["write"]
     rows = [row for row in rows if (row["case"], row["phase"]) == (USUAL[0][0], "write")]

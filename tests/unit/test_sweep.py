@@ -14,7 +14,7 @@ from test_answer_table import make_busy, print_run
 from drawn_runs import AUTO, a_case, timed_run
 from launch import pffbench_cli, sampled
 from pffbench.summary.answer import answer_of
-from pffbench.summary.export import write_fom, write_summary
+from pffbench.summary.export import write_summary
 from pffbench.summary.inference import ComparisonTable, decide
 from pffbench.summary.labels import format_title
 from pffbench.summary.results import as_data, results_schema
@@ -101,7 +101,6 @@ def test_an_option_is_a_key_of_its_own_whatever_its_name(tmp_path, option, key):
         assert f"{key} (3 takes 1.33 times as long as 2" in found.facts[0]
     summary = summarise(run)
     write_summary(summary, run)
-    write_fom(summary, run)
     data = json.loads(json.dumps(as_data(summary)))
     jsonschema.validate(data, results_schema())
     assert len({case.variant for case in summary.cases if case.sample.backend == "zarr"}) == 2

@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import webbrowser
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pffbench.errors import UserError
 from pffbench.summary.extensions import report_extensions
 
 #: The page of a run, in its results directory.
@@ -24,12 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="results directories (example: pffbench-results/default-20260101-120000)",
     )
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument(
-        "--fom",
-        action="store_true",
-        help="print the figures of merit, one per line, and write nothing "
-        "(example: --fom results/first)",
-    )
     shown.add_argument(
         "--page",
         action="store_true",
@@ -47,10 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Report on results directories and print the written files. Return the exit status."""
-    if arguments.fom:
-        for line in list(_figures_of_merit(arguments.runs)):
-            print(line)
-        return 0
     from pffbench_analysis.report import report
 
     others = (extension.instead(arguments) for extension in report_extensions())
@@ -68,19 +56,3 @@ def _open(page: Path) -> None:
     """Open a page in the user's browser, or say that there is none."""
     if not webbrowser.open(page.resolve().as_uri()):
         print(f"pffbench: no browser was found to open {page}", file=sys.stderr)
-
-
-def _figures_of_merit(runs: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a run; this needs none of the libraries that draw."""
-    if len(runs) > 1:
-        raise UserError(
-            f"report --fom: {len(runs)} runs were given, whose lines would have the same names; "
-            "give one"
-        )
-    from pffbench.summary.export import fom_lines
-    from pffbench.summary.summary import summarise
-
-    try:
-        yield from fom_lines(summarise(runs[0]))
-    except ValueError as error:
-        raise UserError(str(error)) from None

@@ -54,8 +54,6 @@ class RunOptions:
         The site's command that drops the page cache of a node.
     record_account : bool
         Record account, user and directories of the batch job.
-    fom : bool
-        Print the figures of merit.
     tables : bool
         Print the tables on a narrow terminal too.
     quiet : bool
@@ -82,7 +80,6 @@ class RunOptions:
     environment: str | None
     drop_hook: str | None
     record_account: bool
-    fom: bool
     tables: bool
     quiet: bool
     json: bool
@@ -210,12 +207,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print the results directory and the answer alone; summary.md has the rest "
         "(example: -q)",
-    )
-    printed.add_argument(
-        "--fom",
-        action="store_true",
-        help="print the figures of merit at the end, one per line; "
-        "fom.txt in the results directory holds them too (example: --fom)",
     )
     parser.add_argument(
         "--tables",

@@ -18,10 +18,8 @@ from pffbench.run.recorder import Recorder
 from pffbench.summary.answer import answer_of
 from pffbench.summary.conclusions import verdict_lines
 from pffbench.summary.export import (
-    fom_lines,
     print_answer,
     print_summary,
-    write_fom,
     write_summary,
 )
 from pffbench.summary.results import as_data, write_results
@@ -64,7 +62,6 @@ def write_derived(summary: Summary, directory: str | Path) -> list[str]:
     lost: list[str] = []
     for names, write in (
         ("summary.csv, summary.md", write_summary),
-        ("fom.txt", write_fom),
         ("results.json", write_results),
     ):
         with _noting(names, lost):
@@ -92,9 +89,6 @@ def _print(summary: Summary, recorder: Recorder, options: RunOptions, began: flo
     # Wide enough for a table even if the width is unknown, such as in a log.
     console = make_console(120, force_terminal=on_terminal())
     tables = True if options.tables else None
-    if options.fom:
-        print_summary(summary, console, tables=tables)
-        print("\n".join(fom_lines(summary)), flush=True)
     console.print(f"results: {recorder.directory}", soft_wrap=options.quiet)
     if options.quiet and record.status == "finished":
         print_answer(summary, console)
@@ -115,5 +109,4 @@ def _print(summary: Summary, recorder: Recorder, options: RunOptions, began: flo
     else:
         for line in next_steps(summary, recorder.directory, time.monotonic() - began):
             console.print(line, soft_wrap=True)  # a command is copied as one line
-    if not options.fom:  # the answer is the last thing on the screen
-        print_summary(summary, console, tables=tables)
+    print_summary(summary, console, tables=tables)  # whose answer is the last thing on the screen

@@ -20,7 +20,6 @@ from pffbench.regular_files import write_replacing
 from pffbench.summary.answer import AnswerTable, answer_of
 from pffbench.summary.cautions import cautions
 from pffbench.summary.conclusions import verdict_lines
-from pffbench.summary.export import fom_names
 from pffbench.summary.headline import Answer
 from pffbench.summary.phases import PhaseSummary
 from pffbench.summary.quantities import PHASE_QUANTITIES
@@ -96,8 +95,6 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     case : str
         Its name, the same in every run of the same case.
-    fom_name : str
-        Its name in `fom.txt`.
     group : str
         Cases of a group move the same bytes in the same boxes and are compared.
     raw : bool
@@ -123,7 +120,6 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     case: str
-    fom_name: str
     group: str
     raw: bool
     roofline: bool
@@ -138,7 +134,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     phases: tuple[PhaseResult, ...]  # type: ignore[valid-type]
 
     @classmethod
-    def of(cls, case: CaseSummary, entry: Entry, fom_name: str) -> CaseResult:
+    def of(cls, case: CaseSummary, entry: Entry) -> CaseResult:
         """Convert the summary of a case.
 
         Parameters
@@ -147,14 +143,11 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
             The case.
         entry : dict
             Its entry in `run.json`.
-        fom_name : str
-            Its name in `fom.txt`.
         """
         return _taken(
             cls,
             case,
             case=case.sample.case,
-            fom_name=fom_name,
             group=case.sample.group,
             roofline=bool(entry.get("roofline", False)),
             parameters=entry["parameters"],
@@ -342,7 +335,6 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, summary: Summary) -> Results:
         """Convert the summary of a run."""
         record = summary.record
-        names = fom_names(record)
         return _taken(
             cls,
             record,
@@ -355,7 +347,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
             recommendation=tuple(_recommendations(summary)),
             comparisons=tuple(map(ComparisonResult.of, summary.all_answers)),
             cases=tuple(
-                CaseResult.of(case, record.cases[name], names[name])
+                CaseResult.of(case, record.cases[name])
                 for case in summary.cases
                 if (name := case.sample.case)
             ),
