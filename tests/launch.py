@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import jsonschema
+import numpy as np
 import pytest
 import yaml
 
@@ -252,6 +253,14 @@ def start_experiment(
 def run_experiment(directory, ranks, *arguments, timeout=LONGEST, **content):
     """Run an experiment in a directory of its own to its end."""
     return start_experiment(directory, ranks, *arguments, **content).finish(timeout)
+
+
+def sparse_file(directory, shape):
+    """Write a file of zeros but for its first element, and return what a case says of it."""
+    values = np.zeros(shape, "uint16")
+    values.flat[0] = 1
+    np.save(path := Path(directory, "sparse.npy"), values)
+    return {"source": "file", "file": str(path), "shape": list(shape)}
 
 
 def sampled(values, *kept):

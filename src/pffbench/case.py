@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
-from pffbench.data.base import DType, SourceKind
+from pffbench.data.base import DType
 from pffbench.parallel.decomposition import Shape
 from pffbench.parallel.file_groups import FileGroups
 from pffbench.text import DIGITS, value_text, without_digests
@@ -118,12 +118,11 @@ class Parameters(
         How alike the libraries are made. ``matched``: equal work for all (same chunks, no fill, no
         compression unless a codec is named). ``defaults``: the own defaults of each library.
     dtype : str, optional
-        Element type; ``float32``, ``uint16`` of volumes (image, dense, sparse), or that of the file
-        with ``source: file``.
+        Element type; ``float32`` when not given, or the type in the file with ``source: file``.
     source : str
         Data that are written: ``uniform`` (incompressible), ``integers``, ``constant``, ``smooth``,
-        ``cris`` (spectra of a sounder, hardly compressible), the volumes ``image`` (as tomography
-        makes them), ``dense`` and ``sparse`` (labels), or ``file``, which is your own data.
+        or ``file``, which is your own data. The studies add ``cris`` (spectra of a sounder) and the
+        volumes ``image``, ``dense`` and ``sparse``, which are ``uint16`` when no type is given.
     file : str, optional
         With ``source: file``: your HDF5, netCDF, Zarr or .npy file; ``package:NAME/PATH`` is a file
         of an installed Python package.
@@ -160,7 +159,7 @@ class Parameters(
     transfer: Transfer = "independent"
     settings: Settings = "matched"
     dtype: DType | None = None
-    source: SourceKind = "uniform"
+    source: str = "uniform"
     file: str | None = None
     variable: str | None = None
     chunks: Literal["auto", "block", "contiguous"] | ChunkShape = "auto"

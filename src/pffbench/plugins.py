@@ -1,8 +1,8 @@
 """Entry points, by which other installed packages add to the program.
 
-The groups are `pffbench.backends`, `pffbench.workloads`, `pffbench.commands`, `pffbench.launchers`,
-`pffbench.studies`, `pffbench.experiments` and `pffbench.reports`; CONTRIBUTING.md shows how a
-package names what it brings.
+The groups are `pffbench.backends`, `pffbench.workloads`, `pffbench.sources`, `pffbench.commands`,
+`pffbench.launchers`, `pffbench.studies`, `pffbench.experiments`, `pffbench.experiment_files` and
+`pffbench.reports`; CONTRIBUTING.md shows how a package names what it brings.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from launch import (
     pffbench_cli,
     run_experiment,
     sampled,
+    sparse_file,
     write_experiment,
 )
 from planted import pausing
@@ -92,10 +93,6 @@ OTHERS = [
      "layout": ["shared", "own"], "granules": 5, "chunks": [[2, 8]], "write": ["rows", "chunks"]},
     {"workload": "chunk_cache", "backend": "tensorstore", "shape": [2, 8], "layout": "own",
      "granules": 3, "chunks": [[2, 8]], "tensorstore": {"cache_pool": [0, "1 MiB"]}},
-    {"workload": "codecs", "backend": ["zarr", "tensorstore"], "settings": ["matched", "defaults"],
-     "source": "sparse", "shape": [4, 32, 32], "chunks": [[1, 8, 8]],
-     "zarr": {"write_empty_chunks": [True, False]},
-     "tensorstore": {"file_io_sync": [True, False]}},
     {"workload": "updates", "backend": ["hdf5", "zarr", "posix"], "shape": [8, 16],
      "layout": "file_per_process", "chunks": [[4, 2]],
      "change": ["second_half", "every_second_element"], "read": ["all", "every_second_row"]},
@@ -224,7 +221,12 @@ def test_groups_of_ranks_and_writers(tmp_path, ranks):
 @pytest.mark.full
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_other_workloads(tmp_path, ranks):
-    check(tmp_path, ranks, OTHERS, 40)
+    empty = {
+        "workload": "codecs", "backend": ["zarr", "tensorstore"], "chunks": [[1, 8, 8]],
+        "settings": ["matched", "defaults"], "zarr": {"write_empty_chunks": [True, False]},
+        "tensorstore": {"file_io_sync": [True, False]}, **sparse_file(tmp_path, (4, 32, 32)),
+    }  # fmt: skip
+    check(tmp_path, ranks, [*OTHERS, empty], 40)
 
 
 def test_more_ranks_than_rows(tmp_path):

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from launch import run_experiment, sampled
+from launch import run_experiment, sampled, sparse_file
 from pffbench.summary.conclusions import sentences
 from pffbench.summary.summary import summarise
 from planted import planted
@@ -83,8 +83,8 @@ def test_a_read_that_reads_nothing_is_invalid_where_chunks_are_left_out(tmp_path
         tmp_path, 2, repetitions=2, roofline=False,
         env=planted(DATA, read="suppress", size=1024),
         cases=[{"workload": "codecs", "backend": ["zarr", "tensorstore"], "codec": "none",
-                "settings": "defaults", "source": "sparse", "shape": [4, 256, 256],
-                "chunks": [1, 32, 32]}],
+                "settings": "defaults", "chunks": [1, 32, 32],
+                **sparse_file(tmp_path, (4, 256, 256))}],
     )  # fmt: skip
     assert done.status == 1, done.said
     for entry in done.record["cases"].values():

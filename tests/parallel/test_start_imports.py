@@ -23,7 +23,7 @@ OF_THE_LAST = {"psutil", "pffbench.provenance.node"}
 OF_NONE = {
     "difflib", "shtab", "importlib.metadata",
     "numpy.testing", "numpy.f2py", "unittest", "pffbench.doctor", "pffbench.data.files",
-    "pffbench.data.volumes", "pffbench_studies.versions.workload", "zarr", "netCDF4", "pandas",
+    "pffbench_studies.versions.workload", "zarr", "netCDF4", "pandas",
 }  # fmt: skip
 
 

@@ -27,33 +27,34 @@ TOGETHER = {"backend": ["hdf5", "netcdf4"], "transfer": "collective"}
 ZARR = {"backend": ["zarr", "tensorstore"]}
 #: What some cases ask for that some of their libraries cannot do is left out, with the reason.
 CASES = [
-    {**TOGETHER, "codec": ["none", "szip", "lz4"], "source": "image"},
-    {**TOGETHER, "codec": ["gzip", "zstd"], "shuffle": "byte", "source": "dense",
+    {**TOGETHER, "codec": ["none", "szip", "lz4"], "source": "smooth"},
+    {**TOGETHER, "codec": ["gzip", "zstd"], "shuffle": "byte", "source": "integers",
      "decomposition": "block"},
     {**TOGETHER, "codec": "blosc", "compressor": ["zstd", "lz4hc"], "shuffle": ["byte", "bit"],
-     "zip": ["compressor", "shuffle"], "source": "sparse"},
+     "zip": ["compressor", "shuffle"], "source": "smooth"},
     {"backend": "netcdf4", "transfer": "collective", "codec": "zstd", "shuffle": "byte",
-     "source": "cris", "dtype": ["float32", "float64"], "netcdf4": {"quantize": 10}},
+     "source": "smooth", "dtype": ["float32", "float64"], "netcdf4": {"quantize": 10}},
     # One slab of chunks: all ranks but one hold nothing.
-    {**TOGETHER, "codec": "gzip", "source": "dense", "shape": [[5, 40, 40]],
+    {**TOGETHER, "codec": "gzip", "source": "integers", "shape": [[5, 40, 40]],
      "chunks": [[5, 20, 20]]},
-    {**ZARR, "codec": "zstd", "source": "dense", "shape": [[5, 40, 40]], "chunks": [[5, 20, 20]]},
-    {**ZARR, "codec": ["none", "gzip"], "source": "image", "durability": "sync"},
+    {**ZARR, "codec": "zstd", "source": "integers", "shape": [[5, 40, 40]],
+     "chunks": [[5, 20, 20]]},
+    {**ZARR, "codec": ["none", "gzip"], "source": "smooth", "durability": "sync"},
     {**ZARR, "codec": "blosc", "compressor": ["zstd", "lz4hc"], "shuffle": ["byte", "bit"],
-     "zip": ["compressor", "shuffle"], "source": "sparse", "settings": ["matched", "defaults"],
+     "zip": ["compressor", "shuffle"], "source": "smooth", "settings": ["matched", "defaults"],
      "zarr": {"format": [2]}, "tensorstore": {"format": [3]}},
-    {**ZARR, "codec": "zstd", "source": "image", "chunks": [[8, 10, 16]], "cut_unit": [CHUNKS],
+    {**ZARR, "codec": "zstd", "source": "smooth", "chunks": [[8, 10, 16]], "cut_unit": [CHUNKS],
      "zarr": {"shards": [CHUNKS]}, "tensorstore": {"shards": [CHUNKS]}},
-    {"backend": "zarr", "codec": "blosc", "source": ["image", "sparse"],
+    {"backend": "zarr", "codec": "blosc", "source": ["smooth", "integers"],
      "zarr": {"pipeline": "zarrs"}},
     {"backend": ["hdf5", "netcdf4", "tensorstore"], "layout": "own", "codec": "blosc",
-     "source": "image", "transfer": ["independent", "collective"]},
+     "source": "smooth", "transfer": ["independent", "collective"]},
     {"backend": ["hdf5", "netcdf4"], "layout": "file_per_process", "codec": "blosc",
-     "source": "image"},
+     "source": "smooth"},
     {"backend": "hdf5", "transfer": "collective", "codec": "lzf", "shuffle": ["none", "byte"],
-     "source": "image"},
+     "source": "smooth"},
 ]  # fmt: skip
-COMMON = {"workload": "codecs", "shape": SHAPE, "chunks": CHUNKS}
+COMMON = {"workload": "codecs", "shape": SHAPE, "chunks": CHUNKS, "dtype": "uint16"}
 
 
 @pytest.fixture(scope="module", params=RANKS)
@@ -158,7 +159,7 @@ KEPT = [
 def kept(tmp_path_factory):
     """Return the files that three ranks left, by backend and codec, and the data in them."""
     directory = tmp_path_factory.mktemp("kept")
-    common = {**COMMON, "source": "image", "cache": "separate"}
+    common = {**COMMON, "source": "smooth", "cache": "separate"}
     done = run_experiment(
         directory, 3, "--stage", "write", cases=KEPT, common=common, roofline=False
     )
@@ -171,7 +172,7 @@ def kept(tmp_path_factory):
         key = (p["backend"], p["codec"], options.get("format"), bool(options.get("shards")))
         (files[key],) = place.iterdir()
     values = np.empty(SHAPE, "u2")
-    source = make_source("image", None, seed=seed_of_repetition(1, 0))
+    source = make_source("smooth", "uint16", seed=seed_of_repetition(1, 0))
     source.fill(values, 0, (0, 0, 0), tuple(SHAPE))
     return files, values
 

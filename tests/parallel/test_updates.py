@@ -178,13 +178,14 @@ def test_a_store_that_does_not_open_again_ends_its_case(tmp_path):
     ({"backend": "hdf5", "change": "random_rows", "rows": 8}, "random_rows takes 8 rows of 7"),
     ({"backend": "hdf5", "steps": 2}, "steps are those of change: append"),
     ({"backend": "hdf5", "shape_per_rank": [7, 10]}, "either shape"),
-    ({"backend": "hdf5", "source": "sparse"}, "must differ from what was there"),
+    ({"backend": "hdf5", "source": "file", "file": "rows.npy"}, "must differ from what was there"),
     ({"backend": "hdf5", "change": "append", "chunks": "contiguous"}, "appends to chunked data"),
     ({"backend": "netcdf4", "change": "append"}, "in collective transfer only"),
     ({"backend": "posix", "change": "append", "posix": {"order": "F"}}, "order C only"),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path, case, words):
+    np.save(tmp_path / "rows.npy", np.ones((7, 10)))
     path = write_experiment(tmp_path, cases=[{"workload": "updates", "shape": [7, 10], **case}])
-    done = pffbench_cli("plan", path)
+    done = pffbench_cli("plan", path, cwd=tmp_path)
     assert done.status == 2
     assert words in done.stderr, done.said

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from launch import PROGRAMS, run_experiment
+from launch import PROGRAMS, run_experiment, sparse_file
 
 pytestmark = pytest.mark.parallel
 
@@ -171,7 +171,7 @@ def test_chunks_of_nothing_but_zeros_are_left_out_and_no_read_is_missed(tmp_path
     done = run_experiment(
         tmp_path, 2,
         cases=[{"workload": "codecs", "backend": ["zarr", "tensorstore"], "settings": "defaults",
-                "source": "sparse", "shape": [4, 32, 32], "chunks": [1, 8, 8], "codec": "none"}],
+                "chunks": [1, 8, 8], "codec": "none", **sparse_file(tmp_path, (4, 32, 32))}],
     )  # fmt: skip
     assert done.status == 0, done.said
     for entry in done.record["cases"].values():

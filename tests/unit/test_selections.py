@@ -15,7 +15,7 @@ from pffbench.parallel.decomposition import Box, rank_box
 from pffbench.workloads.selections import Selection, selected, selected_boxes
 
 SELECTIONS = get_args(Selection)
-KINDS = ["uniform", "integers", "constant", "smooth", "cris", "image", "dense"]
+KINDS = ["uniform", "integers", "constant", "smooth"]
 
 
 @given(

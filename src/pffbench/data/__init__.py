@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from functools import cache
+from typing import TYPE_CHECKING
 
 from pffbench.data import random
-from pffbench.data.base import DTYPES, Source, SourceKind, check_dtype
+from pffbench.data.base import DTYPES, Source, check_dtype
 from pffbench.data.verify import Mismatch, verify
 from pffbench.errors import UserError
-from pffbench.plugins import load
+from pffbench.plugins import load, plugins
 
 if TYPE_CHECKING:
     from pffbench.data.files import FileSource
 
-#: The kinds of data, which `Parameters` describes.
-SOURCES: tuple[str, ...] = get_args(SourceKind)
-
-#: Kinds of which no chunk, but for one of very few elements, holds nothing but zeros.
-NEVER_ZERO = frozenset({"uniform", "constant"})
-
 #: Kind → function that makes it from a type and a seed; a run imports only the kinds of its cases.
-_GENERATORS = {
+GENERATORS = {
     "uniform": "pffbench.data.generators:uniform",
     "integers": "pffbench.data.generators:Integers",
     "constant": "pffbench.data.generators:Constant",
-    "smooth": "pffbench.data.fields:Smooth",
-    "cris": "pffbench.data.fields:Cris",
-    "image": "pffbench.data.images:Image",
-    "dense": "pffbench.data.volumes:Dense",
-    "sparse": "pffbench.data.volumes:Sparse",
+    "smooth": "pffbench.data.smooth:Smooth",
 }
+#: Other packages add a kind through an entry point of this group. What it names may have a
+#: `default_dtype`.
+ENTRY_POINT_GROUP = "pffbench.sources"
+#: Kinds of which no chunk, but for one of very few elements, holds nothing but zeros.
+NEVER_ZERO = frozenset({"uniform", "constant"})
+
+
+@cache
+def _targets() -> dict[str, str]:
+    return {**plugins(ENTRY_POINT_GROUP), **GENERATORS}
+
+
+def source_names() -> tuple[str, ...]:
+    """Return the kinds of data, those of other packages included."""
+    return (*_targets(), "file")
+
+
+def is_source(name: object) -> bool:
+    """Return whether a kind of data has this name; a built-in one is found without a search."""
+    return name == "file" or name in GENERATORS or name in _targets()
 
 
 def default_dtype(kind: str) -> str:
-    """Return the default element type of a kind of data."""
-    return "uint16" if kind in ("image", "dense", "sparse") else "float32"
+    """Return the default element type of a generated kind of data."""
+    if kind in GENERATORS:
+        return "float32"
+    return str(getattr(load(_targets()[kind]), "default_dtype", "float32"))
 
 
 def make_source(
@@ -49,7 +62,7 @@ def make_source(
     Parameters
     ----------
     kind : str
-        One of `SOURCES`.
+        One of `source_names`.
     dtype : str, optional
         Element type, one of `DTYPES`; `default_dtype` if not given, or the variable's with kind
         ``file``.
@@ -70,15 +83,16 @@ def make_source(
         The kind or the type is unknown, `file` is missing or given needlessly, or the file does
         not hold such a variable.
     """
-    if kind not in SOURCES:
-        raise UserError(f"source {kind!r} is not one of {', '.join(SOURCES)}")
+    if not is_source(kind):
+        raise UserError(f"source {kind!r} is not one of {', '.join(source_names())}")
     if kind == "file":
         if file is None:
             raise UserError("source 'file' needs the key 'file': the path of the user's file")
         return file_source(file, variable, dtype)
     if file is not None or variable is not None:
         raise UserError(f"'file' and 'variable' belong to source 'file', not to source {kind!r}")
-    made: Source = load(_GENERATORS[kind])(check_dtype(dtype or default_dtype(kind)), seed)
+    generator = load(GENERATORS.get(kind) or _targets()[kind])
+    made: Source = generator(check_dtype(dtype or default_dtype(kind)), seed)
     return made
 
 
@@ -122,6 +136,6 @@ def file_source(file: str, variable: str | None, dtype: str | None) -> FileSourc
 
 
 __all__ = [
-    "DTYPES", "SOURCES", "Mismatch", "Source", "Sources", "default_dtype", "file_source",
-    "make_source", "seed_of_repetition", "verify",
+    "DTYPES", "GENERATORS", "Mismatch", "Source", "Sources", "default_dtype", "file_source",
+    "is_source", "make_source", "seed_of_repetition", "source_names", "verify",
 ]  # fmt: skip

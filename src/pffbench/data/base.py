@@ -14,10 +14,7 @@ Array = np.ndarray[Any, ElementType]
 #: An index of an array with several axes, or a shape.
 Index = tuple[int, ...]
 
-#: The kinds of data and the element types, as an experiment names them.
-SourceKind = Literal[
-    "uniform", "integers", "constant", "smooth", "cris", "image", "dense", "sparse", "file"
-]
+#: The element types, as an experiment names them.
 DType = Literal[
     "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"
 ]  # fmt: skip

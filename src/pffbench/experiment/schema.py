@@ -9,6 +9,7 @@ import msgspec
 
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Count, ExperimentName, Natural
+from pffbench.data import source_names
 from pffbench.docstrings import field_descriptions, first_line
 from pffbench.plugins import plugins
 from pffbench.units import Duration, Size
@@ -199,6 +200,7 @@ def _entry_schema(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
     definitions |= {one["title"]: one for one in inner}
     own = record["properties"]
     own["backend"] = {"enum": list(backend_names())}
+    own["source"] = {"enum": list(source_names()), "default": "uniform"}
     properties = _explained(parameters, {key: _swept(value) for key, value in own.items()})
     for backend in backend_names():
         kind = backend_class(backend).options_type

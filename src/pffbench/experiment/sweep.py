@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.registry import backend_class, backend_names, is_backend
 from pffbench.case import Case, Parameters, itemsize, work_of
-from pffbench.data import default_dtype
+from pffbench.data import default_dtype, is_source, source_names
 from pffbench.errors import UserError
 from pffbench.experiment.convert import (
     allowed_instead,
@@ -172,6 +172,8 @@ def _parameters(point: dict[str, Any], where: str) -> Parameters:
         point["backend"] = "null"  # YAML reads the bare word null as nothing
     _known(point, "backend", is_backend, backend_names, where)
     name = _known(point, "workload", is_workload, workload_names, where)
+    if "source" in point:
+        _known(point, "source", is_source, source_names, where)
     kind = workload(name).parameters_type
     _check_parameters(point, kind.__struct_fields__, where)
     found = converted(point, kind, where)

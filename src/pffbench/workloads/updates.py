@@ -23,6 +23,7 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Backend, Cuts, LazyArrays
 from pffbench.backends.traits import Changes, Grows
 from pffbench.case import ArrayShape, Count, Natural, Parameters
+from pffbench.data import GENERATORS
 from pffbench.data.views import Changed, Generation, Merged
 from pffbench.parallel.decomposition import Box, GlobalArray, Shape
 from pffbench.workloads.base import (
@@ -231,10 +232,10 @@ class Updates(Workload):
 
     def check(self, parameters: UpdatesParameters, ranks: int) -> str | None:
         p = parameters
-        if p.source in ("file", "sparse"):
+        if p.source not in GENERATORS:
             return (
-                "what is changed must differ from what was there, which it does not with source: "
-                f"{p.source}; take another one"
+                "what is changed must differ from what was there, which is sure only with source: "
+                f"{', '.join(GENERATORS)}, and not with {p.source}"
             )
         if (p.shape is None) == (p.shape_per_rank is None):
             return "give either shape (of the whole array) or shape_per_rank"

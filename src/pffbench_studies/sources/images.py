@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pffbench.data.base import Array, ElementType
-from pffbench.data.fields import Plane, ValueNoise
 from pffbench.data.random import GOLDEN, counters, mix_array, stream
-from pffbench.data.volumes import WIDTH, Part, Volume
+from pffbench_studies.sources.noise import Plane, ValueNoise
+from pffbench_studies.sources.volumes import WIDTH, Part, Volume
 
 #: Value of plain tissue; its variation over long and short distances; its noise; and the excess of
 #: the densest parts. All chosen for the compression ratios.

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pffbench.data.base import Array, Index, SeededSource, check_box, check_out
-from pffbench.data.fields import Range, ValueNoise, hash_points
 from pffbench.data.random import stream
+from pffbench_studies.sources.noise import Range, ValueNoise, hash_points
 
 #: Elements of a part of a plane: a few arrays of it fit a second-level cache.
 _PART = 32 * 1024
@@ -48,6 +48,9 @@ class Volume(SeededSource, ABC):
     With more axes there are as many independent volumes as there are indices along the axes
     before them; with fewer the missing ones have length 1.
     """
+
+    #: Element type of those that name none.
+    default_dtype: ClassVar[str] = "uint16"
 
     def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a box of a logical array; see `pffbench.data.base.Source`."""

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pffbench.data import DTYPES, default_dtype, make_source, verify
-from pffbench.data.volumes import WIDTH
+from pffbench_studies.sources.volumes import WIDTH
 
 KINDS = ["image", "dense", "sparse"]
 #: The arrays of the study are of this shape, in chunks of 128 along each axis.

@@ -1,0 +1,1 @@
+"""Sources of data that resemble the data of a study."""
