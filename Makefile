@@ -20,7 +20,7 @@ QUICK := $(patsubst %,tests/unit/test_%.py, \
     data_files decodes decomposition decomposition_maps docstrings doctor_checks durability \
     experiment filesystem frames hints inputs inspection launcher legend limits load order \
     page_cache progress provenance_slurm rank_reports rank_statistics ranks_file reading_commands results_document \
-    results_json reused_transfers runs runs_command scaling_compression schedule scratch selections shards slices \
+    results_json runs runs_command scaling_compression schedule scratch selections shards slices \
     statistics topology transfer_buffer transfers units who_shares_a_file writers zarr2 zarr_settings)
 
 help: ## this list

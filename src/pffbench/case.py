@@ -83,11 +83,6 @@ P = TypeVar("P", bound="Parameters")
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of a backend's own options; each field's default is the library's default."""
 
-    #: As in `Parameters`: fields that names of cases leave out where they have their default.
-    added: ClassVar[frozenset[str]] = frozenset()
-    #: As in `Parameters`: options have none.
-    calibrated: ClassVar[frozenset[str]] = frozenset()
-
 
 class Parameters(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="workload"
@@ -170,11 +165,6 @@ class Parameters(
     durability: Durability = "close"
     cache: CacheState = "warm"
 
-    #: Fields that were added to a workload: left out of names where they have their default, so
-    #: that the names of older cases stay the same.
-    added: ClassVar[frozenset[str]] = frozenset({"group", "within"})
-    #: Fields that a run finds out, and no user needs to give: left out of all names.
-    calibrated: ClassVar[frozenset[str]] = frozenset({"file_groups"})
     #: Ways of doing the same work: cases that differ in nothing else are compared with each other,
     #: and with the raw bytes, to which chunks and codecs mean nothing.
     ways: ClassVar[frozenset[str]] = frozenset(
@@ -281,7 +271,8 @@ class Case(msgspec.Struct, frozen=True, dict=True):
     def id(self) -> str:
         """Readable name with a digest of all parameters; equal cases have equal names."""
         p = self.parameters
-        digest = _digest([_named(p), _named(self.options)])
+        # The groups of ranks are those of the nodes of a run, and no part of the experiment.
+        digest = _digest([msgspec.structs.replace(p, file_groups=None), self.options])
         where = f"@{self.environment}" if self.environment else ""
         return f"{p.backend}.{p.workload}.{p.layout}.{p.transfer}.{p.settings}.{digest}{where}"
 
@@ -325,7 +316,7 @@ def _apart(cases: Sequence[Case]) -> list[str]:
         | msgspec.to_builtins(case.options, enc_hook=int)
         for case in cases
     ]
-    named = [key for key in told[0] if key not in cases[0].parameters.calibrated]
+    named = [key for key in told[0] if key != "file_groups"]
     telling = [key for key in named if any(one.get(key) != told[0][key] for one in told)]
     return [
         "".join(f" {key}={value_text(one[key])}" for key in telling if one.get(key) is not None)
@@ -351,33 +342,7 @@ def _usual_ways(kind: type[Parameters], but: tuple[str, ...]) -> dict[str, Any]:
 
 @lru_cache(maxsize=2**14)
 def _group(work: Parameters) -> str:
-    plain = msgspec.to_builtins(work, enc_hook=int)
-    unnamed = work.ways | _unnamed(work)
-    named = {name: value for name, value in plain.items() if name not in unnamed}
-    return f"{work.workload}.{work.layout}.{_digest(named)}"
-
-
-def _named(told: Parameters | Options) -> Parameters | Options | dict[str, Any]:
-    """Return the parameters or options that names are made from."""
-    unnamed = _unnamed(told)
-    if not unnamed:
-        return told
-    plain: dict[str, Any] = msgspec.to_builtins(told, enc_hook=int)
-    return {name: value for name, value in plain.items() if name not in unnamed}
-
-
-def _unnamed(told: Parameters | Options) -> frozenset[str]:
-    """Return the fields that a run finds out, or that were added later and have their default."""
-    if not told.added:
-        return told.calibrated
-    usual = _defaults(type(told))
-    return told.calibrated.union(n for n in told.added if getattr(told, n) == usual[n])
-
-
-@cache
-def _defaults(kind: type[Parameters | Options]) -> dict[str, Any]:
-    fields = [field for field in msgspec.structs.fields(kind) if field.name in kind.added]
-    return {f.name: {} if f.default is msgspec.NODEFAULT else f.default for f in fields}
+    return f"{work.workload}.{work.layout}.{_digest(work)}"
 
 
 #: Sizes become integers; keys are sorted, so that equal records are equal text.

@@ -40,7 +40,7 @@ def readers_of(log):
     return found
 
 
-def test_opens_reads_and_requests_are_those_of_the_strategy(tmp_path):
+def test_opens_and_reads_are_those_of_the_strategy(tmp_path):
     log = tmp_path / "readers.txt"
     consolidated = {"consolidated": [False, True]}
     done = run_experiment(
@@ -81,10 +81,6 @@ def test_opens_reads_and_requests_are_those_of_the_strategy(tmp_path):
         if p["backend"] == "posix" or p["chunks"] == "contiguous":
             assert counts[case, "read", "read_bytes"] == many * wanted, case
             assert counts[case, "read", "read_calls"] == many * ARRAYS, case
-        if p["backend"] == "zarr":
-            assert counts[case, "read", "requests"] == many * ARRAYS
-            found = counts[case, "inquire", "requests"]
-            assert found == (0 if entry["options"]["consolidated"] else many * (ARRAYS + 1))
     assert "distribute ms" in done.stdout
 
 

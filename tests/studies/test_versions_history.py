@@ -14,7 +14,7 @@ AS_PUBLISHED = dict(KINDS)
 HISTORIES = st.builds(
     History, st.sampled_from(sorted(KINDS)), st.integers(1, 12),
     st.sampled_from(["as_described", "as_published"]), st.sampled_from(["batch", "element"]),
-    st.sampled_from(["uniform", "recent"]), st.integers(0, 2**70), st.integers(0, 99),
+    st.integers(0, 2**70), st.integers(0, 99),
 )  # fmt: skip
 
 

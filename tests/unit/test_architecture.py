@@ -26,7 +26,7 @@ def test_packages_import_only_what_is_below_them():
 #: Studies, the workload that only a study uses, and those of its keys that no other workload has.
 OF_STUDIES = {
     "file-format-testing", "hdf5-compression-tuning", "chunking-vs-memmap", "zarr-benchmarks",
-    "versioned-hdf5", "versions", "keep", "probabilities", "placement",
+    "versioned-hdf5", "versions", "keep", "probabilities",
 }  # fmt: skip
 #: Words of these that mean other things: versions of packages, and a library that doctor names.
 OTHERWISE = {

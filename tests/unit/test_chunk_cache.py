@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from itertools import pairwise
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -196,22 +194,9 @@ def test_one_call_names_the_datasets_that_it_rewrites():
     ]  # fmt: skip
 
 
-def test_what_was_added_leaves_the_names_of_other_cases_as_they_were():
-    """A name is a digest of parameters: of those that were there before, if the rest is usual."""
-    ((_, case),) = load(ENTRY).cases
-    plain = msgspec.to_builtins([case.parameters, case.options], enc_hook=int)
-    of_groups = ("group", "within", "file_groups")
-    for name in ("repack_codec", "datasets", "repack_datasets", *of_groups):
-        del plain[0][name]
-    for name in case.options.added:
-        del plain[1][name]
-    text = msgspec.json.encode(plain, order="sorted")
-    assert case.id.rpartition(".")[2] == hashlib.sha256(text).hexdigest()[:12]
-    changed = [load(ENTRY | {"datasets": n}).cases[0][1] for n in (1, 2)]
-    assert [c.id == case.id for c in changed] == [True, False]
-    assert [c.group == case.group for c in changed] == [True, False]
+def test_repacked_stores_are_compared_with_each_other():
     ways = load(ENTRY | {"repack_codec": ["none", "gzip"], "chunks": [4, 3, 5]}).cases
-    assert {c.group for _, c in ways} == {case.group}
+    assert len({c.group for _, c in ways}) == 1
 
 
 def test_repacking_takes_twice_the_space():
@@ -237,8 +222,6 @@ def test_the_users_own_file_gives_the_shape_of_a_granule(tmp_path):
     [
         ({"shape": None}, "shape is missing"),
         ({"shape": [7]}, "shape needs 2 axes or more"),
-        ({"granules": None}, "give either granules .in total. or granules_per_rank"),
-        ({"granules_per_rank": 2}, "give either granules"),
         ({"granules": 0}, "granules"),
         ({"chunks": [4, 5]}, "must have 3 axes"),
         ({"chunks": [4, 3, 9]}, "larger than the array"),
@@ -258,7 +241,6 @@ def test_the_users_own_file_gives_the_shape_of_a_granule(tmp_path):
         ({"repack_datasets": 2, "repack_codec": "none", "repack_with": "h5repack"},
          "repack_datasets is 2, and there are 1 datasets"),
         ({"repack_with": "cp", "repack_chunks": [1, 3, 5]}, "h5repack"),
-        ({"hdf5": {"chunk_cache_w0": 1.5}}, "chunk_cache_w0"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused_with_the_reason(changes, reason):
@@ -306,12 +288,3 @@ def test_h5repack_has_to_be_there(monkeypatch):
         plan(entry)
     monkeypatch.setattr(shutil, "which", {"h5repack": "/usr/bin/h5repack"}.get)
     assert plan(entry).cases
-
-
-def test_options_of_the_caches_are_options_of_their_backends():
-    (case,) = load(ENTRY | {"backend": "netcdf4", "netcdf4": {
-        "chunk_cache": "1 MiB", "chunk_cache_slots": 7, "chunk_cache_w0": 0.5}}).cases  # fmt: skip
-    told = case[1].options.chunk_cache_settings
-    assert told == {"size": 2**20, "nelems": 7, "preemption": 0.5}
-    assert msgspec.structs.replace(case[1].options, chunk_cache=None, chunk_cache_slots=None,
-                                   chunk_cache_w0=None).chunk_cache_settings == {}  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -13,8 +12,6 @@ from pffbench.backends.registry import backend_class
 from pffbench.backends.zarr.format import codecs_of, configured_name
 from pffbench.backends.zarr.tensorstore import creation
 from pffbench.case import Case
-from pffbench.data import make_source
-from pffbench.data.generators import BitRounded
 from pffbench.errors import ImpossibleCaseError
 from pffbench.experiment import check
 from pffbench.experiment.check import check_case
@@ -159,25 +156,6 @@ def test_tensorstore_is_told_all_that_is_asked_for():
     assert found == [
         ("blosc", {"cname": "zstd", "clevel": 7, "shuffle": "bitshuffle", "typesize": 2})
     ]
-
-
-def test_only_numbers_with_a_mantissa_are_rounded():
-    p = parameters("netcdf4")
-    assert "rounds floating-point numbers, not uint16" in refusal_of(p, quantize=3)
-    p = replace(p, dtype="float32")
-    assert "a float32 has 23 bits to keep" in refusal_of(p, quantize=24)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_rounding_keeps_so_many_bits(dtype):
-    exact = make_source("uniform", dtype, 3)
-    rounded = BitRounded(exact, 5)
-    a, b = np.empty((4, 700), dtype), np.empty((4, 700), dtype)
-    exact.fill(a, 0, (0, 0), (4, 700))
-    rounded.fill(b, 0, (0, 0), (4, 700))
-    assert (abs(b / a - 1) <= 2.0**-6).all()
-    mantissa, _ = np.frexp(b)
-    assert np.array_equal(mantissa * 2**6, np.round(mantissa * 2**6))
 
 
 def test_a_backend_of_another_package_need_not_know_of_shuffles():

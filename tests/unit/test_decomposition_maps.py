@@ -337,7 +337,7 @@ CONTRADICTIONS = {
     "no chunk is the part of a rank": {"chunks": "block"},
     "gather needs parts that are boxes": {"rearrange": "gather"},
     "overlaps: allow needs rearrange: none": {"rearrange": "box", "overlaps": "allow"},
-    "needs a read_decomposition too": {"read_ranks": 1},
+    "needs a read_decomposition too": {"read_start": [0, 1]},
     "holes: allow needs the map to read by": {"read_decomposition": "slab", "holes": "allow"},
 }
 

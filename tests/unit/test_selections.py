@@ -24,9 +24,8 @@ KINDS = ["uniform", "integers", "constant", "smooth"]
     ranks=st.integers(1, 5),
     owned=st.booleans(),
     count=st.integers(1, 2),
-    seed=st.integers(0, 9),
 )
-def test_the_ranks_boxes_are_what_the_mask_tells(selection, shape, ranks, owned, count, seed):
+def test_the_ranks_boxes_are_what_the_mask_tells(selection, shape, ranks, owned, count):
     rows = shape[0]
     taken = np.zeros(shape, int)
     numbers = set()
@@ -36,12 +35,12 @@ def test_the_ranks_boxes_are_what_the_mask_tells(selection, shape, ranks, owned,
         if owned:  # an array of its own, whose elements lie in the whole one from `origin` on
             mine, origin = taken[part.slices], part.start
             part = Box((0, 0, 0), part.shape)
-        boxes = selected_boxes(selection, part, origin, rows, count, seed)
+        boxes = selected_boxes(selection, part, origin, rows, count)
         numbers.add(len(boxes))
         for box in boxes:
             mine[box.slices] += 1
             assert mine[box.slices].shape == box.shape or box.size == 0
-    told = selected(selection, (0, 0, 0), shape, rows, count, seed)
+    told = selected(selection, (0, 0, 0), shape, rows, count)
     assert (taken == np.broadcast_to(told, shape)).all()
     assert len(numbers) == 1
     if selection == "random_rows":

@@ -132,7 +132,7 @@ GROUPED = {"layout": "file_per_group", "shape": [16, 8]}
           "datasets": 4}, None, "workload datasets cannot do layout file_per_group .possible: cod"),
         (GROUPED | {"backend": "blosc2", "group": {"count": 2}}, None,
          "backend blosc2 cannot do layout file_per_group, within: shared"),
-        (GROUPED | {"group": {"count": 2}, "read_ranks": 1}, None, "need layout: shared"),
+        (GROUPED | {"group": {"count": 2}, "read_start": [0, 0]}, None, "need layout: shared"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_in_one_sentence_when_planning(case, topology, said):

@@ -108,7 +108,7 @@ def test_writers_that_hold_more_than_a_node_has_are_refused_with_both_amounts(tm
         ("writers: {nodes: 2}, rearrange: box", "writers: Object contains unknown field nodes"),
         ("rearrange: box, layout: own", "rearrange: box needs layout: shared"),
         ("rearrange: box, cache: shifted", "reads the part that it wrote; cache: shifted is not"),
-        ("rearrange: gather, read_ranks: 2", "another read decomposition is not possible"),
+        ("rearrange: gather, read_decomposition: slab", "another read decomposition is not"),
         ("rearrange: chunk_owner, chunks: contiguous", "needs a chunk shape"),
         ("rearrange: box, backend: zarr", "rearrange: box cuts chunks between writers"),
         ("rearrange: box, workload: codecs", "rearrange goes with workload hyperslab"),

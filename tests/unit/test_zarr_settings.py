@@ -78,13 +78,7 @@ def refusal(monkeypatch, version, p=None, **options):
 NEWER = [
     ((3, 3), {"pipeline": "fused"}, {"pipeline": "FusedCodecPipeline", "workers": "1"}),
     ((3, 3), {"pipeline": "fused", "workers": 3}, {"workers": "3"}),
-    ((3, 3), {"coalesce_gap": 0, "shards": (10, 12)}, {"coalesce_gap": "0 B"}),
-    ((3, 3), {"coalesce_bytes": 2**20, "shards": (10, 12)}, {"coalesce_bytes": "1 MiB"}),
-    ((3, 3), {"subchunk_write_order": "lexicographic", "shards": (10, 12)},
-     {"subchunk_write_order": "lexicographic"}),
-    ((3, 3), {"subchunk_write_order": "colexicographic", "shards": (10, 12), "pipeline": "fused"},
-     {"subchunk_write_order": "colexicographic"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("since", "options", "facts"), NEWER)
@@ -130,24 +124,6 @@ def test_the_fused_pipeline_does_all_codecs_itself(tmp_path, codec, zarr_format)
     assert facts["pipeline"] == "FusedCodecPipeline"
 
 
-def test_the_order_in_a_shard_is_that_of_its_file(tmp_path):
-    """Also of a rank that did not create the array: the store does not keep the order."""
-    if HERE < (3, 3):
-        return  # refused: see above
-    found = {}
-    for order in ("morton", "lexicographic", "colexicographic"):
-        options = {"subchunk_write_order": order, "shards": (10, 12)}
-        backend = backend_class("zarr")(ZarrOptions(**options), "matched")
-        define_arrays(backend.create(str(tmp_path / order), None), [SPEC])
-        store = backend.reopen(str(tmp_path / order), None)
-        open_arrays(store, [SPEC])["a"].writer(SPEC.whole, VALUES, False)()
-        index = (tmp_path / order / "a/c/0/0").read_bytes()[-(6 * 16 + 4) : -4]
-        found[order] = np.argsort(np.frombuffer(index, "<u8")[::2]).tolist()
-    assert found["lexicographic"] == [0, 1, 2, 3, 4, 5]
-    assert found["colexicographic"] == [0, 3, 1, 4, 2, 5]
-    assert found["morton"] not in (found["lexicographic"],)
-
-
 UNEVEN = {"shape": (11, 12), "distribution": "balanced", "chunks": "block"}
 
 
@@ -191,9 +167,6 @@ def test_places_in_a_rectilinear_grid():
 WRONG = [
     ({"pipeline": "fused", "concurrency": 4}, "takes no notice of it; give zarr.workers"),
     ({"workers": 2, "concurrency": 1}, "more threads than chunks under way"),
-    ({"coalesce_gap": 0}, "zarr.coalesce_gap needs zarr.shards"),
-    ({"subchunk_write_order": "morton"}, "zarr.subchunk_write_order needs zarr.shards"),
-    ({"coalesce_bytes": 0, "shards": (4, 12), "pipeline": "zarrs"}, "zarrs reads and writes"),
     ({"chunk_grid": "rectilinear"}, "so chunks must be block"),
     ({"chunk_grid": "rectilinear", "format": 2}, "needs format: 3 without shards"),
     ({"chunk_grid": "rectilinear", "shards": (4, 12)}, "needs format: 3 without shards"),
@@ -231,8 +204,6 @@ def test_a_rectilinear_grid_needs_parts_of_one_array(monkeypatch):
     [
         ({"pipeline": "rust"}, "zarr.pipeline"),
         ({"workers": 0}, "zarr.workers"),
-        ({"coalesce_gap": "much"}, "zarr.coalesce_gap"),
-        ({"subchunk_write_order": "hilbert"}, "zarr.subchunk_write_order"),
         ({"chunk_grid": "irregular"}, "zarr.chunk_grid"),
     ],
 )

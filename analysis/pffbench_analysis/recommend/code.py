@@ -139,8 +139,6 @@ def _refuse(parameters: Parameters, options: Options) -> None:
             "unlimited dimensions slow down every access to netCDF files of many variables; "
             "netcdf4.dimensions: fixed is what to take, and has lines"
         )
-    if getattr(options, "subchunk_write_order", None) is not None:
-        raise NoCodeError("the order of chunks in a shard is not kept in the store")
 
 
 def _typed(candidate: Candidate) -> tuple[Parameters, Options]:

@@ -243,8 +243,6 @@ class Backend(ABC, Generic[OptionsT]):
     needs_room: ClassVar[bool] = False
     #: Largest number of bytes in one transfer; longer ones are split. Options may lower it.
     call_limit: int | None = None
-    #: Bits of the mantissa that numbers keep in the store, where others are rounded away.
-    kept_bits: int | None = None
     #: The chunk cache that the linked library gives an array if nothing is set.
     usual_chunk_cache: ChunkCacheSettings | None = None
     #: Notes, for the result row, on settings that the library cannot match.

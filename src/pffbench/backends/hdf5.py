@@ -55,8 +55,6 @@ class Hdf5Options(Hdf5FileOptions, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    file_locking : bool, optional
-        Whether a file is locked (only without MPI; with it HDF5 never locks).
     collective_metadata : bool, optional
         Metadata is read and written collectively (``H5Pset_all_coll_metadata_ops``,
         ``H5Pset_coll_metadata_write``). The library's default is off; ``matched`` switches it
@@ -65,19 +63,14 @@ class Hdf5Options(Hdf5FileOptions, frozen=True, kw_only=True):
         Lowest version of the file format that is written (``H5Pset_libver_bounds``). The
         library's default is ``earliest`` before HDF5 2.0; ``matched`` takes ``v108``, which
         netCDF-C always sets.
-    guess_chunks : bool
-        Let h5py guess a chunk shape (``chunks=True``) where the library is to choose; otherwise the
-        dataset is contiguous.
     api : {"low_level", "high_level", "pread"}
         How data are moved: H5Dwrite and H5Dread with data spaces made beforehand; slices of
         ``h5py.Dataset``, as most programs do; or pread(2) at the file offset of a contiguous
         dataset, to measure the cost of the layers above.
     """
 
-    file_locking: bool | None = None
     collective_metadata: bool | None = None
     libver: Libver | None = None
-    guess_chunks: bool = False
     api: Api = "low_level"
 
 
@@ -151,8 +144,6 @@ class Hdf5(Hdf5Format[Hdf5Options]):
         if options.alignments is not None:
             access.set_alignment(*options.alignments)
         if comm is None:
-            if options.file_locking is not None:
-                access.set_file_locking(options.file_locking, True)
             return access
         from mpi4py import MPI
 
@@ -202,7 +193,7 @@ def _refuse_api(
     if parameters.transfer == "collective":
         return "hdf5.api: pread is a call of one rank, so transfer must be independent"
     chunked = any(isinstance(spec.chunks, tuple) for spec in specs)
-    if chunked or options.guess_chunks or any(spec.byte_order != "native" for spec in specs):
+    if chunked or any(spec.byte_order != "native" for spec in specs):
         return "hdf5.api: pread finds contiguous data of native byte order; name chunks: contiguous"
     return None
 
@@ -235,7 +226,7 @@ class Hdf5Store(MappedAttributes, Store):
 
     def definer(self, specs: Sequence[ArraySpec]) -> Call:
         """Create all datasets on every rank: in parallel HDF5 the definition is collective."""
-        told = [(spec.name, spec.shape, spec.stored_dtype, self._creation(spec)) for spec in specs]
+        told = [(spec.name, spec.shape, spec.stored_dtype, _creation(spec)) for spec in specs]
 
         def create() -> list[Any]:
             make = self._file.create_dataset
@@ -243,12 +234,6 @@ class Hdf5Store(MappedAttributes, Store):
             return self._datasets
 
         return create
-
-    def _creation(self, spec: ArraySpec) -> dict[str, Any]:
-        told = _creation(spec)
-        if spec.chunks == "library" and self._options.guess_chunks:
-            told["chunks"] = True
-        return told
 
     def opener(self, specs: Sequence[ArraySpec]) -> Call:
         names = [spec.name for spec in specs]

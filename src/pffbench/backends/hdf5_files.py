@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
 from pffbench.backends.base import MPI_CALL_LIMIT, Backend
@@ -276,10 +277,6 @@ class Hdf5FileOptions(Options, frozen=True, kw_only=True):
         Bytes of the chunk cache of each array (``H5Pset_cache``, ``nc_set_var_chunk_cache``). The
         default is the library's own: in netCDF 16 MiB (4.9), and up to 64 MiB where a chunk is
         larger; ``matched`` gives all libraries that have one 1 MiB.
-    chunk_cache_slots : int, optional
-        Number of slots in the hash table of the same cache.
-    chunk_cache_w0 : float, optional
-        Eviction: 0 the least recently used chunk first, 1 chunks wholly read or written first.
     alignment : Size, optional
         Objects of at least this size begin at multiples of it (``H5Pset_alignment``,
         ``nc_set_alignment``).
@@ -294,14 +291,10 @@ class Hdf5FileOptions(Options, frozen=True, kw_only=True):
     """
 
     chunk_cache: CacheSize | None = None
-    chunk_cache_slots: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] | None = None
-    chunk_cache_w0: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     alignment: SmallSize | None = None
     alignment_threshold: SmallSize | None = None
     hints: Hints = {}  # noqa: RUF012 -- msgspec copies a mutable default
     striping: Striping | None = None
-
-    added: ClassVar[frozenset[str]] = frozenset({"alignment_threshold", "hints", "striping"})
 
     def __post_init__(self) -> None:
         check_hints(self)
@@ -310,12 +303,7 @@ class Hdf5FileOptions(Options, frozen=True, kw_only=True):
 
     def cache(self, usual: ChunkCacheSettings) -> ChunkCacheSettings:
         """Return a chunk cache with what these options say of it."""
-        nbytes, preemption = self.chunk_cache, self.chunk_cache_w0
-        return ChunkCacheSettings(
-            usual.nbytes if nbytes is None else int(nbytes),
-            self.chunk_cache_slots or usual.slots,
-            usual.preemption if preemption is None else preemption,
-        )
+        return usual if self.chunk_cache is None else replace(usual, nbytes=int(self.chunk_cache))
 
     @property
     def alignments(self) -> tuple[int, int] | None:

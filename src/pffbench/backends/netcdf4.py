@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends import hdf5_files as filters
@@ -28,10 +27,6 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-#: Bits of the mantissa of each type that can be rounded.
-_MANTISSAS = {"float32": 23, "float64": 52}
-
-
 #: Bytes of a chunk that netCDF-C (4.9) chooses if no axis has a known length: for one axis, and for
 #: several.
 _UNLIMITED_CHUNK = (2**12, 2**24)
@@ -45,9 +40,6 @@ class NetCdf4Options(Hdf5FileOptions, frozen=True, kw_only=True):
     fill : bool, optional
         Whether variables are filled before data are written. The library's default is on;
         ``matched`` switches it off.
-    quantize : int, optional
-        Bits of the mantissa that floating-point numbers keep (``nc_def_var_quantize``, BitRound),
-        so that they compress better; data read are checked against numbers so rounded.
     dimensions : {"fixed", "unlimited_shared", "unlimited_private"}
         Dimensions of fixed length; or unlimited ones, shared by all variables of the same rank, or
         private to each variable. The library finds the length of an unlimited dimension by visiting
@@ -59,18 +51,8 @@ class NetCdf4Options(Hdf5FileOptions, frozen=True, kw_only=True):
     """
 
     fill: bool | None = None
-    quantize: Annotated[int, msgspec.Meta(ge=1, le=52)] | None = None
     dimensions: Literal["fixed", "unlimited_shared", "unlimited_private"] = "fixed"
     enddef: Literal["explicit", "implicit"] = "explicit"
-
-    @property
-    def chunk_cache_settings(self) -> dict[str, Any]:
-        """Arguments of ``set_var_chunk_cache``; empty when the cache is left alone."""
-        size = None if self.chunk_cache is None else int(self.chunk_cache)
-        told = {
-            "size": size, "nelems": self.chunk_cache_slots, "preemption": self.chunk_cache_w0,
-        }  # fmt: skip
-        return {key: value for key, value in told.items() if value is not None}
 
     @property
     def unlimited(self) -> bool:
@@ -102,13 +84,12 @@ class NetCdf4(Hdf5Format[NetCdf4Options]):
         cache = options.cache(common)
         more = "" if settings == "matched" else ", more where a chunk is larger"
         self.notes = ("reads return new arrays", f"chunk cache of each variable: {cache}{more}")
-        self.kept_bits = options.quantize
 
     @classmethod
     def refuse(
         cls, parameters: Parameters, options: NetCdf4Options, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
-        if reason := refuse_hints(options, parameters) or _refuse_rounding(options, specs):
+        if reason := refuse_hints(options, parameters):
             return reason
         growing = any(spec.growth for spec in specs)
         if (options.unlimited or growing) and any(spec.chunks == "contiguous" for spec in specs):
@@ -181,11 +162,7 @@ class NetCdf4(Hdf5Format[NetCdf4Options]):
                 chunks=None if chunking == "contiguous" else tuple(chunking),
                 codec=filters.codec_name(filters_of(variable)),
                 fill="always" if is_filled(variable) else "never",
-                more={
-                    **_dimensions(dataset),
-                    **_rounding(variable),
-                    "superblock": superblock_version(path),
-                },
+                more={**_dimensions(dataset), "superblock": superblock_version(path)},
             )
 
 
@@ -195,15 +172,6 @@ def _library_default(netcdf4: Any) -> ChunkCacheSettings:
     return ChunkCacheSettings(*netcdf4.get_chunk_cache())
 
 
-def _refuse_rounding(options: NetCdf4Options, specs: Sequence[ArraySpec]) -> str | None:
-    for spec in specs if options.quantize is not None else ():
-        if spec.dtype not in _MANTISSAS:
-            return f"netcdf4.quantize rounds floating-point numbers, not {spec.dtype}"
-        if options.quantize is not None and options.quantize > _MANTISSAS[spec.dtype]:
-            return f"netcdf4.quantize: a {spec.dtype} has {_MANTISSAS[spec.dtype]} bits to keep"
-    return None
-
-
 def _dimensions(dataset: Any) -> dict[str, str]:
     """Return the number of unlimited dimensions of a file, if any."""
     unlimited = sum(dimension.isunlimited() for dimension in dataset.dimensions.values())
@@ -211,9 +179,3 @@ def _dimensions(dataset: Any) -> dict[str, str]:
         return {}
     of = f"{len(dataset.variables)} variables"
     return {"dimensions": f"{unlimited} unlimited for {of}"}
-
-
-def _rounding(variable: Any) -> dict[str, str]:
-    """Return the number of mantissa bits kept, if a variable is rounded."""
-    told = variable.quantization()
-    return {} if told is None else {"rounded": f"{told[1]} to {told[0]} bits"}

@@ -70,7 +70,9 @@ class NetCdf4Store(Store):
         self._first = comm is not None and comm.rank == 0
         self._options = options
         self._settings = settings
-        self._cache = options.chunk_cache_settings
+        # Arguments of `set_var_chunk_cache`: none where the cache is left alone.
+        own = options.chunk_cache
+        self._cache = {} if own is None else {"size": int(own)}
         self._matches_cache = settings == "matched" and comm is None
         # With a cache of its own a variable is opened once more, which is collective.
         self.collective_lookup = self._shared and bool(self._cache)
@@ -153,8 +155,6 @@ class NetCdf4Store(Store):
             told.update(
                 compression="szip", szip_coding="nn", szip_pixels_per_block=filters.SZIP_BLOCK
             )
-        if self._options.quantize is not None:
-            told.update(significant_digits=self._options.quantize, quantize_mode="BitRound")
         fill = self._options.fill
         if fill is False or (fill is None and spec.fill == "none"):
             told["fill_value"] = False

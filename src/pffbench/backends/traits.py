@@ -81,17 +81,6 @@ class Repacks(Protocol):
         """
 
 
-@runtime_checkable
-class CountsRequests(Protocol):
-    """A backend that counts the requests of its library; zarr-python alone lets one do so.
-
-    It is the only library here that takes a store made in Python in place of its own.
-    """
-
-    def open_counted(self, path: str) -> tuple[Store, Callable[[], int]]:
-        """Open a store for one rank, in a pass that is not timed; return it and the counter."""
-
-
 # ---- of a store
 
 #: By name of an array: the library's own object for it, its shape, its type.
@@ -159,7 +148,7 @@ class CountsMissing(Protocol):
 
 
 TRAITS: tuple[type, ...] = (
-    Changes, Forgets, Describes, SizesChunks, Repacks, CountsRequests,
+    Changes, Forgets, Describes, SizesChunks, Repacks,
     Lists, Reports, HasAttributes,
     Grows, TellsLayout, CountsMissing,
 )  # fmt: skip

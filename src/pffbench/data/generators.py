@@ -1,4 +1,4 @@
-"""Generators of data: uniform numbers, small integers, a constant, rounded numbers."""
+"""Generators of data: uniform numbers, small integers, a constant."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import numpy as np
 from pffbench.data import random
 from pffbench.data.base import (
     Array,
-    DerivedSource,
     ElementType,
     Index,
     SeededSource,
-    Source,
     check_box,
     check_out,
 )
@@ -138,33 +136,3 @@ class Constant(SeededSource):
         check_out(out, self.dtype)
         check_box(start, out.shape, shape)
         out.fill(1 + (self._offset + array) % self._range)
-
-
-class BitRounded(DerivedSource):
-    """A source of floating-point numbers rounded to a number of mantissa bits.
-
-    Half of the last kept bit is added, then the bits behind it are cut off: the mode BitRound of
-    netCDF-C (https://docs.unidata.ucar.edu/netcdf-c/current/, quantization), which does so to the
-    bits as they are, so that a mantissa may carry over into the exponent.
-
-    Parameters
-    ----------
-    source : Source
-        The original numbers, of type float32 or float64.
-    bits : int
-        Bits of the mantissa that are kept.
-    """
-
-    def __init__(self, source: Source, bits: int) -> None:
-        super().__init__(source)
-        word = np.dtype(f"u{source.dtype.itemsize}").type
-        cut = np.finfo(source.dtype).nmant - bits
-        self._half = word((1 << cut) >> 1)
-        self._kept = ~word((1 << cut) - 1)
-
-    def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
-        """Fill a box of a logical array; see `pffbench.data.base.Source`."""
-        self._source.fill(out, array, start, shape)
-        words = out.view(self._half.dtype)
-        words += self._half
-        words &= self._kept

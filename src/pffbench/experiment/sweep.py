@@ -6,7 +6,7 @@ import itertools
 import mmap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -23,8 +23,11 @@ from pffbench.experiment.convert import (
     short,
     shown,
 )
-from pffbench.units import Size, SmallSize
+from pffbench.units import Size
 from pffbench.workloads.registry import is_workload, workload, workload_names
+
+if TYPE_CHECKING:
+    from pffbench.backends.raw.layout import RawBackend
 
 #: Maximum number of cases: a mistake in a sweep should not fill a night.
 MOST_CASES = 10_000
@@ -274,8 +277,8 @@ def chunk_bytes(parameters: Parameters) -> int | None:
 def _roofline_of(work: Parameters, call: int | None) -> Case:
     backend = "posix" if work.alone else "mpiio"
     raw = replace(work, backend=backend)
-    options = backend_class(backend).options_type
+    kind = cast("type[RawBackend[Any]]", backend_class(backend))
     if call is None or call < mmap.PAGESIZE:
-        return Case(raw, options(), roofline=True)
-    chosen = {"call": Size(call), "header": SmallSize(mmap.PAGESIZE)}
-    return Case(raw, converted(chosen, options, "roofline"), roofline=True)
+        return Case(raw, kind.options_type(), roofline=True)
+    options = converted({"call": Size(call)}, kind.chunked_options, "roofline")
+    return Case(raw, options, roofline=True)

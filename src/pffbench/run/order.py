@@ -46,7 +46,7 @@ def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case
 #: Parameters that say how large the data are, or how many.
 _SIZES = frozenset({
     "shape", "shape_per_rank", "read_shape", "read_start", "box", "arrays", "steps", "count",
-    "rows", "datasets", "datasets_per_rank", "granules", "granules_per_rank",
+    "rows", "datasets", "datasets_per_rank", "granules",
 })  # fmt: skip
 
 

@@ -23,9 +23,7 @@ _BY_OPTION = ("defaults", "quick", "nightly")
 _COMMANDS = ("environments", "launcher")
 _SETTING = re.compile(r"[\w.]+=")
 #: Keys of workloads that say how much is moved; where a case has several, the first one.
-_AMOUNTS = (
-    "granules_per_rank", "granules", "datasets_per_rank", "datasets", "shape_per_rank", "shape",
-)  # fmt: skip
+_AMOUNTS = ("granules", "datasets_per_rank", "datasets", "shape_per_rank", "shape")
 
 
 def command_again(record: RunRecord, changes: Mapping[str, str] | None = None) -> str:

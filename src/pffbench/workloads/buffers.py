@@ -16,7 +16,6 @@ import numpy as np
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer
 from pffbench.data import Mismatch, Source
-from pffbench.data.generators import BitRounded
 from pffbench.parallel.collectives import largest, smallest
 from pffbench.parallel.decomposition import Box
 from pffbench.workloads.read_proof import POISON
@@ -129,7 +128,7 @@ class TransferMemory:
             self._compare(piece, got)
 
     def _compare(self, piece: Transfer, got: Buffer) -> None:
-        source = self._stored(piece.spec)
+        source = self._source(piece.spec)
         data = np.ascontiguousarray(np.ma.getdata(got))
         if piece.spec.byte_order != "native":  # netCDF4-python returns that of the file
             data = data.astype(data.dtype.newbyteorder("="), copy=False)
@@ -139,11 +138,6 @@ class TransferMemory:
     def _source(self, spec: ArraySpec) -> Source:
         """Return the data of an array, which may have a type of its own."""
         return self._repetition.others.get(spec.dtype, self._repetition.source)
-
-    def _stored(self, spec: ArraySpec) -> Source:
-        """Return its data as the store has them: rounded, where numbers lose bits in it."""
-        bits, source = self._repetition.backend.kept_bits, self._source(spec)
-        return source if bits is None else BitRounded(source, bits)
 
     def _note(self, wrong: Mismatch | None) -> None:
         if wrong is not None:

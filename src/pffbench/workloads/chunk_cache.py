@@ -40,10 +40,8 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
     shape : list of int, optional
         Shape of a granule, one delivery of an instrument; with ``source: file`` that of the
         variable when not given.
-    granules : int, optional
-        Number of granules in total (strong scaling), one after the other along the first axis.
-    granules_per_rank : int, optional
-        Number of granules for each rank (weak scaling). One of the two is needed.
+    granules : int
+        Number of granules of all ranks, one after the other along the first axis.
     write, read : {"rows", "chunks"}
         Unit of one call: one row along the last axis, or one chunk (one granule where there are no
         chunks, or the library chooses them).
@@ -70,8 +68,7 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
     """
 
     shape: ArrayShape | None = None
-    granules: Count | None = None
-    granules_per_rank: Count | None = None
+    granules: Count
     write: Unit = "chunks"
     read: Unit = "rows"
     sharing: Literal["own", "interleaved"] = "own"
@@ -87,11 +84,6 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
         "read_transfer", "byte_order", "repack_chunks", "repack_with", "repack_codec",
         "repack_datasets",
     }  # fmt: skip
-    added: ClassVar[frozenset[str]] = Parameters.added | {
-        "repack_codec",
-        "datasets",
-        "repack_datasets",
-    }
 
     @property
     def repacks(self) -> bool:
@@ -172,10 +164,9 @@ class ChunkCache(Workload):
         return (tuple(sorted(starts - {0, whole.shape[0]})), *(() for _ in whole.shape[1:]))
 
     def volume(self, parameters: ChunkCacheParameters, ranks: int) -> CaseTotals:
-        p, total = parameters, _total(parameters, ranks)
-        size = p.itemsize
-        arrays = 1 if p.layout == "shared" else min(ranks, total)
-        return CaseTotals(p.datasets * arrays, p.datasets * total * prod(_granule(p)) * size)
+        p, nbytes = parameters, prod(_granule(parameters)) * parameters.itemsize
+        arrays = 1 if p.layout == "shared" else min(ranks, p.granules)
+        return CaseTotals(p.datasets * arrays, p.datasets * p.granules * nbytes)
 
     def kinds(self, parameters: ChunkCacheParameters, ranks: int) -> list[ArraySpec]:
         if parameters.layout != "own":
@@ -205,7 +196,7 @@ class ChunkCache(Workload):
 
         if parameters.sharing == "interleaved":
             return None
-        total, length = _total(parameters, ranks), _granule(parameters)[0]
+        total, length = parameters.granules, _granule(parameters)[0]
         mine = [granules_of(total, ranks, rank) for rank in range(ranks)]
         keys = [np.array([len(one) for one in mine])]
         if parameters.layout == "shared":
@@ -243,8 +234,6 @@ class ChunkCache(Workload):
             return "shape is missing (the shape of a granule, such as [4, 30, 9, 717])"
         if len(p.shape) < 2:
             return "shape needs 2 axes or more: rows go along the last one, granules the first"
-        if (p.granules is None) == (p.granules_per_rank is None):
-            return "give either granules (in total) or granules_per_rank"
         stored = _region(p, ranks, None if p.layout == "shared" else 0).shape
         return illegal_chunks(p, stored) or _check_sharing(p) or _check_repacking(p, stored, ranks)
 
@@ -279,18 +268,9 @@ def _granule(p: ChunkCacheParameters) -> Shape:
     return p.shape
 
 
-def _total(p: ChunkCacheParameters, ranks: int) -> int:
-    """Return the number of granules of all ranks."""
-    if p.granules is not None:
-        return p.granules
-    assert p.granules_per_rank is not None
-    return p.granules_per_rank * ranks
-
-
 def _region(p: ChunkCacheParameters, ranks: int, rank: int | None) -> Box:
     """Return where the granules of a rank, or of all ranks, lie in the dataset of all."""
-    total = _total(p, ranks)
-    mine = range(total) if rank is None else granules_of(total, ranks, rank)
+    mine = range(p.granules) if rank is None else granules_of(p.granules, ranks, rank)
     return region_of(_granule(p), mine)
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import msgspec
 import numpy as np
@@ -62,8 +62,6 @@ class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
         read also holds turning the array into text and printing it, as in a program that times
         ``print(dataset[...])``.
     """
-
-    added: ClassVar[frozenset[str]] = Parameters.added | {"attributes"}
 
     shape: ArrayShape | None = None
     datasets: Count | None = None

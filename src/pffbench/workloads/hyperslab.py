@@ -134,8 +134,6 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         ``balanced``: the parts differ by one element at most.
     read_decomposition : {"slab", "pencil", "block"}, optional
         Another decomposition for reading (layout ``shared`` only).
-    read_ranks : int, optional
-        Number of ranks that read everything; the others read nothing (layout ``shared`` only).
     read_start, read_shape : list of int, optional
         The part of each array that is read (layout ``shared`` only); all of it when not given.
     writers : "all", or {"per_node": int}, or {"count": int}
@@ -156,7 +154,6 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     decomposition: Decomposition | MapFile = "slab"
     distribution: Distribution = "block"
     read_decomposition: Decomposition | None = None
-    read_ranks: Count | None = None
     read_start: Start | None = None
     read_shape: ArrayShape | None = None
     writers: Literal["all"] | Writers = "all"
@@ -306,8 +303,6 @@ class Hyperslab(Workload):
         if not self.reads_elsewhere(p):
             return self._part(p, ranks, rank)
         region = _region(p, ranks)
-        if rank >= (p.read_ranks or ranks):
-            return Box(region.start, (0,) * len(region.shape))
         part = self._cut_of_reads(p, ranks).part(rank)
         start = tuple(a + b for a, b in zip(region.start, part.start, strict=True))
         return Box(start, part.shape)
@@ -317,13 +312,11 @@ class Hyperslab(Workload):
         shape = _region(p, ranks).shape
         by = p.read_decomposition or p.decomposition
         assert not isinstance(by, MapFile)
-        return GlobalArray(
-            shape, process_grid(p.read_ranks or ranks, len(shape), by), p.distribution
-        )
+        return GlobalArray(shape, process_grid(ranks, len(shape), by), p.distribution)
 
     def reads_elsewhere(self, parameters: HyperslabParameters) -> bool:
         p = parameters
-        return any((p.read_decomposition, p.read_ranks, p.read_start, p.read_shape))
+        return any((p.read_decomposition, p.read_start, p.read_shape))
 
     def cuts(self, parameters: HyperslabParameters, ranks: int) -> Cuts:
         p = parameters
@@ -588,11 +581,9 @@ class Hyperslab(Workload):
         if not self.reads_elsewhere(p):
             return None
         if p.layout != "shared":
-            return "read_decomposition, read_ranks, read_start and read_shape need layout: shared"
+            return "read_decomposition, read_start and read_shape need layout: shared"
         if p.cache == "shifted":
             return "cache: shifted reads the partner's part; it allows no other read decomposition"
-        if p.read_ranks is not None and p.read_ranks > ranks:
-            return f"read_ranks is {p.read_ranks}, but there are {ranks} ranks"
         whole = global_shape(p, ranks)
         region = _region(p, ranks)
         if not len(region.start) == len(region.shape) == len(whole):

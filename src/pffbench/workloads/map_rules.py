@@ -38,8 +38,7 @@ def check_map(p: HyperslabParameters, ranks: int) -> str | None:
         return Impossible(
             "an exchange cannot send one element twice; overlaps: allow needs rearrange: none"
         )
-    regions = (p.read_ranks, p.read_start, p.read_shape)
-    if any(regions) and p.read_decomposition is None:
+    if (p.read_start or p.read_shape) and p.read_decomposition is None:
         return "with a decomposition map, reading another part needs a read_decomposition too"
     if p.read_decomposition is not None and p.decomposition.holes == "allow":
         return "elements that no process has cannot be read; holes: allow needs the map to read by"

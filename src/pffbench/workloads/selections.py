@@ -27,7 +27,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def selected_boxes(
-    selection: Selection, part: Box, origin: Shape, rows: int, count: int, seed: int
+    selection: Selection, part: Box, origin: Shape, rows: int, count: int
 ) -> list[Box]:
     """Return the boxes that a selection takes of one rank's part, one a call.
 
@@ -43,9 +43,7 @@ def selected_boxes(
     rows : int
         Number of rows.
     count : int
-        Number of random rows, each a box of its own.
-    seed : int
-        Seed of the random rows; the same on every rank.
+        Number of random rows, each a separate box.
 
     Returns
     -------
@@ -53,7 +51,7 @@ def selected_boxes(
         As many on each rank; those of a rank with an empty part are empty.
     """
     if selection == "random_rows":
-        drawn = slice_indices(rows, "random", count, seed)
+        drawn = slice_indices(rows, "random", count)
         return [_rows(part, row, 1 if part.size else 0, 1) for row in drawn]
     if selection == "every_second_element":
         return [_every_second_element(part, origin)]
@@ -63,14 +61,12 @@ def selected_boxes(
     return [_rows(part, first, len(range(first, last, step)), step)]
 
 
-def selected(
-    selection: Selection, start: Shape, extent: Shape, rows: int, count: int, seed: int
-) -> Mask:
+def selected(selection: Selection, start: Shape, extent: Shape, rows: int, count: int) -> Mask:
     """Return which elements of a box a selection takes, by their indices in the whole array.
 
     Parameters
     ----------
-    selection, rows, count, seed
+    selection, rows, count
         As of `selected_boxes`.
     start, extent : tuple of int
         First index and shape of the box.
@@ -87,7 +83,7 @@ def selected(
     index = np.arange(start[0], start[0] + extent[0])
     taken: Mask
     if selection == "random_rows":
-        taken = np.isin(index, slice_indices(rows, "random", count, seed))
+        taken = np.isin(index, slice_indices(rows, "random", count))
     elif selection == "every_second_row":
         taken = index % 2 == 0
     else:
@@ -110,9 +106,11 @@ def _every_second_element(part: Box, origin: Shape) -> Box:
 
 
 Position = Literal["first", "middle", "random"]
+#: Of random positions: all ranks, and all runs that are compared, read the same ones.
+_SEED = 1
 
 
-def slice_indices(n: int, position: Position, count: int, seed: int) -> list[int]:
+def slice_indices(n: int, position: Position, count: int) -> list[int]:
     """Return the distinct indices along an axis at which slices are taken.
 
     Parameters
@@ -123,17 +121,15 @@ def slice_indices(n: int, position: Position, count: int, seed: int) -> list[int
         ``first`` and ``middle``: neighbours, at the beginning or around the middle.
     count : int
         Number of slices, `n` at most.
-    seed : int
-        Seed of the random ones; the same on every rank.
     """
     if position == "random":
-        drawn = random.counters(random.stream(seed, n), n).argsort(kind="stable")
+        drawn = random.counters(random.stream(_SEED, n), n).argsort(kind="stable")
         return [int(index) for index in drawn[:count]]
     first = 0 if position == "first" else (n - count) // 2
     return list(range(first, first + count))
 
 
-def box_starts(shape: Shape, box: Shape, position: Position, count: int, seed: int) -> list[Shape]:
+def box_starts(shape: Shape, box: Shape, position: Position, count: int) -> list[Shape]:
     """Return where sub-boxes begin.
 
     Parameters
@@ -145,8 +141,6 @@ def box_starts(shape: Shape, box: Shape, position: Position, count: int, seed: i
         are drawn one by one and may overlap.
     count : int
         Number of boxes.
-    seed : int
-        Seed of the random ones; the same on every rank.
     """
     room = [n - extent for n, extent in zip(shape, box, strict=True)]
     if position == "first":
@@ -154,7 +148,7 @@ def box_starts(shape: Shape, box: Shape, position: Position, count: int, seed: i
     if position == "middle":
         return [tuple(free // 2 for free in room)]
     return [
-        tuple(random.stream(seed, number, axis) % (free + 1) for axis, free in enumerate(room))
+        tuple(random.stream(_SEED, number, axis) % (free + 1) for axis, free in enumerate(room))
         for number in range(count)
     ]
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts
-from pffbench.case import Count, Extent, Natural, Parameters, Transfer
+from pffbench.case import Count, Extent, Parameters, Transfer
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.workloads.base import (
     CaseTotals,
@@ -61,11 +61,10 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
         Sub-boxes of this shape are read. One of the two is needed.
     position : {"first", "middle", "random"}
         Where: slices from the first index on, around the middle one, or at random indices, each
-        once; a box in the first corner or in the middle, or boxes at random places.
+        once; a box in the first corner or in the middle, or boxes at random places. Random
+        positions depend on the shape and the `count` only.
     count : int
         Number of slices or boxes, each read by one call of each rank.
-    position_seed : int
-        Seed of the random positions.
     cut : {"even", "aligned", "unaligned"}
         Cut of each slice or box over the ranks (layout ``shared``), along its first long axis: into
         parts as equal as possible; at multiples of `cut_unit`; or half a unit off them.
@@ -82,12 +81,10 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
     box: VolumeShape | None = None
     position: Position = "first"
     count: Count = 1
-    position_seed: Natural = 1
     cut: Cut = "even"
     cut_unit: VolumeShape | None = None
     read_transfer: Transfer | None = None
 
-    added: ClassVar[frozenset[str]] = Parameters.added | {"shape_per_rank"}
     ways: ClassVar[frozenset[str]] = Parameters.ways | {"read_transfer"}
 
     def with_shape(self, ranks: int) -> SlicesParameters:
@@ -212,13 +209,13 @@ def wanted(p: SlicesParameters) -> list[Box]:
     shape = _shape(p)
     if p.axis is None:
         assert p.box is not None
-        starts = box_starts(shape, p.box, p.position, p.count, p.position_seed)
+        starts = box_starts(shape, p.box, p.position, p.count)
         return [Box(start, p.box) for start in starts]
     axis, n = p.axis, shape[p.axis]
     flat = (*shape[:axis], 1, *shape[axis + 1 :])
     return [
         Box((*(0,) * axis, index, *(0,) * (2 - axis)), flat)
-        for index in slice_indices(n, p.position, p.count, p.position_seed)
+        for index in slice_indices(n, p.position, p.count)
     ]
 
 

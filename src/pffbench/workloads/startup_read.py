@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Store, what_was_read
-from pffbench.backends.traits import CountsRequests, Lists
+from pffbench.backends.traits import Lists
 from pffbench.data.verify import Mismatch
 from pffbench.parallel.delivery import Broadcast, Delivery, SharedMemory
 from pffbench.parallel.topology import Team
@@ -58,7 +58,7 @@ def read_everything(
     attributes : Attributes
         Attributes of each array, read like the names, shapes and types.
     counted : bool
-        Whether openings and requests are counted, off the timer.
+        Whether descriptors of the open store are counted, off the timer.
     """
     with repetition.step("plan"):
         p, team = repetition.case.parameters, repetition.team
@@ -68,10 +68,6 @@ def read_everything(
         _read(repetition, path, accesses, way, attributes, counted)
     finally:
         way.end()
-    if counted:
-        with repetition.step("counting requests"):
-            if way.reads:
-                _count_requests(repetition, path, accesses)
 
 
 def _read(
@@ -207,24 +203,3 @@ def _compare(
             break
     if received:
         attributes.compare(repetition, specs, values)
-
-
-def _count_requests(repetition: Repetition, path: str, accesses: Sequence[Access]) -> None:
-    """Count the requests of a library to its store, in a pass of its own that is not timed."""
-    if not isinstance(repetition.backend, CountsRequests):
-        return
-    store, requests = repetition.backend.open_counted(path)
-    seen = [0, requests()]
-    specs = [access.spec for access in accesses]
-    arrays, _ = _found(store, specs, _inquiry(store, specs)())
-    seen.append(requests())
-    for access in accesses:
-        arrays[access.spec.name].reader(access.box, np.empty(*_room(access)), False)()
-    seen.append(requests())
-    store.close()
-    for phase, (before, after) in zip(("open", "inquire", "read"), pairwise(seen), strict=True):
-        repetition.observed.count(phase, "requests", after - before)
-
-
-def _room(access: Access) -> tuple[tuple[int, ...], str]:
-    return access.box.shape, access.spec.dtype

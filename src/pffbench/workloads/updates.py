@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Backend, Cuts, LazyArrays
 from pffbench.backends.traits import Changes, Grows
-from pffbench.case import ArrayShape, Count, Natural, Parameters
+from pffbench.case import ArrayShape, Count, Parameters
 from pffbench.data import GENERATORS
 from pffbench.data.views import Changed, Generation, Merged
 from pffbench.parallel.decomposition import Box, GlobalArray, Shape
@@ -79,8 +79,6 @@ class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
     read : {"all", "first_half", "second_half", "every_second_row", "every_second_element", \
 "random_rows"}
         The elements read at the end, including appended rows.
-    rows_seed : int
-        Seed of the random rows.
     """
 
     shape: ArrayShape | None = None
@@ -89,7 +87,6 @@ class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
     rows: Count = 1
     steps: Count = 1
     read: Selection = "all"
-    rows_seed: Natural = 1
 
     changes_arrays: ClassVar[bool] = True
 
@@ -170,7 +167,7 @@ class Updates(Workload):
             if p.change == "append":
                 index = np.arange(start[0], start[0] + extent[0])
                 return (index >= rows).reshape(-1, *(1,) * (len(extent) - 1))
-            return selected(p.change, start, extent, rows, p.rows, p.rows_seed)
+            return selected(p.change, start, extent, rows, p.rows)
 
         return tell
 
@@ -188,9 +185,8 @@ class Updates(Workload):
             if spec.owner is not None:  # of another rank's array nothing
                 start = (0,) * len(part.start)
                 inner = inner if spec.owner == rank else (0,) * len(inner)
-            boxes = selected_boxes(
-                selection, Box(start, (rows, *inner)), spec.origin, rows, p.rows, p.rows_seed
-            )
+            part = Box(start, (rows, *inner))
+            boxes = selected_boxes(selection, part, spec.origin, rows, p.rows)
             found += [Access(spec, box) for box in boxes]
         return found
 

@@ -23,9 +23,6 @@ def file_arguments(options: Options) -> dict[str, Any]:
     assert isinstance(options, Hdf5Options)
     told = {
         "rdcc_nbytes": None if options.chunk_cache is None else int(options.chunk_cache),
-        "rdcc_nslots": options.chunk_cache_slots,
-        "rdcc_w0": options.chunk_cache_w0,
-        "locking": options.file_locking,
         "libver": None if options.libver in (None, "earliest") else options.libver,
     }
     return {key: value for key, value in told.items() if value is not None}

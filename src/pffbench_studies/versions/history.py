@@ -130,8 +130,6 @@ class History(msgspec.Struct, frozen=True):
         Source of the probabilities.
     change : {"element", "batch"}
         Assignment of changed values; the table is the same.
-    placement : {"uniform", "recent"}
-        Distribution of changed values.
     seed, rank : int
         Seed and rank of the generators.
     """
@@ -140,7 +138,6 @@ class History(msgspec.Struct, frozen=True):
     versions: int
     probabilities: Probabilities = "as_published"
     change: Change = "batch"
-    placement: Placement = "uniform"
     seed: int = 1
     rank: int = 0
 
@@ -152,7 +149,7 @@ class History(msgspec.Struct, frozen=True):
         for number in range(1, self.versions + 1):
             kind = kind_of(self.kind, self.probabilities)
             events = _Events(kind, dict(table), self._draw(number), self.change)
-            events.happen(self.placement, first=number == 1)
+            events.happen(first=number == 1)
             table = events.table
             yield Version(number, tuple(events.edits), events.rows, table)
 
@@ -179,13 +176,13 @@ class _Events:
     edits: list[Edit] = field(default_factory=list)
     rows: Rows = field(default_factory=Rows)
 
-    def happen(self, placement: Placement, first: bool) -> None:
+    def happen(self, *, first: bool) -> None:
         """Change values, then delete, insert and append rows, in the order of the study."""
         chances = self.kind.chances
         able = chances.in_first or not first
         changed = inserted = deleted = appended = 0
         if able and self.draw.random() < chances.change:
-            changed = self._change_values(placement)
+            changed = self._change_values()
         if able and self.draw.random() < chances.delete:
             deleted = self._along_axes(self.kind.deletes, self._without)
         if able and self.draw.random() < chances.insert:
@@ -194,14 +191,13 @@ class _Events:
             appended = self._append()
         self.rows = Rows(changed, inserted, deleted, appended)
 
-    def _change_values(self, placement: Placement) -> int:
+    def _change_values(self) -> int:
         """Replace random values; one that is drawn twice keeps the second."""
         old = self.table["val"]
         count = max(int(self.draw.standard_normal() + self.kind.changes), 0)
         if not (old.size and count):
             return 0
-        choose = self._recent if placement == "recent" else self.draw.integers
-        places = tuple(np.asarray(choose(0, n, count)) for n in old.shape)
+        places = tuple(self.draw.integers(0, n, count) for n in old.shape)
         given = self.draw.random(count)
         new = old.copy()
         new[places] = given
@@ -284,9 +280,6 @@ KindName = Literal[
 ]
 #: Probabilities: those that the study describes, or those of its published numbers.
 Probabilities = Literal["as_described", "as_published"]
-#: Whether changed values are distributed uniformly over the table or, like deleted and inserted
-#: ones, mostly near its end.
-Placement = Literal["uniform", "recent"]
 
 
 class Chances(msgspec.Struct, frozen=True):

@@ -23,7 +23,6 @@ from pffbench_studies.versions.history import (
     Change,
     History,
     KindName,
-    Placement,
     Probabilities,
 )
 from pffbench_studies.versions.interface import WAYS, ColumnStorage, Keep, expected_bytes
@@ -55,9 +54,6 @@ class VersionsParameters(Parameters, frozen=True, kw_only=True, tag="versions"):
         its numbers were made: 1 % each, so that nearly all versions only append.
     change : {"batch", "element"}
         Changed values are assigned as the range that holds them, or one by one as in the study.
-    placement : {"uniform", "recent"}
-        Values change uniformly anywhere, as in the study's program, or mostly near the end, as in
-        its text.
     """
 
     kind: KindName
@@ -65,16 +61,13 @@ class VersionsParameters(Parameters, frozen=True, kw_only=True, tag="versions"):
     keep: Keep = "last"
     probabilities: Probabilities = "as_described"
     change: Change = "batch"
-    placement: Placement = "uniform"
 
     ways: ClassVar[frozenset[str]] = Parameters.ways | {"keep", "change"}
     changes_arrays: ClassVar[bool] = True
 
     def history(self, seed: int, rank: int) -> History:
         """Return the history of a rank's table."""
-        return History(
-            self.kind, self.versions, self.probabilities, self.change, self.placement, seed, rank
-        )
+        return History(self.kind, self.versions, self.probabilities, self.change, seed, rank)
 
     @property
     def storage(self) -> ColumnStorage:

@@ -6,7 +6,6 @@ import mmap
 from collections.abc import Sequence
 from typing import ClassVar, Literal, TypeVar, cast
 
-import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
@@ -14,7 +13,7 @@ from pffbench.backends.base import Array, Backend, Call, Cuts, Storage, Store
 from pffbench.backends.file_layout import Copies, Copy, Order
 from pffbench.backends.inspection import StoredAs
 from pffbench.case import Options, Parameters, Settings
-from pffbench.units import Size, SmallSize
+from pffbench.units import Size
 
 
 class RawOptions(Options, frozen=True, kw_only=True):
@@ -26,29 +25,35 @@ class RawOptions(Options, frozen=True, kw_only=True):
         Order of the elements in the file: last index fastest, first index fastest, one copy of
         each, or a third one too, in which the middle index is slowest, so that a slice across any
         axis of a volume is in one piece. A read takes the copy that is in fewest pieces.
-    header : Size
-        Bytes before the data. `posix` and `mpiio` write them when they create a file and read them
-        when they open it, as formats do with theirs: the kernel reads ahead from then on.
-    call : Size, optional
-        Most bytes that one call moves; each rank's part in one call when not given. Raw transfers
-        that pffbench adds to cold reads have a header, and calls as large as the formats' chunks.
     """
 
     order: Literal["C", "F", "both", "three"] = "C"
-    header: SmallSize = msgspec.field(default_factory=lambda: SmallSize(0))
-    call: Size | None = None
 
-    added: ClassVar[frozenset[str]] = frozenset({"call"})
+    @property
+    def call(self) -> Size | None:
+        """Most bytes that one call moves; None where a rank's part is moved by one call."""
+        return None
 
-    def __post_init__(self) -> None:
-        if self.call is not None and self.call < mmap.PAGESIZE:
-            raise ValueError(f"call: {self.call} is less than a page of {mmap.PAGESIZE} B")
+    @property
+    def header(self) -> int:
+        """Bytes before the data: where the size of calls is limited, a page."""
+        return 0 if self.call is None else mmap.PAGESIZE
 
     @property
     def orders(self) -> tuple[Order, ...]:
         """The order of each copy."""
         several: dict[str, tuple[Order, ...]] = {"both": ("C", "F"), "three": ("C", "F", "M")}
         return several.get(self.order) or (cast(Order, self.order),)
+
+
+class ChunkedRawOptions(RawOptions, frozen=True, kw_only=True):
+    """Options of the raw transfers that pffbench adds to cold reads.
+
+    They have calls as large as the formats' chunks, and a header that is read when a file is
+    opened. Without them the kernel reads ahead less than for a format.
+    """
+
+    call: Size
 
 
 RawOptionsT = TypeVar("RawOptionsT", bound=RawOptions)
@@ -58,6 +63,8 @@ class RawBackend(Backend[RawOptionsT]):
     """Arrays one after the other in a plain file."""
 
     suffix = ".raw"
+    #: Options of the transfers added to cold reads.
+    chunked_options: ClassVar[type[RawOptions]] = ChunkedRawOptions
 
     def __init__(self, options: RawOptionsT, settings: Settings) -> None:
         super().__init__(options, settings)
@@ -78,9 +85,8 @@ class RawBackend(Backend[RawOptionsT]):
 
     def describe(self, path: str) -> StoredAs:
         """Return what the options say of the order of elements: a raw file describes nothing."""
-        order, header = self.options.order, self.options.header
-        more = {} if order == "C" else {"order": str(order)}
-        return StoredAs(more=more | ({"header": str(header)} if header else {}))
+        order = self.options.order
+        return StoredAs(more={} if order == "C" else {"order": str(order)})
 
 
 class RawStore(Store):
@@ -124,7 +130,7 @@ def refuse_order(options: RawOptions, specs: Sequence[ArraySpec]) -> str | None:
 def copies_of(spec: ArraySpec, options: RawOptions) -> Copies:
     """Return the copies of an array: one after the other, after those of preceding arrays."""
     orders = options.orders
-    begin = int(options.header) + len(orders) * spec.offset
+    begin = options.header + len(orders) * spec.offset
     shape = (spec.shape[0] + spec.growth, *spec.shape[1:])
     return Copies(
         [

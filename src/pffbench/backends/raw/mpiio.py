@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
@@ -14,6 +14,7 @@ from pffbench.backends.hints import Hints, Striping, check_hints, facts_of, info
 from pffbench.backends.raw.layout import RawArray, RawBackend, RawOptions, RawStore, copies_of
 from pffbench.parallel.decomposition import Box
 from pffbench.parallel.stretches import Stretches
+from pffbench.units import Size
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -37,11 +38,14 @@ class MpiIoOptions(RawOptions, frozen=True, kw_only=True):
     hints: Hints = {}  # noqa: RUF012 -- msgspec copies a mutable default
     striping: Striping | None = None
 
-    added: ClassVar[frozenset[str]] = RawOptions.added | {"striping"}
-
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_hints(self)
+
+
+class ChunkedMpiIoOptions(MpiIoOptions, frozen=True, kw_only=True):
+    """Options of the raw transfers that pffbench adds to cold reads, see `ChunkedRawOptions`."""
+
+    call: Size
 
 
 class MpiIo(RawBackend[MpiIoOptions]):
@@ -56,6 +60,7 @@ class MpiIo(RawBackend[MpiIoOptions]):
     )
     call_limit = MPI_CALL_LIMIT
     mpi_io = "all"
+    chunked_options = ChunkedMpiIoOptions
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         from mpi4py import MPI

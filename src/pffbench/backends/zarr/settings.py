@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -15,7 +15,6 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Lacking
 from pffbench.backends.zarr.store import FormatOptions
 from pffbench.case import Parameters, Settings
-from pffbench.units import CacheSize, Size
 
 
 class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
@@ -43,18 +42,6 @@ class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
         ``threading.max_workers`` of the others, and with ``library`` the `concurrency` unless that
         is given. The default of ``fused`` and ``zarrs`` is one a core; ``matched`` gives a rank
         one.
-    coalesce_gap : Size, optional
-        With shards: chunks of a partial read that lie at most so far apart in a shard are read
-        together (``array.sharding_coalesce_max_gap_bytes``, zarr-python 3.3 or newer). The
-        library's default is 1 MiB.
-    coalesce_bytes : Size, optional
-        With shards: most bytes that are read together, gaps included
-        (``array.sharding_coalesce_max_bytes``, zarr-python 3.3 or newer); 0 reads each chunk by
-        itself. The library's default is 16 MiB.
-    subchunk_write_order : {"morton", "lexicographic", "colexicographic", "unordered"}, optional
-        With shards: order of the chunks inside a shard (zarr-python 3.3 or newer). The library's
-        default is ``morton``. The store does not have it, so each rank sets it when it opens the
-        array.
     chunk_grid : {"regular", "rectilinear"}
         Kind of chunk grid. ``rectilinear``: the chunk of each rank is its part, also where the
         parts are of unequal size (workloads ``hyperslab`` and ``codecs``, layout ``shared``,
@@ -64,27 +51,10 @@ class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
         made when a new store is closed: one request then finds all arrays.
     """
 
-    #: Fields that were added, left out of names where they have their default.
-    added: ClassVar[frozenset[str]] = frozenset(
-        {
-            "workers",
-            "coalesce_gap",
-            "coalesce_bytes",
-            "subchunk_write_order",
-            "chunk_grid",
-            "consolidated",
-        }
-    )
-
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
     pipeline: Literal["library", "fused", "zarrs"] = "library"
     write_empty_chunks: bool | None = None
     workers: Annotated[int, msgspec.Meta(ge=1, le=4096)] | None = None
-    coalesce_gap: CacheSize | None = None
-    coalesce_bytes: CacheSize | None = None
-    subchunk_write_order: (
-        Literal["morton", "lexicographic", "colexicographic", "unordered"] | None
-    ) = None
     chunk_grid: Literal["regular", "rectilinear"] = "regular"
     consolidated: bool = False
 
@@ -94,16 +64,8 @@ _PIPELINES = {
     "fused": "zarr.core.codec_pipeline.FusedCodecPipeline",
     "zarrs": "zarrs.ZarrsCodecPipeline",
 }
-#: First zarr-python with a setting; where it has a value, only that one is new.
-_SINCE: dict[str, tuple[str | None, tuple[int, int]]] = {
-    "pipeline": ("fused", (3, 3)),
-    "coalesce_gap": (None, (3, 3)),
-    "coalesce_bytes": (None, (3, 3)),
-    "subchunk_write_order": (None, (3, 3)),
-    "chunk_grid": ("rectilinear", (3, 4)),
-}
-#: Settings of how a shard is written or read, by zarr-python itself.
-_OF_SHARDS = ("coalesce_gap", "coalesce_bytes", "subchunk_write_order")
+#: First zarr-python with a value of a setting.
+_SINCE = {"pipeline": ("fused", (3, 3)), "chunk_grid": ("rectilinear", (3, 4))}
 
 
 @cache
@@ -125,7 +87,6 @@ def refuse_settings(
         (_refuse_version_2(options, parameters) if is_version_2() else None)
         or _refuse_version(options)
         or _refuse_pipeline(options)
-        or _refuse_shard_settings(options)
         or _refuse_grid(options, parameters, specs)
     )
 
@@ -150,15 +111,13 @@ def _refuse_version_2(options: ZarrOptions, parameters: Parameters) -> str | Non
 def _refuse_version(options: ZarrOptions) -> str | None:
     if zarr_version().startswith("3.0."):
         return Lacking(f"zarr-python {zarr_version()} is too old: 3.1 or newer is needed, or 2.18")
-    for name, (only, since) in _SINCE.items():
-        value = getattr(options, name)
-        if value is None or (only is not None and value != only):
+    version = zarr_version()
+    for name, (value, since) in _SINCE.items():
+        if getattr(options, name) != value:
             continue
-        version = zarr_version()
         if tuple(map(int, re.findall(r"\d+", version)[:2])) < since:
-            told = Size(value) if isinstance(value, int) else value
             return Lacking(
-                f"zarr.{name}: {told} needs zarr-python {since[0]}.{since[1]} or newer (Python "
+                f"zarr.{name}: {value} needs zarr-python {since[0]}.{since[1]} or newer (Python "
                 f"3.12 or newer), and {version} is installed"
             )
     return None
@@ -179,17 +138,6 @@ def _refuse_pipeline(options: ZarrOptions) -> str | None:
             "zarr.pipeline: zarrs needs the Python package zarrs, which is not installed "
             "(pip install 'pffbench[zarrs]')"
         )
-    return None
-
-
-def _refuse_shard_settings(options: ZarrOptions) -> str | None:
-    for name in _OF_SHARDS:
-        if getattr(options, name) is None:
-            continue
-        if options.shards is None:
-            return f"zarr.{name} needs zarr.shards"
-        if options.pipeline == "zarrs":
-            return f"zarr.{name}: zarrs reads and writes shards itself and takes no notice of it"
     return None
 
 
@@ -252,13 +200,9 @@ def put_in_force(options: ZarrOptions, settings: Settings) -> None:
     }
     if "max_workers" in usual["codec_pipeline"]:
         wanted["codec_pipeline.max_workers"] = workers if options.pipeline == "fused" else None
-    for key, value in (
-        ("sharding_coalesce_max_gap_bytes", options.coalesce_gap),
-        ("sharding_coalesce_max_bytes", options.coalesce_bytes),
-        ("rectilinear_chunks", options.chunk_grid == "rectilinear" or None),
-    ):
-        if key in usual["array"]:
-            wanted[f"array.{key}"] = usual["array"][key] if value is None else value
+    if "rectilinear_chunks" in usual["array"]:
+        own = usual["array"]["rectilinear_chunks"]
+        wanted["array.rectilinear_chunks"] = options.chunk_grid == "rectilinear" or own
     zarr.config.set(wanted)
 
 
@@ -279,18 +223,6 @@ def _size_pool(workers: int | None) -> None:
         sync._executor = None
     zarr.config.set({"threading.max_workers": workers})
     sync._get_executor().asked_workers = workers
-
-
-def in_order(array: Any, order: str) -> Any:
-    """Return an array whose shards are written in an order, which the store does not keep."""
-    from dataclasses import replace
-
-    import zarr
-
-    opened = _opened(array)
-    codecs = tuple(replace(codec, subchunk_write_order=order) for codec in opened.metadata.codecs)
-    metadata = replace(opened.metadata, codecs=codecs)
-    return zarr.Array(type(opened)(metadata, opened.store_path, opened.config))
 
 
 def _opened(array: Any) -> Any:
@@ -327,8 +259,6 @@ def read_back(array: Any, options: ZarrOptions) -> dict[str, str]:
     facts = {"pipeline": used.rpartition(".")[2], "workers": _workers(options)}
     if options.workers is not None:
         _demand("workers", str(options.workers), facts["workers"])
-    if options.shards is not None and options.pipeline != "zarrs":
-        facts |= _shard_facts(array, options, pipeline)
     if options.format == 3:
         grid = type(array.metadata.chunk_grid).__name__
         facts["chunk_grid"] = "rectilinear" if grid.startswith("Rectilinear") else "regular"
@@ -366,21 +296,3 @@ def _workers(options: ZarrOptions) -> str:
     if options.pipeline == "zarrs":
         return str(zarr.config.get("threading.max_workers") or "one a core")
     return str(min(sync._get_executor()._max_workers, zarr.config.get("async.concurrency")))
-
-
-def _shard_facts(array: Any, options: ZarrOptions, pipeline: Any) -> dict[str, str]:
-    config = getattr(_opened(array), "config", None)  # private before zarr-python 3.1.6
-    found = {}
-    for name, key in (
-        ("coalesce_gap", "sharding_coalesce_max_gap_bytes"),
-        ("coalesce_bytes", "sharding_coalesce_max_bytes"),
-    ):
-        asked, value = getattr(options, name), getattr(config, key, None)
-        if asked is not None:
-            _demand(name, int(asked), value)
-        if value is not None:
-            found[name] = str(Size(value))
-    order = getattr(pipeline.array_bytes_codec, "subchunk_write_order", None)
-    if options.subchunk_write_order is not None:
-        _demand("subchunk_write_order", options.subchunk_write_order, order)
-    return found | ({} if order is None else {"subchunk_write_order": order})

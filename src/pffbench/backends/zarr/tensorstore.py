@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-Threads = Annotated[int, msgspec.Meta(ge=1, le=4096)]
+#: TensorStore's limits on its threads.
+_POOLS = ("data_copy_concurrency", "file_io_concurrency")
 
 
 class TensorStoreOptions(FormatOptions, frozen=True, kw_only=True):
@@ -43,11 +44,9 @@ class TensorStoreOptions(FormatOptions, frozen=True, kw_only=True):
     Parameters
     ----------
     threads : int, optional
-        Threads that encode and decode (``data_copy_concurrency``). The library's default is one
-        for each core; ``matched`` gives a rank one.
-    io_threads : int, optional
-        Threads that read and write files (``file_io_concurrency``). The library's default is one
-        for each core, at least four; ``matched`` gives a rank one.
+        Threads that encode and decode (``data_copy_concurrency``), and as many others that read and
+        write files (``file_io_concurrency``). The library's default is one for each core, at least
+        four for files; ``matched`` gives a rank one of each.
     file_io_sync : bool, optional
         Whether each file is synced as it is written. The library's default is yes; ``matched``
         leaves it to the phase sync, which does it for all backends alike.
@@ -59,8 +58,7 @@ class TensorStoreOptions(FormatOptions, frozen=True, kw_only=True):
         ``matched`` writes them.
     """
 
-    threads: Threads | None = None
-    io_threads: Threads | None = None
+    threads: Annotated[int, msgspec.Meta(ge=1, le=4096)] | None = None
     file_io_sync: bool | None = None
     cache_pool: CacheSize | None = None
     write_empty_chunks: bool | None = None
@@ -114,15 +112,12 @@ class TensorStore(ZarrDirectory[TensorStoreOptions]):
 
 
 def _notes(context: dict[str, Any]) -> tuple[str, ...]:
-    threads, io_threads = (
-        context.get(name, {}).get("limit", "the library's default")
-        for name in ("data_copy_concurrency", "file_io_concurrency")
-    )
+    threads = context.get(_POOLS[0], {}).get("limit", "the library's default")
     synced = context.get("file_io_sync", True)
     kept = context.get("cache_pool", {}).get("total_bytes_limit", 0)
     return (
         "no library flush: a write ends when its files are there",
-        f"threads that encode and decode: {threads}; that read and write files: {io_threads}",
+        f"threads that encode and decode, and that read and write files: {threads}",
         f"each file synced as it is written: {'yes' if synced else 'no'}",
         f"decoded chunks kept: {Size(kept)}"
         if kept
@@ -132,12 +127,10 @@ def _notes(context: dict[str, Any]) -> tuple[str, ...]:
 
 def _context(options: TensorStoreOptions, settings: Settings) -> dict[str, Any]:
     """Return the resources that differ from the library's own."""
-    one = 1 if settings == "matched" else None
-    limits = {
-        "data_copy_concurrency": options.threads or one,
-        "file_io_concurrency": options.io_threads or one,
-    }
-    told: dict[str, Any] = {name: {"limit": n} for name, n in limits.items() if n is not None}
+    threads = options.threads or (1 if settings == "matched" else None)
+    told: dict[str, Any] = {}
+    if threads is not None:
+        told = {name: {"limit": threads} for name in _POOLS}
     sync = False if options.file_io_sync is None and settings == "matched" else options.file_io_sync
     if sync is not None:
         told["file_io_sync"] = sync

@@ -20,7 +20,6 @@ from pffbench.backends.zarr.format import chunking_of, compressor, encoding, pla
 from pffbench.backends.zarr.settings import (
     ZarrOptions,
     concurrency_of,
-    in_order,
     is_version_2,
     put_in_force,
     read_back,
@@ -175,20 +174,13 @@ class ZarrStore(GroupStore):
         if spec.codec != "library":
             told["compressors"] = compressor(self.zarr_format, spec)
         told |= encoding(self.zarr_format, spec)
-        return self._in_order(
-            partial(self._group.create_array, spec.name, shape=spec.shape, **told)
-        )
+        return partial(self._group.create_array, spec.name, shape=spec.shape, **told)
 
     def inquire(self) -> Inquiry:
         return {name: (found, found.shape, found.dtype) for name, found in self._group.arrays()}
 
     def open_array(self, spec: ArraySpec) -> Call:
-        return self._in_order(partial(self._group.__getitem__, spec.name))
-
-    def _in_order(self, call: Call) -> Call:
-        """Return the call, whose array writes shards in the order asked for."""
-        order = self.options.subchunk_write_order
-        return call if order is None else lambda: in_order(call(), order)
+        return partial(self._group.__getitem__, spec.name)
 
     def close(self) -> None:
         """Let rank 0 consolidate the metadata of a new store; a directory holds no open file."""
@@ -270,13 +262,6 @@ class Zarr(ZarrDirectory[ZarrOptions]):
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(self._zarr.open_group(path, mode="r"), path, comm)
-
-    def open_counted(self, path: str) -> tuple[Store, Callable[[], int]]:
-        from pffbench.backends.zarr.requests import CountingStore
-
-        store = CountingStore(path)
-        group = self._zarr.open_group(store, mode="r")
-        return self._store(group, path, None), lambda: store.requests
 
     def reopen(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(self._zarr.open_group(path, mode="r+"), path, comm)

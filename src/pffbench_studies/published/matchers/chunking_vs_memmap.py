@@ -18,8 +18,8 @@ _ELAPSED = "elapsed time of the process"
 #: The study timed the whole process; the nearest phase of pffbench.
 _PHASE = "read_total"
 _SHAPE = (621, 4991, 2600)
-#: Largest ratio of longest to shortest side for chunks that prefer no axis; it is 7.8 for the
-#: guessed ones of the published volume.
+#: Largest ratio of longest to shortest side for chunks that prefer no axis; it is 7.8 for those
+#: that h5py guesses for the published volume.
 _NO_AXIS = 8
 #: Way of the study: layout, settings and cache.
 _NEAREST = ("file_per_process", "defaults", "dropped")
@@ -97,10 +97,7 @@ def _stored_alike(c: CaseSummary) -> bool:
     if c.sample.backend == "memmap":
         return bool(c.options.get("order") == "F")
     chunks = c.parameters["chunks"]
-    if isinstance(chunks, list):
-        return bool(max(chunks) <= _NO_AXIS * min(chunks))
-    guessed = c.options.get("guess_chunks") and chunks == "auto"
-    return bool(guessed and c.parameters["settings"] == "defaults")
+    return isinstance(chunks, list) and bool(max(chunks) <= _NO_AXIS * min(chunks))
 
 
 def _moved(c: CaseSummary) -> str:

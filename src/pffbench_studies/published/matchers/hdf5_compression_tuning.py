@@ -43,7 +43,7 @@ class Hdf5CompressionTuning(Matcher):
             dtype=(None, "float32"), write="chunks",
         )  # fmt: skip
         return [
-            _match(value, c, phase, summary.record.ranks)
+            _match(value, c, phase)
             for c in cases
             for phase in _PHASES
             if phase in c.phases and (value := index.get(_key(phase, c))) is not None
@@ -57,7 +57,7 @@ class Hdf5CompressionTuning(Matcher):
             for m in matches
             if m.phase.phase == "read" and ("read", "decodes_counted") in m.case.counts
         )
-        granules = {_granules(case.parameters, summary.record.ranks) for case in cases}
+        granules = {case.parameters["granules"] for case in cases}
         fewer = ", ".join(map(str, sorted(granules - {_GRANULES})))
         ratios = {
             f"{case.nbytes / case.disk_bytes:.4g}"
@@ -107,9 +107,9 @@ def _rewritten(p: Mapping[str, Any]) -> int:
     return int(p.get("repack_datasets") or p.get("datasets", 1))
 
 
-def _match(value: PublishedValue, c: CaseSummary, phase: str, ranks: int) -> Match:
+def _match(value: PublishedValue, c: CaseSummary, phase: str) -> Match:
     p = c.parameters
-    granules = _granules(p, ranks)
+    granules = p["granules"]
     stands_for = "" if granules == _GRANULES else f" for {_GRANULES}"
     told = _variant(p)
     by_library = phase == "repack" and p["repack_with"] == "library"
@@ -128,10 +128,6 @@ def _match(value: PublishedValue, c: CaseSummary, phase: str, ranks: int) -> Mat
         known_as=words.replace(_BY_LIBRARY, _BY_PROGRAM) if by_library else "",
         beyond=by_library,
     )
-
-
-def _granules(p: Mapping[str, Any], ranks: int) -> int:
-    return int(p["granules"] or p["granules_per_rank"] * ranks)
 
 
 def _variant(p: Mapping[str, Any]) -> tuple[str, ...]:
