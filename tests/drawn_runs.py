@@ -122,7 +122,7 @@ def a_sample(name, entry, repetition, phase, seconds):
         verified_bytes=nbytes if phase == "read" else None,
         peak_memory=2**20, disk_bytes=nbytes if phase == "close" else None,
         disk_files=1 if phase == "close" else None, valid=True,
-        started="2026-01-01T12:00:00.000+00:00",
+        started="2026-01-01T12:00:00.000+00:00", seconds=seconds,
         cpu_seconds=0.75 * RANKS * seconds, environment=p.get("environment", ""),
     )  # fmt: skip
 

@@ -89,6 +89,7 @@ def a_sample(name, entry, repetition, phase, seconds, ranks, nodes, nbytes, cach
         below_resolution=False, cache=cache if phase == "read" else "",
         resident=1.0 if phase == "read" else None, verified_bytes=None, peak_memory=1,
         disk_bytes=None, disk_files=None, valid=True, started="2026-01-01T12:00:00.000+00:00",
+        seconds=seconds,
     )  # fmt: skip
 
 

@@ -25,8 +25,6 @@ def frame_of(samples: Sequence[Sample]) -> pd.DataFrame:
     columns = zip(*map(astuple, samples), strict=True) if samples else ([] for _ in COLUMNS)
     frame = pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
     frame["started"] = pd.to_datetime(frame["started"], utc=True)
-    # Tables of an earlier version lack the job time, which was then the largest own time.
-    frame["seconds"] = frame["seconds"].astype("float64").fillna(frame["own_max"])
     kinds = {int | None: "Int64", float | None: "float64"}
     hints = get_type_hints(Sample)
     return frame.astype({n: kinds[hints[n]] for n in COLUMNS if hints[n] in kinds})

@@ -259,7 +259,7 @@ def _clock(result: Result) -> Iterator[str]:
     for one in result.repetitions:
         for row in one.rows.values():
             most = row.own_max if own else max(row.own_max, row.synced_max)
-            good = math.isnan(row.seconds) or row.own_max <= row.seconds <= most
+            good = row.own_max <= row.seconds <= most
             good &= row.own_min <= row.own_median <= row.own_max
             yield one.says(f": the seconds of {row.phase} are not those of the clock", good)
 
@@ -302,7 +302,7 @@ def _time(result: Result) -> Iterator[str]:
     for one in result.repetitions:
         first = next(iter(one.rows.values()))
         yield one.says(" began outside of the run", begin <= moment(first.started) < end)
-    took = sum(row.job * row.reads for row in result.run.kept)
+    took = sum(row.seconds * row.reads for row in result.run.kept)
     within = took <= (end - begin).total_seconds()
     yield "" if within else f"the phases took {took:.0f} s, longer than the run"
 

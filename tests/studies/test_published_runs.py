@@ -121,7 +121,7 @@ def noisy(directory):
         rows = list(csv.DictReader(file))
     for row in rows:
         if row["backend"] == "zarr" and int(row["repetition"]) % 2:
-            row["own_max"] = str(0.9 * float(row["own_max"]))
+            row["own_max"] = row["seconds"] = str(0.9 * float(row["own_max"]))
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, rows[0], lineterminator="\n")
         writer.writeheader()
@@ -175,7 +175,9 @@ def test_the_correlation_is_one_when_all_is_in_the_published_order(tmp_path):
     for row in rows:
         if row["phase"] in phases:
             known = published(phases[row["phase"]], FORMATS[row["backend"]])
-            row["own_max"] = str(known * 2.048 * (1 + 0.01 * int(row["repetition"])))
+            row["own_max"] = row["seconds"] = str(
+                known * 2.048 * (1 + 0.01 * int(row["repetition"]))
+            )
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, rows[0], lineterminator="\n")
         writer.writeheader()

@@ -91,7 +91,7 @@ def test_the_details_name_the_rank_that_lags_and_are_silent_where_none_does(tmp_
 @pytest.mark.parametrize(
     ("faults", "new", "part"),
     [(12, 24 * MIB, 1.0), (6144, 24 * MIB, 1.0), (6144, None, 1.0), (3, 2 * MIB, None)],
-    ids=["huge pages", "small pages", "earlier version", "little"],
+    ids=["huge pages", "small pages", "other phases", "little"],
 )
 def test_a_fresh_array_trips_the_caution_whatever_the_size_of_pages(faults, new, part):
     """A page fault brings 4 KiB or 2 MiB; what counts are the bytes."""
@@ -102,7 +102,7 @@ def test_a_fresh_array_trips_the_caution_whatever_the_size_of_pages(faults, new,
         )
         for number in range(8)
     ]  # fmt: skip
-    by_block = {row.repetition: row.job for row in rows if not row.warmup}
+    by_block = {row.repetition: row.seconds for row in rows if not row.warmup}
     found = phase_summary("read", {"read": by_block}, {"read": rows}, None, None, 0.0, 1.0, 10e9)
     cautions = [w.message for w in found.warnings if w.code == "page_faults"]
     if part is None:

@@ -22,10 +22,8 @@ from drawn_runs import PHASES, USUAL, a_run
 from launch import REPOSITORY, pffbench_cli, sampled
 from pffbench.commands import report as command
 from pffbench.errors import UserError
-from pffbench.record.samples import COLUMNS
 from pffbench.summary.export import write_summary
 from pffbench.summary.summary import summarise
-from pffbench_analysis import Run
 from pffbench_analysis.picture import SUFFIXES, save
 from pffbench_analysis.report import figures, readable, report
 
@@ -118,29 +116,6 @@ def test_other_schema(run, version, age):
     data = json.loads((run / "run.json").read_text()) | {"schema_version": version}
     (run / "run.json").write_text(json.dumps(data))
     assert f"layout version {version}, of {age} pffbench" in refusal_of(run)
-
-
-def test_a_table_of_fewer_columns_is_read(run):
-    """Its job time is the largest own time, and nobody counted processor seconds."""
-    data = json.loads((run / "run.json").read_text())
-    for key in ("clock", "stops"):
-        del data[key]
-    (run / "run.json").write_text(json.dumps(data))
-    with (run / "samples.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    earlier = COLUMNS[: COLUMNS.index("seconds")]
-    with (run / "samples.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, earlier, lineterminator="\n", extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(row | {"own_max": 2 * float(row["own_max"])} for row in rows)
-    assert len(list(report([run]))) == 16
-    summary = readable(run)
-    total = summary.cases[0].phases["write"]
-    rows = [row for row in rows if (row["case"], row["phase"]) == (USUAL[0][0], "write")]
-    told = [2 * float(row["own_max"]) for row in rows]
-    assert list(total.by_block.values()) == pytest.approx(told[1:])
-    assert total.cpu_seconds is None
-    assert Run.load(run).samples.seconds.notna().all()
 
 
 REPORTED = sorted(EXAMPLES.glob("*/run.json"))

@@ -48,6 +48,7 @@ def a_sample(repetition, phase):
         own_max=1.0, own_median=1.0, own_min=1.0, synced_max=1.0, slowest_rank=0, slowest_host="n1",
         below_resolution=False, cache="", resident=None, verified_bytes=None, peak_memory=1,
         disk_bytes=None, disk_files=None, valid=True, started="2026-01-01T12:00:00.000+00:00",
+        seconds=1.0,
     )  # fmt: skip
 
 

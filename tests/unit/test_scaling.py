@@ -97,7 +97,7 @@ def a_sample(case, entry, repetition, phase, seconds, nbytes, record):
         own_median=seconds / 1.25, own_min=seconds / 2, synced_max=seconds, slowest_rank=0,
         slowest_host="a", below_resolution=False, cache="warm" if phase == "read" else "",
         resident=None, verified_bytes=None, peak_memory=1, disk_bytes=None, disk_files=None,
-        valid=True, started="2026-01-01T12:00:00.000+00:00",
+        valid=True, started="2026-01-01T12:00:00.000+00:00", seconds=seconds,
     )  # fmt: skip
 
 

@@ -171,7 +171,7 @@ def sample(backend, number, phase, value, **more):
         "slowest_rank": 0, "slowest_host": "h", "below_resolution": False, "cache": "warm",
         "resident": 1.0, "verified_bytes": 1,
         "peak_memory": 1, "disk_bytes": None, "disk_files": None, "valid": True,
-        "started": "2026-01-01T00:00:00",
+        "started": "2026-01-01T00:00:00", "seconds": value,
     }  # fmt: skip
     return Sample(**(told | more))
 

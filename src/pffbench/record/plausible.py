@@ -45,7 +45,7 @@ def refuse_implausible(samples: Iterable[Sample], path: str | Path) -> None:
     """
     known: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
     for line, row in enumerate(samples, start=2):
-        for name, seconds in (("own_max", row.own_max), ("seconds", row.job)):
+        for name, seconds in (("own_max", row.own_max), ("seconds", row.seconds)):
             if not 0 <= seconds < math.inf and row.valid:
                 told = f"{name} is {seconds}, which are no seconds"
                 raise ValueError(f"{path} line {line}: {told}")

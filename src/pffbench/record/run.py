@@ -6,9 +6,9 @@ notebooks (`pffbench_analysis.Run`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Self
 
@@ -134,7 +134,7 @@ def _by_block(rows: Sequence[Sample]) -> dict[int, float]:
     Times of a clock that ran backwards, which made the run INVALID, are left out. Those of rows
     that claim to be valid were rejected when the table was read.
     """
-    counted = [(r.repetition, r.job) for r in rows if not r.warmup and 0 <= r.job < math.inf]
+    counted = [(r.repetition, r.seconds) for r in rows if not r.warmup and 0 <= r.seconds < inf]
     numbers = np.array([number for number, _ in counted], dtype=np.int64)
     seconds = np.array([seconds for _, seconds in counted], dtype=np.float64)
     return dict(zip(numbers.tolist(), seconds.tolist(), strict=True))

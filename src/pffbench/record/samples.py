@@ -8,7 +8,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import NoneType
@@ -203,7 +203,7 @@ class Sample(msgspec.Struct, frozen=True, gc=False, array_like=True):
     disk_files: Natural | None
     valid: bool
     started: str
-    seconds: float = math.nan
+    seconds: float
     reads: Positive = 1
     cpu_seconds: float = math.nan
     minor_faults: Natural | None = None
@@ -222,15 +222,8 @@ class Sample(msgspec.Struct, frozen=True, gc=False, array_like=True):
     disk_inodes: Natural | None = None
     new_memory: Natural | None = None
 
-    @property
-    def job(self) -> float:
-        """Seconds of the job; for tables without them, the largest own time."""
-        return self.own_max if math.isnan(self.seconds) else self.seconds
-
 
 COLUMNS = Sample.__struct_fields__
-#: Columns that every table has; those of earlier versions lack some of the others, from the end.
-_FEWEST = COLUMNS.index("seconds")
 
 
 def claim(directory: str) -> None:
@@ -286,15 +279,8 @@ def _texts(sample: Sample) -> Iterator[str]:
             yield str(value)
 
 
-def read_samples(path: str | Path, *, current: bool = False) -> list[Sample]:
+def read_samples(path: str | Path) -> list[Sample]:
     """Read all complete rows; an incomplete last line, left by a killed run, is omitted.
-
-    Parameters
-    ----------
-    path : str or Path
-        Path of the file.
-    current : bool
-        Reject the table of an earlier version, to which rows of this one cannot be appended.
 
     Raises
     ------
@@ -305,11 +291,10 @@ def read_samples(path: str | Path, *, current: bool = False) -> list[Sample]:
     with io.TextIOWrapper(open_regular(path), encoding="utf-8", newline="") as file:
         try:
             header = tuple(next(csv.reader([file.readline(_LONGEST_LINE)]), ()))
-            fewest = len(COLUMNS) if current else _FEWEST
-            if len(header) < fewest or header != COLUMNS[: len(header)]:
+            if header != COLUMNS:
                 raise ValueError(f"{path} is not a table of samples of this version of pffbench")
             for text in _texts_of(file):
-                samples += _samples(_cells(text), header, f"{path} line", len(samples) + 2)
+                samples += _samples(_cells(text), f"{path} line", len(samples) + 2)
         except (csv.Error, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not a table of samples: {error}") from None
     refuse_implausible(samples, path)
@@ -367,14 +352,12 @@ def _text_and_optional() -> tuple[list[int], list[int]]:
     return texts, optional
 
 
-def _samples(rows: list[list[Any]], header: Sequence[str], where: str, first: int) -> list[Sample]:
+def _samples(rows: list[list[Any]], where: str, first: int) -> list[Sample]:
     """Convert rows, which are changed, to samples; names the first broken one."""
-    texts, optional = (
-        [place for place in places if place < len(header)] for places in _text_and_optional()
-    )
+    texts, optional = _text_and_optional()
     for line, row in enumerate(rows, start=first):
-        if len(row) != len(header):
-            raise ValueError(f"{where} {line}: {len(row)} cells, not {len(header)}")
+        if len(row) != len(COLUMNS):
+            raise ValueError(f"{where} {line}: {len(row)} cells, not {len(COLUMNS)}")
         for place in texts:
             row[place] = sys.intern(row[place])  # equal ones share their memory
         for place in optional:
@@ -385,7 +368,7 @@ def _samples(rows: list[list[Any]], header: Sequence[str], where: str, first: in
         told, _, where_in_rows = str(error).replace("`", "").partition(" - at ")
         at, column = map(int, re.findall(r"\d+", where_in_rows))
         cell = one_line(str(rows[at][column]), 40)
-        said = f"{header[column]} is {cell}: {told}"
+        said = f"{COLUMNS[column]} is {cell}: {told}"
         raise ValueError(f"{where} {first + at}: {said}") from None
 
 

@@ -221,11 +221,13 @@ class Recorder:
         """Store the sums of phases of a repetition, by which the run decides when to stop."""
         first = samples[0]
         if any(sample.phase == "read" for sample in samples):
-            reading = sum(s.job for s in samples if s.phase in READ_PHASES)
+            reading = sum(s.seconds for s in samples if s.phase in READ_PHASES)
             self._first_reads.setdefault(first.case, reading)
         if first.warmup:
             return
-        for total, seconds in totals_of({s.phase: {s.repetition: s.job} for s in samples}).items():
+        for total, seconds in totals_of(
+            {s.phase: {s.repetition: s.seconds} for s in samples}
+        ).items():
             self._totals[total][first.case] |= seconds
 
     @property

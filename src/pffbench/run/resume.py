@@ -85,7 +85,7 @@ def resumed(directory: str, topology: Topology, asked: Stage | None, lock: RunLo
         _stage(directory, record, asked)
         lock.take(directory, f"--resume {directory}")
         record = RunRecord.load(directory)
-        samples = read_samples(path, current=True) if path.exists() else []
+        samples = read_samples(path) if path.exists() else []
         with readable(directory):
             differences = list(_differences(record, topology))
             complete = whole(samples, record.last_written)

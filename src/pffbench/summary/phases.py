@@ -120,7 +120,7 @@ def phase_summary(
     parts = [part for part in TOTALS.get(phase, (phase,)) if part in rows]
     part = next((part for part in parts if part in MOVING), parts[0])
     counted = [row for row in rows[part] if not row.warmup]
-    warmup = [row.job for row in rows.get(phase, ()) if row.warmup]
+    warmup = [row.seconds for row in rows.get(phase, ()) if row.warmup]
     arrived = counted[0].bytes if part in MOVING else 0
     # Data that one rank reads and passes on move in two phases of a total.
     moved = sum(rows[name][-1].bytes for name in parts if name in MOVING or name in ARRIVING)
@@ -189,8 +189,7 @@ def _cpu_seconds(parts: Sequence[Sequence[Sample]]) -> float | None:
 def _new_memory(counted: Sequence[Sample]) -> float | None:
     """Return the median bytes of new memory of all ranks together; None if not recorded.
 
-    Runs of earlier versions, and phases other than reads, count page faults alone: of huge pages
-    that is too little.
+    Phases other than reads count page faults alone: of huge pages that is too little.
     """
     known = [
         row.minor_faults * mmap.PAGESIZE if row.new_memory is None else row.new_memory
@@ -276,8 +275,8 @@ def rank_spread(rows: Sequence[Sample]) -> RankSpread:
 
 def _idlest(rows: Sequence[Sample]) -> tuple[int | None, int, float]:
     """Return the idlest rank, its frequency, and its difference from the median."""
-    known = [row for row in rows if row.idlest_rank is not None and row.job > 0]
+    known = [row for row in rows if row.idlest_rank is not None and row.seconds > 0]
     if not known:
         return None, 0, 0.0
     rank, times = Counter(row.idlest_rank for row in known).most_common(1)[0]
-    return rank, times, float(np.median([row.idle_seconds / row.job for row in known]))
+    return rank, times, float(np.median([row.idle_seconds / row.seconds for row in known]))

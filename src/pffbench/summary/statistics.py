@@ -230,7 +230,7 @@ def load_summary(samples: Iterable[Sample]) -> LoadSummary:
         if not sample.warmup and sample.steal == sample.steal:
             key = (sample.case, sample.repetition)
             rows.setdefault(key, sample)
-            seconds[key] += sample.job * sample.reads
+            seconds[key] += sample.seconds * sample.reads
     blocks: dict[int, list[tuple[float, float, float]]] = defaultdict(list)
     for key, row in rows.items():
         blocks[row.repetition].append((seconds[key], row.busy_others, row.steal))
