@@ -246,6 +246,7 @@ def start_experiment(
     scratch, out = Path(directory) / "scratch", Path(directory) / "results"
     scratch.mkdir(exist_ok=True)
     told = [path, "--out", out, "--scratch", scratch, "--progress", "plain", *arguments]
+    told += ["--trust"] if content.keys() & {"environments", "launcher"} else []
     command = [*program, "run", *told]
     return start(command, ranks=ranks, cwd=directory, out=out, env=env, python=python)
 

@@ -26,21 +26,29 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import h5py
 from rich.console import Console
 
+from pffbench.record.run_json import RunRecord
 from pffbench.summary.export import print_answer, print_summary
 from pffbench.summary.summary import Summary, summarise
-from pffbench_bundles.appendix import platform
-from pffbench_bundles.masking import RAW, masked_copy
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
+#: What a run measured; everything else in its directory is made from it.
+RAW = ("run.json", "samples.csv", "counters.csv", "ranks.h5")
 #: The run that the README shows, and what is kept of its derived files.
 SHOWN, KEPT = "default", ("summary.md", "answer.svg")
 _BLOCK = re.compile(
     r"(<!-- run (\S+)((?: (?:table|answer|platform))+) (\d+) -->\n).*?(<!-- end -->)", re.DOTALL
 )
 _LIBRARIES = ("h5py", "netCDF4", "zarr")
+#: The libraries in C that these call.
+_WRAPPED = {"h5py": ("HDF5", "hdf5"), "netCDF4": ("netCDF-C", "netcdf_c")}
+#: Absolute paths in a record, but for those that are alike on many machines.
+_OWN_PATH = re.compile(
+    r"(?<=[\"=: ,;])/(?!(?:usr|dev|proc|sys|etc|lib|lib64|bin|opt|run|home/user)/)[\w.+@~/-]+"
+)
 _README = """\
 # The run that the README shows
 
@@ -116,7 +124,7 @@ def written(page: Path) -> str:
 
 def _shown(summary: Summary, parts: Sequence[str], width: int) -> Iterator[str]:
     if parts == ["platform"]:
-        yield from textwrap.wrap(platform(summary, _LIBRARIES), width, break_on_hyphens=False)
+        yield from textwrap.wrap(_platform(summary.record), width, break_on_hyphens=False)
         return
     yield "```text"
     if "table" in parts:
@@ -126,6 +134,23 @@ def _shown(summary: Summary, parts: Sequence[str], width: int) -> Iterator[str]:
     if "answer" in parts:
         yield from _printed(width, lambda console: print_answer(summary, console))
     yield "```"
+
+
+def _platform(record: RunRecord) -> str:
+    """Return one sentence on where a run was made, and when."""
+    made = record.provenance
+    (host, *_), software = made["hosts"], made["software"]
+    libraries = software["libraries"]
+    versions = [f"{name} {libraries[name]['version']}" for name in _LIBRARIES]
+    for place, name in enumerate(("h5py", "netCDF4")):
+        label, key = _WRAPPED[name]
+        versions.insert(2 * place + 1, f"{label} {libraries[name][key]}")
+    mpi = libraries["mpi4py"]["mpi_library"].partition(",")[0]
+    return (
+        f"{record.ranks} ranks on {host['cores']} cores ({host['cpu_model']}), {host['os']}, "
+        f"Python {software['python']['version']}, {mpi}, {made['filesystem']['type']}, "
+        f"{record.started[:10]}. {', '.join(versions)}."
+    )
 
 
 def _first_table(summary: Summary, width: int) -> list[str]:
@@ -143,6 +168,27 @@ def _printed(width: int, show: Callable[[Console], None]) -> list[str]:
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
+def copy_masked(run: Path, copy: Path) -> None:
+    """Copy the raw rows of a run on one host, without the names of that host and of directories."""
+    (host,) = set(RunRecord.load(run).topology["hosts"])
+    record = (
+        (run / "run.json").read_text(encoding="utf-8").replace(str(ROOT), "/home/user/pffbench")
+    )
+    named = _OWN_PATH.sub("/home/user", record)
+    (copy / "run.json").write_text(re.sub(rf"\b{re.escape(host)}\b", "vm", named), encoding="utf-8")
+    rows = (run / "samples.csv").read_text(encoding="utf-8").replace(f",{host},", ",vm,")
+    (copy / "samples.csv").write_text(rows, encoding="utf-8")
+    shutil.copy(run / "counters.csv", copy)
+    with h5py.File(run / "ranks.h5") as source, h5py.File(copy / "ranks.h5", "w") as target:
+        for name in source:
+            if name == "host":  # in a changed file the old name would remain
+                target.create_dataset(
+                    name, data=["vm"] * len(source[name]), dtype=source[name].dtype
+                )
+            else:
+                source.copy(name, target)
+
+
 def take(run: Path, results: Path = RESULTS) -> None:
     """Put a run in the place of the one that the README shows.
 
@@ -156,7 +202,8 @@ def take(run: Path, results: Path = RESULTS) -> None:
     place = results / SHOWN
     with tempfile.TemporaryDirectory() as directory:
         kept = Path(directory) / SHOWN
-        masked_copy(run, kept, "vm")  # refuses before anything is replaced
+        kept.mkdir()
+        copy_masked(run, kept)
         for name in KEPT:
             (kept / name).touch()
         (kept / "README.md").write_text(_README, encoding="utf-8")

@@ -56,7 +56,7 @@ exit status:
      problem
   2  the input is wrong; nothing was created
   3  a signal or a time limit ended the run; it can be resumed
-  4  reproduce, or compare --fail-if-slower --strict: the runs do not decide
+  4  compare --fail-if-slower --strict: the runs do not decide
   5  compare --fail-if-slower: the machine changed
   130  Ctrl-C ended the command
 """

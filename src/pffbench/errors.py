@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 #: Exit statuses. The last two are of `pffbench compare --fail-if-slower`: with `--strict` the runs
-#: do not decide (of `reproduce` too), and the machine itself has changed, or may have.
+#: do not decide, and the machine itself has changed, or may have.
 VALID, NOT_VALID, WRONG_INPUT, INTERRUPTED, INCONCLUSIVE, MACHINE_CHANGED = range(6)
 
 

@@ -19,6 +19,8 @@ from typing import IO, Any, BinaryIO
 from pffbench.text import similar_word
 from pffbench.units import Size
 
+#: Maximum bytes of a `run.json`; one with as many cases as a run may have has a tenth of them.
+LARGEST_RECORD = 2**29
 #: Does not wait for the other end of a FIFO, and does not set a controlling terminal.
 _CAREFULLY = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KINDS = {

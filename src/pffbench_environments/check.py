@@ -98,8 +98,9 @@ def check_run(loaded: LoadedExperiment, launch: Launch, out: str) -> CheckedRun:
         One of them cannot be started or cannot run it.
     """
     experiment = loaded.experiment
-    if launch.options.progress_style != "none":
-        print(one_line(f"starts: {'; '.join(commands_of(experiment))}"), flush=True)
+    commands = commands_of(experiment)
+    if commands and launch.options.progress_style != "none":
+        print(one_line(f"starts: {'; '.join(commands)}"), flush=True)
     environments = start_environments(experiment, loaded.path, launch.keep_going)
     records = {each.name: _record(each, launch, out) for each in environments}
     return CheckedRun(loaded, environments, records, _plan(loaded, records))
@@ -164,4 +165,5 @@ def _plan(loaded: LoadedExperiment, records: Mapping[str, RunRecord]) -> Plan:
         left_out=tuple((o["case"], o["reason"]) for r in records.values() for o in r.left_out),
         costs={},
         limits=tuple(chain.from_iterable(record.limits for record in records.values())),
+        remarks=tuple(loaded.compare_ranks(size)),
     )

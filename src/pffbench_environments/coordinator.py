@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from pffbench.errors import UserError
 from pffbench.experiment.load import LoadedExperiment
+from pffbench.experiment.schema import Experiment
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.topology import Topology
 from pffbench.record.lock import RunLock
@@ -36,7 +37,7 @@ from pffbench_environments.blocks import Blocks, MakesSchedule
 from pffbench_environments.check import CheckedRun, check_run
 from pffbench_environments.merge import floor_of
 from pffbench_environments.resume import STEPS, stopped_run
-from pffbench_environments.start import Launch, launch_of
+from pffbench_environments.start import Launch, launch_of, refuse_commands
 
 
 def run(options: RunOptions, loaded: LoadedExperiment | None, stop: StopSignals) -> int:
@@ -110,12 +111,22 @@ def _begun(
     parent, own_parent = scratch_parent(options.scratch)
     if not own_parent and not Path(parent).is_dir():
         raise UserError(f"--scratch {parent}: there is no such directory")
+    refuse_commands(_without_typed(loaded, options), loaded.path, trust=options.trust)
     launch = launch_of(loaded, options, stop, out / STEPS)
     checked = check_run(loaded, launch, str(out))
     record = checked.record(run_id, parent, launch)
     begin_results(out, lock, record, options, parent)
+    record.remarks += checked.plan.remarks
     with writing_results(out, lock):
         return checked, launch, _recorder(checked, out, record, options), frozenset()
+
+
+def _without_typed(loaded: LoadedExperiment, options: RunOptions) -> Experiment:
+    """Return the experiment without the commands that the user gave in the command line."""
+    typed = {text.partition("=")[0].strip() for text in options.overrides}
+    nothing = {"launcher": None, "environments": ()}
+    given = {key: value for key, value in nothing.items() if key in typed}
+    return replace(loaded.experiment, **given)
 
 
 def _resumed(options: RunOptions, stop: StopSignals, lock: RunLock) -> _Begun:

@@ -14,9 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.errors import UserError
-from pffbench.experiment.load import LoadedExperiment, from_data, load_experiment
+from pffbench.experiment.load import LoadedExperiment, from_data
 from pffbench.experiment.plan import Plan
-from pffbench.experiment.schema import Experiment, in_this_environment, this_environment
 from pffbench.provenance.inputs import changed_inputs
 from pffbench.record.lock import RunLock
 from pffbench.record.run_json import RunRecord, digest_of, readable
@@ -25,7 +24,7 @@ from pffbench.regular_files import make_own_directory, write_replacing
 from pffbench.run.options import RunOptions
 from pffbench.run.recording import changed_software, go_on, moved
 from pffbench.run.resume import check_unfinished, refuse_other_cases, without_left_out
-from pffbench_environments.start import commands_of
+from pffbench_environments.start import refuse_commands
 from pffbench_environments.steps import remove_scratch_of
 
 #: Name of the directory, in that of the results, with the files of the current step.
@@ -100,7 +99,7 @@ def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:
         It cannot be resumed: it is finished or was changed, or is still running.
     """
     here = f"--resume {options.resume}"
-    if options.overrides:
+    if options.experiment or options.overrides:
         raise UserError("--resume goes on with the experiment of the run; it takes no other")
     if options.stage is not None:
         raise UserError(f"{here}: --stage: steps of a run of several environments have no stages")
@@ -116,7 +115,7 @@ def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:
     used = dataclasses.replace(options, scratch=options.scratch or record.scratch)
     with readable(directory):
         loaded = from_data(record.experiment, f"{directory}/run.json")
-        _check_commands(loaded.experiment, options, here)
+        refuse_commands(loaded.experiment, here, trust=options.trust)
     steps = directory / STEPS
     try:
         make_own_directory(steps)
@@ -128,35 +127,6 @@ def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:
     except OSError as error:
         raise UserError(f"{here}: {steps}: {error.strerror}") from None
     return StoppedRun(directory, record, loaded, used)
-
-
-def _check_commands(experiment: Experiment, options: RunOptions, here: str) -> None:
-    """Reject a record whose commands the user does not know to be those of the run.
-
-    A results directory may come from anybody, and a run starts what its record names.
-
-    Raises
-    ------
-    UserError
-        Names the commands.
-    """
-    commands = commands_of(experiment)
-    alone = (this_environment(),)
-    anew = replace(experiment, launcher=None, environments=alone)
-    if options.experiment is not None:
-        # The file of a run with `--starts` names no environment.
-        more = [in_this_environment()] if experiment.environments == alone else []
-        own = load_experiment(options.experiment, more).experiment
-        if commands_of(own) != commands:
-            raise UserError(
-                f"{here}: {options.experiment} starts other commands than run.json, which has "
-                f"{'; '.join(commands)}"
-            )
-    elif not options.trust and commands != commands_of(anew):
-        raise UserError(
-            f"{here}: its run.json would start: {'; '.join(commands)}; name the experiment file "
-            "too if they are those of your own, or give --trust"
-        )
 
 
 def _check_steps(steps: Path, here: str, parent: str) -> None:

@@ -14,7 +14,7 @@ import msgspec
 import pffbench
 from pffbench.errors import VALID, UserError
 from pffbench.experiment.load import LoadedExperiment
-from pffbench.experiment.schema import EnvironmentEntry, Experiment
+from pffbench.experiment.schema import EnvironmentEntry, Experiment, this_environment
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.run.next_steps import available_processors
 from pffbench.run.options import RunOptions
@@ -157,12 +157,30 @@ def _launcher(experiment: Experiment, path: str) -> tuple[str, ...]:
 
 
 def commands_of(experiment: Experiment) -> list[str]:
-    """Return what a run of an experiment starts, as its file names it: ``KEY: COMMAND``."""
+    """Return what a run of an experiment starts beside this Python: ``KEY: COMMAND``."""
     told = [] if experiment.launcher is None else [f"launcher: {experiment.launcher}"]
     for entry in experiment.environments:
-        ways = {key: getattr(entry, key) for key in ("python", "activate", "command")}
-        told += [f"{entry.name}: {key} {value}" for key, value in ways.items() if value]
+        if entry != this_environment():
+            ways = {key: getattr(entry, key) for key in ("python", "activate", "command")}
+            told += [f"{entry.name}: {key} {value}" for key, value in ways.items() if value]
     return told
+
+
+def refuse_commands(experiment: Experiment, where: str, *, trust: bool) -> None:
+    """Reject an experiment that names commands, unless the user trusts them.
+
+    A file or a results directory may come from anybody.
+
+    Raises
+    ------
+    UserError
+        Names the commands.
+    """
+    commands = commands_of(experiment)
+    if commands and not trust:
+        raise UserError(
+            f"{where}: it would start: {'; '.join(commands)}; give --trust if they may be started"
+        )
 
 
 def _program_of(command: str, where: str) -> tuple[str, ...]:

@@ -245,23 +245,38 @@ def with_launcher(received, command):
     (received / "run.json").write_text(json.dumps(record))
 
 
-def test_commands_of_a_received_record_are_not_started_without_trust(received, tmp_path):
-    with_launcher(received, f"bash -c 'touch {tmp_path}/PWN; exit 1' x")
-    assert_not_resumed(received, "run.json would start: launcher: bash -c 'touch")
+def test_commands_that_a_record_or_a_file_names_are_not_started_without_trust(received, tmp_path):
+    command = f"bash -c 'touch {tmp_path}/PWN; exit 1' x"
+    with_launcher(received, command)
+    assert_not_resumed(received, "it would start: launcher: bash -c 'touch")
+    record = json.loads((received / "run.json").read_text())
+    file = tmp_path / "received.yaml"
+    file.write_text(json.dumps(record["experiment"]))
+    for named in (received, file):
+        for more in ((), ("--set", "launcher=env")):
+            again = pffbench_cli("run", named, *more, "--out", tmp_path / "again", cwd=tmp_path)
+            assert again.status == 2, again.said
+            assert f"{named}: it would start: " in again.stderr
+            assert "give --trust" in again.stderr
     assert not (tmp_path / "PWN").exists()
-    mine = tmp_path / "mine.yaml"
-    mine.write_text(json.dumps({"name": "x", "cases": [CASE], "environments": [HERE]}))
-    assert_not_resumed(received, "starts other commands than run.json", mine)
-    assert not (tmp_path / "PWN").exists()
+    assert not (tmp_path / "again").exists()
+
+
+def test_commands_given_in_the_command_line_are_started(tmp_path):
+    there = json.dumps([{"name": "there", "python": sys.executable}])
+    run = run_experiment(
+        tmp_path, None, "--set", f"environments={there}", "--set", "launcher=env", cases=[CASE]
+    )
+    assert run.status == 0, run.said
+    assert "starts: launcher: env; there: python " in run.stdout
 
 
 @pytest.mark.full
-def test_a_run_goes_on_with_the_file_that_names_its_commands(killed, tmp_path):
-    out = Path(shutil.copytree(killed.out, tmp_path / "run"))
-    file = json.loads((killed.out / "run.json").read_text())["experiment_file"]
-    resumed = pffbench_cli("run", "--resume", out, file, out=out)
-    assert resumed.status == 0, resumed.said
-    assert "starts: launcher: env; one: python " in resumed.stdout
+def test_a_run_of_several_environments_is_repeated_from_its_record(killed, tmp_path):
+    again = pffbench_cli("run", killed.out, "--trust", "--out", tmp_path / "again", cwd=tmp_path,
+                         out=tmp_path / "again")  # fmt: skip
+    assert again.status == 0, again.said
+    assert again.record["experiment"] == killed.record["experiment"]
 
 
 @pytest.mark.parametrize("missing", sampled(["two", "provenance"], "provenance"))

@@ -90,25 +90,25 @@ def test_a_folder_of_experiments_is_refused(tmp_path):
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("launched", "named"),
+    ("launched", "trusted"),
     [(True, True), (False, False), (False, True)],
 )
-def test_a_stopped_run_goes_on_with_the_printed_command(tmp_path, launched, named):
+def test_a_stopped_run_goes_on_with_the_printed_command(tmp_path, launched, trusted):
     """Its file names no environment; without a launcher it starts nothing but this Python."""
     more = {"launcher": " ".join(mpiexec(1))} if launched else {}
     done = run_experiment(
         tmp_path, None, "--starts", "3", "--max-time", "1 s", cases=[CASE], warmup=0, **more
     )
     assert done.status == 3, done.said
-    command = f"pffbench run --resume {done.out} {tmp_path / 'experiment.yaml'}"
+    command = f"pffbench run --resume {done.out} --trust"
     assert f"go on with: {command}\n" in done.stdout
-    *unnamed, file = command.split()[1:]
+    *untrusted, trust = command.split()[1:]
     limits = ("--max-time", "none", "--scratch", tmp_path / "scratch")
     if launched:
-        refused = pffbench_cli(*unnamed, *limits)
+        refused = pffbench_cli(*untrusted, *limits)
         assert refused.status == 2
-        assert "its run.json would start: launcher: " in refused.stderr
-    rest = pffbench_cli(*unnamed, *([file] if named else []), *limits)
+        assert "it would start: launcher: " in refused.stderr
+    rest = pffbench_cli(*untrusted, *([trust] if trusted else []), *limits)
     assert rest.status == 0, rest.said
     again = MeasuredRun.load(done.out)
     assert again.record.status == "finished"

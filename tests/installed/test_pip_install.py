@@ -125,7 +125,7 @@ def sentences(text):
 def test_the_wheel_holds_the_program_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
-    packages = {"pffbench", "pffbench_analysis", "pffbench_bundles", "pffbench_environments"}
+    packages = {"pffbench", "pffbench_analysis", "pffbench_environments"}
     packages.add("pffbench_studies")
     assert packages == {top for top in tops if "dist-info" not in top}
     place = REPOSITORY / "configs"
@@ -282,10 +282,6 @@ def test_reading_needs_neither_mpi_nor_the_extra(tmp_path):
         told = pffbench("none", *command, cwd=tmp_path, without=without, mpi=False)
         assert told.status == 0, told.said
         assert len(told.stdout.splitlines()) > 5
-    for command in (["bundle", "first", "--mask", "-o", "run.zip"], ["check", "run.zip"],
-                    ["reproduce", "run.zip", "--with", "second"]):  # fmt: skip
-        told = pffbench("none", *command, cwd=tmp_path, without=without, mpi=False)
-        assert told.status == 0, told.said
     told = pffbench("none", "report", "first", cwd=tmp_path, without=without, mpi=False)
     assert told.status == 2, told.said
     assert "first/results.json" in told.stdout.splitlines()

@@ -236,7 +236,7 @@ def test_hints_that_can_have_no_effect_are_named_with_the_reason(transfer, hints
     (planned,) = found.cases
     assert without_effect(planned.options, planned.parameters, 4) == idle
     name = f"hdf5.hyperslab.shared.{transfer}.matched"
-    assert found.idle == tuple(
+    assert found.remarks == tuple(
         f"{name}: the hint {hint} has no effect ({why})" for hint, why in idle.items()
     )
     ignored = ", ".join(f"{hint} ({why})" for hint, why in idle.items())
@@ -251,7 +251,7 @@ def test_options_of_a_backend_that_no_case_has_are_named():
     entry = SLAB | {"backend": ["posix", "mpiio"], "transfer": "independent"}
     data = {"name": "x", "roofline": False, "common": {"zarr": {"format": 2}, "posix": {}},
             "cases": [entry | {"hdf5": {"hints": {"cb_nodes": 1}}, "mpiio": {}}]}  # fmt: skip
-    assert make_plan(from_data(data, "exp.yaml"), ranks=2).idle == (
+    assert make_plan(from_data(data, "exp.yaml"), ranks=2).remarks == (
         "exp.yaml: cases[0].hdf5: no case of it has backend hdf5, so it has no effect",
         "exp.yaml: common.zarr: no case of it has backend zarr, so it has no effect",
     )

@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "experiment",
         nargs="?",
         metavar="EXPERIMENT.yaml",
-        help="experiment file, a bundle, or a name that run --list prints (default: the built-in "
-        "comparison) (example: question:writers)",
+        help="experiment file, results directory, or name that run --list prints (default: the "
+        "built-in comparison) (example: question:writers)",
     )
     parser.add_argument(
         "-n", "--ranks", type=number_of("ranks"), required=True, metavar="N",

@@ -8,7 +8,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -30,7 +29,7 @@ from pffbench.experiment.estimate import (
     estimate_duration,
 )
 from pffbench.experiment.footprint import Footprint, amounts_of
-from pffbench.experiment.load import experiment_files, load_experiment, to_plain
+from pffbench.experiment.load import experiment_files, is_folder, load_experiment, to_plain
 from pffbench.experiment.plan import Cost, Plan
 from pffbench.experiment.schema import Experiment
 from pffbench.parallel.launcher import mpi_unstarted, reason_against_mpi
@@ -104,7 +103,7 @@ class PlannedRun(msgspec.Struct, frozen=True):
             raise UserError(large[0])
         warnings = (
             *_unrecorded(),
-            *plan.idle,
+            *plan.remarks,
             *_square(plan),
             *large,
             *cold_read_warnings(plan, there, memory, nodes),
@@ -180,7 +179,7 @@ def main(arguments: argparse.Namespace) -> int:
     no_mpi = reason_against_mpi()
     ranks = arguments.ranks or int(os.environ.get("SLURM_NTASKS", "1"))
     given: str | None = arguments.experiment
-    folder = given is not None and Path(given).is_dir()
+    folder = given is not None and is_folder(given)
     most = None if arguments.all else _MOST_LINES
     console = make_console(_WIDTH)
     planned = []

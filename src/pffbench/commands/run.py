@@ -8,10 +8,9 @@ import gc
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
@@ -44,7 +43,6 @@ __all__ = ["add_arguments", "main"]
 #: key of an experiment that asks for it.
 LAUNCHERS = "pffbench.launchers"
 _KEY = "environments"
-Judge = Callable[[str | None], int]
 #: Exit status of a program that Ctrl-C ended, as shells report it.
 _CTRL_C = 130
 #: Bytes of address space below which MPI and the libraries cannot be loaded.
@@ -58,17 +56,8 @@ def main(arguments: argparse.Namespace) -> int:
     return execute(RunOptions.of_arguments(arguments))
 
 
-def execute(options: RunOptions, judge: Judge | None = None) -> int:
-    """Run an experiment on all ranks; collective.
-
-    Parameters
-    ----------
-    options : RunOptions
-        Options of the run.
-    judge : callable, optional
-        Called on rank 0: with None before the run, and with its results directory when it was not
-        stopped; returns the exit status in place of that of the run.
-    """
+def execute(options: RunOptions) -> int:
+    """Run an experiment on all ranks; collective. Return the exit status."""
     _check_addresses()
     if options.starts is not None:
         options = _with_starts(options)
@@ -83,7 +72,7 @@ def execute(options: RunOptions, judge: Judge | None = None) -> int:
             if loaded.experiment.environments:
                 loaded = with_time_of_job(loaded, options, os.environ)
                 return _launcher(loaded.path).run(options, loaded, stop)
-        return _run(options, stop, judge)
+        return _run(options, stop)
 
 
 def _with_starts(options: RunOptions) -> RunOptions:
@@ -97,10 +86,10 @@ def _with_starts(options: RunOptions) -> RunOptions:
         This process is a rank, the ranks are started anew in any case, or another option says
         otherwise.
     """
-    from pffbench.experiment.load import load_experiment
+    from pffbench.experiment.load import is_folder, load_experiment
     from pffbench.experiment.schema import in_this_environment
 
-    folder = options.experiment if options.experiment and Path(options.experiment).is_dir() else ""
+    folder = options.experiment if options.experiment and is_folder(options.experiment) else ""
     own = [text for text in options.overrides if text.partition("=")[0].strip() == "repetitions"]
     for wrong, why in (
         (is_launched(os.environ), "this run starts its ranks itself: leave out mpiexec or srun"),
@@ -155,8 +144,11 @@ def _may_have_environments(options: RunOptions) -> bool:
         return True
     if options.experiment is None:
         return False
+    from pffbench.experiment.load import is_results
     from pffbench.experiment.shipped import shipped_file
 
+    if is_results(options.experiment):
+        return True
     path = shipped_file(options.experiment) or Path(options.experiment)
     try:
         return path.is_file() and _KEY.encode() in path.read_bytes()
@@ -174,29 +166,24 @@ def _had_environments(directory: str) -> bool:
         return False
 
 
-def _run(options: RunOptions, stop: StopSignals, judge: Judge | None) -> int:
+def _run(options: RunOptions, stop: StopSignals) -> int:
     gc.disable()  # objects of the start stay, and would be searched repeatedly; see Runner.run
     comm = start_ranks()
     stop.install()
     faulthandler.enable()  # a crash in a library reports the Python stack
     check_launcher(comm.size)
     with _abort_on_error(comm) as guard:
-        from pffbench.parallel.collectives import on_root
         from pffbench.run.session import Session, import_for_rank_0
 
         if comm.rank == 0:
             import_for_rank_0()
         status = VALID
         try:
-            if judge is not None:
-                on_root(comm, partial(judge, None))
             for one in _one_after_another(comm, options):
                 guard.session = session = Session(comm, one, stop)
                 ended = session.run()
                 if ended == INTERRUPTED:
                     return leave_last(comm, ended)
-                if judge is not None:
-                    ended = on_root(comm, partial(judge, session.spec.out))
                 status = status or ended
         except UserError as error:
             if comm.rank == 0:
@@ -242,10 +229,11 @@ def _one_after_another(comm: MPI.Intracomm, options: RunOptions) -> Iterator[Run
 
 def _runs_of(options: RunOptions, comm: MPI.Intracomm) -> list[tuple[str, str]]:
     """Return the experiments of a folder and their results directory; none where it is a file."""
-    if options.experiment is None or not (folder := Path(options.experiment)).is_dir():
-        return []
     from pffbench.experiment.check import make_plan
-    from pffbench.experiment.load import experiment_files, load_experiment
+    from pffbench.experiment.load import experiment_files, is_folder, load_experiment
+
+    if options.experiment is None or not is_folder(options.experiment):
+        return []
     from pffbench.run.prepare import unique_name
 
     if options.resume:
@@ -253,7 +241,7 @@ def _runs_of(options: RunOptions, comm: MPI.Intracomm) -> list[tuple[str, str]]:
     files = experiment_files(options.experiment)
     for file in files:
         make_plan(load_experiment(file, options.overrides), comm.size, lack_of_mpi(comm))
-    name = unique_name(folder.resolve().name)
+    name = unique_name(Path(options.experiment).resolve().name)
     out = Path(options.out or Path("pffbench-results", name))
     return [(file, str(out / Path(file).stem)) for file in files]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from pffbench.errors import UserError
-from pffbench.record.run_json import LARGEST, RunRecord
-from pffbench.regular_files import read_regular
+from pffbench.record.run_json import RunRecord
+from pffbench.regular_files import LARGEST_RECORD, read_regular
 from pffbench.summary.results import FILE
 from pffbench.text import counted, one_line
 
@@ -86,7 +86,7 @@ def _describe_state(record: RunRecord) -> str:
 def _read_answer(directory: Path) -> _Answer | None:
     """Return the answer of a run, if its results have been written and it has one."""
     try:
-        text = read_regular(directory / FILE, LARGEST)
+        text = read_regular(directory / FILE, LARGEST_RECORD)
         return msgspec.json.decode(text, type=_Results).answer
     except (OSError, msgspec.MsgspecError):
         return None

@@ -164,8 +164,16 @@ def make_plan(
     )
     if no_cold_reads is not None and extra_cold_reads(loaded):
         limits = (*limits, f"{NO_COLD_READS}{no_cold_reads}")
-    idle = tuple(dict.fromkeys((*loaded.idle, *_idle_hints(cases, ranks))))
-    return Plan(experiment, ranks, tuple(_together(cases)), tuple(left_out), costs, limits, idle)
+    texts = (*loaded.compare_ranks(ranks), *loaded.idle, *_idle_hints(cases, ranks))
+    return Plan(
+        experiment,
+        ranks,
+        tuple(_together(cases)),
+        tuple(left_out),
+        costs,
+        limits,
+        remarks=tuple(dict.fromkeys(texts)),
+    )
 
 
 def _idle_hints(cases: Iterable[Case], ranks: int) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import yaml
+from msgspec.structs import replace
 
 from pffbench.backends.registry import is_backend
 from pffbench.case import Case, Parameters
@@ -19,8 +20,8 @@ from pffbench.experiment.schema import MOST_TRACED, Experiment, study_names
 from pffbench.experiment.shipped import shipped_file, similar_names
 from pffbench.experiment.sweep import MOST_CASES, expand, with_roofline
 from pffbench.plugins import load, plugins
-from pffbench.regular_files import read_regular, similar_path
-from pffbench.text import has_controls, one_line
+from pffbench.regular_files import LARGEST_RECORD, read_regular, similar_path
+from pffbench.text import counted, escaped, has_controls, one_line
 from pffbench.workloads.registry import workload, workload_names
 
 #: Experiments of the package that take the time that is left to a job.
@@ -28,8 +29,8 @@ BUILT_IN = ("default", "defaults", "quick", "nightly")
 #: Other packages read files of another form through entry points of this group: functions that take
 #: the data of a file and its name, and return those of the experiment, or None.
 FORMS_GROUP = "pffbench.experiments"
-#: Entry points that return the text of the experiment in a file whose ending is their name.
-FILES_GROUP = "pffbench.experiment_files"
+#: The file of a results directory that has the experiment of the run.
+RECORD = "run.json"
 #: Maximum bytes: an experiment is a page of text; a larger file is the wrong one.
 LARGEST = 2**20
 #: Maximum number of values.
@@ -118,12 +119,27 @@ class LoadedExperiment(msgspec.Struct, frozen=True):
         The cases in the order of the file, each with its place in the file.
     idle : tuple of str
         Options of backends that none of their cases has: each with its place and a reason.
+    ranks : int, optional
+        Number of ranks of the run that it repeats.
     """
 
     path: str
     experiment: Experiment
     cases: tuple[tuple[str, Case], ...]
     idle: tuple[str, ...] = ()
+    ranks: int | None = None
+
+    def compare_ranks(self, ranks: int) -> Iterator[str]:
+        """Yield a remark if the run that is repeated had another number of ranks."""
+        if self.ranks not in (None, ranks):
+            yield f"{self.path} is of {counted(self.ranks or 0, 'rank')}, and this run of {ranks}"
+
+
+class _Record(msgspec.Struct):
+    """What is read of the record of a run that is repeated."""
+
+    experiment: dict[str, Any]
+    ranks: int
 
 
 def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedExperiment:
@@ -132,8 +148,8 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
     Parameters
     ----------
     path : str, optional
-        The YAML file, another one that holds an experiment, or the name of one of the package; the
-        first built-in one when not given.
+        The YAML file, the results directory of a run to repeat, or the name of one of the package;
+        the first built-in one when not given.
     overrides : sequence of str
         ``key=value`` pairs; a key of the experiment or of its cases, values in YAML.
 
@@ -142,11 +158,41 @@ def load_experiment(path: str | None, overrides: Sequence[str] = ()) -> LoadedEx
     UserError
         The file cannot be read, or a key or value in it is unknown or not allowed.
     """
-    name, text = _text(path)
-    data = _in_our_form(_parsed(text, name), name)
+    ranks = None
+    if path is not None and is_results(path):
+        record = _recorded(path)
+        name, data, ranks = path, record.experiment, record.ranks
+    else:
+        name, text = _text(path)
+        data = _in_our_form(_parsed(text, name), name)
     for override in overrides:
         _override(data, override)
-    return from_data(data, name)
+    return replace(from_data(data, name), ranks=ranks)
+
+
+def is_folder(path: str) -> bool:
+    """Return whether a path is a folder of experiments."""
+    return Path(path).is_dir() and not is_results(path)
+
+
+def is_results(path: str) -> bool:
+    try:
+        return Path(path, RECORD).exists()
+    except OSError:  # such as a name too long for a file
+        return False
+
+
+def _recorded(directory: str) -> _Record:
+    """Return what the record of a run says of its experiment."""
+    file = Path(directory, RECORD)
+    try:
+        record = msgspec.json.decode(read_regular(file, LARGEST_RECORD), type=_Record)
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read: {error.strerror}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{file}: not the record of a run: {one_line(str(error), 200)}") from None
+    _refuse_too_many(record.experiment, str(file))
+    return replace(record, experiment=escaped(record.experiment))
 
 
 def _in_our_form(data: dict[str, Any], name: str) -> dict[str, Any]:
@@ -309,7 +355,7 @@ def _text(path: str | None) -> tuple[str, str]:
     if shipped := shipped_file(path):
         return f"built-in {path}", shipped.read_text("utf-8")
     try:
-        return path, _text_of_file(path)
+        return path, read_regular(path, LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{path}: not a text file") from None
     except FileNotFoundError as error:
@@ -320,15 +366,6 @@ def _text(path: str | None) -> tuple[str, str]:
         raise UserError(f"{path}: cannot be read: {error.strerror}{hint}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def _text_of_file(path: str) -> str:
-    ending = Path(path).suffix.removeprefix(".")
-    # To look for other endings would search the installed packages.
-    others = {} if ending in ("", "yaml", "yml") else plugins(FILES_GROUP)
-    if ending in others:
-        return str(load(others[ending])(path))
-    return read_regular(path, LARGEST).decode("utf-8-sig")
 
 
 def _parsed(text: str, name: str) -> dict[str, Any]:

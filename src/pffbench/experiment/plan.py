@@ -226,8 +226,8 @@ class Plan(msgspec.Struct, frozen=True):
     limits : tuple of str
         The cases that are left out because of the libraries that are installed: for each backend
         and reason their number, the reason and the remedies. Also why there is no extra cold read.
-    idle : tuple of str
-        Options and hints that have no effect, each with the reason.
+    remarks : tuple of str
+        Options and hints that have no effect, each with the reason, and what else to know.
     """
 
     experiment: Experiment
@@ -236,7 +236,7 @@ class Plan(msgspec.Struct, frozen=True):
     left_out: tuple[tuple[str, str], ...]
     costs: Mapping[str, Cost]
     limits: tuple[str, ...] = ()
-    idle: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def is_limit(self, reason: str) -> bool:
         """Whether a case is left out for this reason because of the installed libraries."""

@@ -21,13 +21,16 @@ from pffbench.case import PLAIN_NAME, ExperimentName
 from pffbench.errors import UserError
 from pffbench.record.lock import killed
 from pffbench.record.plausible import Natural, Positive
-from pffbench.regular_files import read_regular, similar_path, write_replacing
+from pffbench.regular_files import (
+    LARGEST_RECORD,
+    read_regular,
+    similar_path,
+    write_replacing,
+)
 from pffbench.text import escaped, json_needs_escaping, one_line, without_digests
 
 #: Version of the layout of a results directory; readers reject others.
 SCHEMA_VERSION = 2
-#: Maximum bytes of a record; one of 100 000 cases, the maximum, has a tenth of them.
-LARGEST = 2**29
 #: An object of JSON as plain data, and the entry of a case, which readers leave as it is.
 JsonObject = dict[str, Any]
 Entry = Mapping[str, Any]
@@ -228,7 +231,7 @@ class RunRecord(msgspec.Struct):
         """
         path = Path(directory) / "run.json"
         try:
-            data = _decoded(read_regular(path, LARGEST))
+            data = _decoded(read_regular(path, LARGEST_RECORD))
         except FileNotFoundError:
             why = "it holds no run.json"
             if not path.parent.is_dir():

@@ -37,7 +37,7 @@ class RunOptions:
     other_hosts : bool
         Whether a run may be resumed on other hosts than it began on.
     trust : bool
-        Whether the commands in the record of a resumed run of several environments are started.
+        Whether the commands that the experiment or the record of a run names are started.
     max_time : float, optional
         Maximum duration of the run in seconds, infinite for no limit; None for the time left to
         the batch job.
@@ -150,9 +150,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="with --resume of a run of several environments: start the commands that its run.json "
-        "names; otherwise name its experiment file too, whose commands must be the same "
-        "(example: --resume results/first --trust)",
+        help="start the commands that the experiment or the record of a run names: environments "
+        "and their launcher (example: environments.yaml --trust)",
     )
     parser.add_argument(
         "--max-time",
@@ -252,8 +251,9 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=argparse.SUPPRESS,  # so that the option stays where this is not given
         metavar="EXPERIMENT.yaml",
-        help="experiment file, a bundle, a name that --list prints, or a folder of files to run "
-        "one after another (default: the built-in comparison) (example: question:writers)",
+        help="experiment file, a name that --list prints, the results directory of a run to "
+        "repeat, or a folder of files to run one after another (default: the built-in comparison) "
+        "(example: question:writers)",
     )
     add_changes(parser)
 

@@ -157,7 +157,7 @@ def open_recorder(
         told = f"each node had files of its own, on {', '.join(types)} (node_local)"
         record.remarks.append(told)
     begin_results(out, lock, record, spec.options, spec.scratch_parent)
-    record.remarks += spec.plan.idle
+    record.remarks += spec.plan.remarks
     with writing_results(out, lock):
         return Recorder(spec.out, record, topology, floor, warmup, progress)
 

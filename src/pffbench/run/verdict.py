@@ -98,8 +98,7 @@ def _print(summary: Summary, recorder: Recorder, options: RunOptions, began: flo
     if record.status == "interrupted":
         told = f"go on with: pffbench run --resume {recorder.directory}"
         if record.environments:  # whose commands a record alone may not start
-            is_file = Path(record.experiment_file).is_file()
-            told += f" {record.experiment_file}" if is_file else " --trust"
+            told += " --trust"
         console.print(told, highlight=False, soft_wrap=True)
     elif record.status == "written":
         console.print(

@@ -241,33 +241,6 @@ def answers(
     return [contest.answer(place, decisions, resolution) for place, contest in enumerate(contests)]
 
 
-#: A total, a comparison, a contender, and another one that is compared with it.
-Pair = tuple[str, ComparisonKey, str, str]
-
-
-def standings(
-    cases: Mapping[str, Entry], times: TotalTimes, design: Design
-) -> dict[Pair, Contender]:
-    """Return how each contender of a comparison stands to each other one, not the fastest alone.
-
-    Parameters
-    ----------
-    cases, times, design
-        As of `answers`.
-    """
-    contests, decisions = _decided(cases, times, design, ended=True)
-    return {
-        (contest.total, contest.key, first, name): contest.beside(
-            name, best, first, place, decisions
-        )
-        for place, contest in enumerate(contests)
-        for best in [contest.best]
-        for first in best
-        for name in best
-        if name != first
-    }
-
-
 def _decided(
     cases: Mapping[str, Entry], times: TotalTimes, design: Design, *, ended: bool
 ) -> tuple[Sequence[_Contest], Decisions]:

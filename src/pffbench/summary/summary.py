@@ -21,15 +21,12 @@ from pffbench.summary.headline import (
     Absence,
     Answer,
     ComparisonKey,
-    Contender,
     Design,
-    Pair,
     TotalTimes,
     absences,
     answers,
     comparison_key,
     reason_out,
-    standings,
     takes_part,
 )
 from pffbench.summary.labels import stored_as, variants_of
@@ -206,11 +203,6 @@ def summary_of(run: MeasuredRun) -> Summary:
 def _headline(run: MeasuredRun, design: Design) -> list[Answer]:
     """Return the headline."""
     return answers(run.record.cases, _totals(run), design, run.resolution)
-
-
-def standings_of(run: MeasuredRun) -> dict[Pair, Contender]:
-    """Return how the contenders of the headline of a run stand to each other."""
-    return standings(run.record.cases, _totals(run), Design.of_experiment(run.record.experiment))
 
 
 def _totals(run: MeasuredRun) -> TotalTimes:

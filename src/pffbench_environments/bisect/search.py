@@ -20,12 +20,12 @@ from msgspec.structs import replace
 
 from pffbench.cli import make_parser
 from pffbench.errors import NOT_VALID, VALID, StoppedError, UserError
-from pffbench.experiment.load import LoadedExperiment, load_experiment, to_plain
+from pffbench.experiment.load import load_experiment, to_plain
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.phases import TOTALS
 from pffbench.record.run import MeasuredRun
-from pffbench.record.run_json import LARGEST, RunRecord
-from pffbench.regular_files import read_regular, write_replacing
+from pffbench.record.run_json import RunRecord, digest_of
+from pffbench.regular_files import LARGEST_RECORD, read_regular, write_replacing
 from pffbench.run.options import RunOptions
 from pffbench.run.schedule import Schedule
 from pffbench.run.verdict import write_derived
@@ -129,7 +129,7 @@ def bisect(search: Search, stop: StopSignals, say: Callable[[str], None]) -> int
     check_maker()
     content = to_plain(loaded.experiment)
     content["step_repetitions"] = loaded.experiment.step_repetitions
-    content |= {} if search.launcher is None else {"launcher": search.launcher}
+    content["launcher"] = search.launcher  # and not that of the file, which may come from anybody
     trials = Trials(search, package, first, content, stop)
     trials.begin()
     say(f"{package} {first} to {last}: {len(versions)} versions")
@@ -284,7 +284,7 @@ class Trials:
             write_replacing(file, text)
             return
         try:
-            before = msgspec.json.decode(read_regular(file, LARGEST), type=dict[str, Any])
+            before = msgspec.json.decode(read_regular(file, LARGEST_RECORD), type=dict[str, Any])
         except (OSError, ValueError):
             raise UserError(f"--resume {self._out}: there is no search to go on with") from None
         if other := [key for key, value in json.loads(text).items() if before.get(key) != value]:
@@ -345,17 +345,20 @@ class Trials:
         schedule: MakesSchedule = Schedule
         if self._search.count is None:
             schedule = partial(UntilAnswered, question, self._search.total, version, self._good)
-        loaded: LoadedExperiment | None = load_experiment(str(file))
-        if directory.exists():
-            loaded = None
+        loaded = load_experiment(str(file))
+        began = directory.exists()
+        if began:
             try:
-                if RunRecord.load(directory).status == "finished":
-                    return
+                record = RunRecord.load(directory)
             except ValueError as error:
                 raise UserError(f"{error}; remove {directory}") from None
-        options = self._options(file, "--out" if loaded else "--resume", directory)
+            if record.status == "finished":
+                return
+            if digest_of(record.experiment) != digest_of(to_plain(loaded.experiment)):
+                raise UserError(f"{directory}: a run of another experiment than {file}; remove it")
+        options = self._options(*(["--resume"] if began else [str(file), "--out"]), str(directory))
         try:
-            with measured(options, loaded, self._stop, schedule) as recorder:
+            with measured(options, None if began else loaded, self._stop, schedule) as recorder:
                 if recorder.run_record.status == "interrupted":
                     raise StoppedError
                 summary = summarise(directory)
@@ -367,8 +370,8 @@ class Trials:
             why = recorder.run_record.objection
             raise UserError(f"{self._package} {version}: {why} ({directory})")
 
-    def _options(self, file: Path, option: str, directory: Path) -> RunOptions:
-        told = ["run", str(file), option, str(directory), "--progress", self._search.progress]
+    def _options(self, *where: str) -> RunOptions:
+        told = ["run", *where, "--trust", "--progress", self._search.progress]
         if self._search.scratch is not None:
             told += ["--scratch", self._search.scratch]
         return RunOptions.of_arguments(make_parser("run").parse_args(told))
@@ -411,7 +414,7 @@ class Trials:
             alone = replace(loaded, experiment=experiment)
             count = count_instructions(alone, function, self._search.scratch, self._stop)
             write_replacing(known, repr(count))
-        return float(read_regular(known, LARGEST))
+        return float(read_regular(known, LARGEST_RECORD))
 
     def _keep_going(self) -> None:
         if self._stop.asked:
