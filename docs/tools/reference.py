@@ -14,8 +14,8 @@ from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
 from pffbench.cli import make_parser
 from pffbench.commands.describe import keys_of
-from pffbench.docstrings import field_descriptions
-from pffbench.doctor.checks import CHECKS
+from pffbench.docstrings import field_descriptions, first_line
+from pffbench.doctor.examination import CHECKS, CHECKS_OF_SCRATCH
 from pffbench.experiment.schema import WORKLOAD, ZIP, Experiment
 from pffbench.phases import PHASES, TOTALS
 from pffbench.record.counters import Counted
@@ -167,10 +167,8 @@ def _commands() -> Iterator[str]:
     for name in re.findall(r"^    ([a-z]+)\b", overview, re.MULTILINE):
         yield from (f"## `pffbench {name}`", "", "```text", _help(name).rstrip(), "```", "")
         if name == "doctor":
-            yield from table(
-                ("topic", "what it asks", "needs"),
-                [(check.topic, check.asks, check.needs) for check in CHECKS],
-            )
+            asked = [(topic, first_line(ask)) for topic, ask in (*CHECKS, *CHECKS_OF_SCRATCH)]
+            yield from table(("topic", "what it asks"), asked)
 
 
 def _help(*command: str) -> str:

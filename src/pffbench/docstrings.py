@@ -40,6 +40,6 @@ def _described(docstring: str) -> Iterator[tuple[str, str]]:
             yield name.strip(), " ".join(text.split()).replace("``", "`")
 
 
-def first_line(kind: type) -> str:
-    """Return the first line of a docstring, in which a class says what it is."""
+def first_line(kind: object) -> str:
+    """Return the first line of a docstring, in which a class or function says what it is."""
     return cleandoc(kind.__doc__ or "").partition("\n")[0].replace("``", "`")

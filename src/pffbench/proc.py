@@ -108,3 +108,12 @@ def number_ranges(numbers: set[int]) -> str:
     last = sorted(n for n in numbers if n + 1 not in numbers)
     pairs = zip(sorted(first), last, strict=True)
     return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in pairs)
+
+
+def from_ranges(text: str) -> set[int]:
+    """Read a set of numbers from the text that `number_ranges` writes."""
+    numbers: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        numbers.update(range(int(first), int(last or first) + 1))
+    return numbers

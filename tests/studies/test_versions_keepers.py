@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pffbench.backends.registry import backend_class
-from pffbench.doctor.backends import needed_for
+from pffbench.doctor.libraries import needed_for
 from pffbench_studies.versions import interface
 from pffbench_studies.versions.chunks import Pool, grid_of, touched_chunks
 from pffbench_studies.versions.history import COLUMNS, KINDS, Chances, History

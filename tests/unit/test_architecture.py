@@ -75,9 +75,7 @@ def test_records_are_structs_where_every_rank_defines_them():
     package = PACKAGES[0]
     frozen = [str(path.relative_to(package)) for path in package.rglob("*.py")
               if "@dataclass(frozen=True" in path.read_text()]  # fmt: skip
-    # Commands and doctor must work where msgspec is not installed.
-    known = {"run/options.py"}
-    assert {name for name in frozen if not name.startswith("doctor/")} == known
+    assert set(frozen) == {"run/options.py"}
 
 
 def test_every_file_that_the_description_of_the_code_names_exists():

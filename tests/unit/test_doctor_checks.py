@@ -1,39 +1,53 @@
 """What the doctor makes of plain facts, without MPI and without looking at this machine."""
 
-import io
-import json
 import os
 import sys
-from dataclasses import asdict, replace
+from importlib import import_module
 
 import pytest
+from msgspec.structs import replace
 
 from launch import REPOSITORY
-from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, Capabilities
 from pffbench.backends.registry import backend_class
 from pffbench.backends.shared_files import mentions
-from pffbench.doctor import (
-    backends,
-    checks,
-    finding,
-    io_test,
-    libraries,
-    locks,
-    machine,
-    mpi_stack,
-    scratch,
-)
-from pffbench.doctor.finding import Ability, Finding, Report, looked_at
+from pffbench.doctor import libraries, locks, mpi_stack, node, scratch, trial
+from pffbench.doctor.examination import CHECKS, CHECKS_OF_SCRATCH
+from pffbench.doctor.finding import Finding, lines_of, look_at, ok
 from pffbench.doctor.installation import Installation, kind_of
-from pffbench.doctor.libraries import Library, numbers
+from pffbench.doctor.libraries import numbers
+from pffbench.doctor.subject import Subject
 from pffbench.parallel.clock import Floor
 from pffbench.parallel.launcher import speaks_for_all
-from pffbench.run.output import best_effort_output
+from pffbench.parallel.topology import Topology
+from pffbench.record.run_json import RunRecord
 from pffbench.storage.filesystem import FileSystem
 
 sys.path.insert(0, str(REPOSITORY / "docs" / "tools"))
 
 from reference import pages
+
+HERE = Installation("pip", "/venv")
+LIBRARIES = {
+    "mpi4py": {"version": "4.1.2", "imported": True, "mpi_library": "Open MPI v5.0.3, ident: 5",
+               "mpi_standard": "3.1", "thread_level": "MULTIPLE"},
+    "numpy": {"version": "2.4.6", "imported": True},
+    "h5py": {"version": "3.16.0", "imported": True, "hdf5": "1.14.6", "hdf5_at_build": "1.14.6"},
+    "netCDF4": {"version": "1.7.2", "imported": True, "netcdf_c": "4.9.3", "hdf5": "1.14.6",
+                "pnetcdf": False},
+    "zarr": {"version": "3.1.6", "imported": True},
+    "numcodecs": {"version": "0.16.6", "imported": True},
+}  # fmt: skip
+
+
+def a_subject(*, loaded=None, pffbench=None, changes=None, **facts):
+    """Return facts of a machine on which nothing is wrong, with changes of its libraries."""
+    known = {name: {**own, **(changes or {}).get(name, {})} for name, own in LIBRARIES.items()}
+    software = {
+        "libraries": known,
+        "loaded": loaded or {},
+        "pffbench": pffbench or {"version": "1.0", "commit": None, "dirty": None},
+    }
+    return Subject(installation=facts.pop("installation", HERE), software=software, **facts)
 
 
 def statuses(findings):
@@ -49,15 +63,29 @@ def assert_remedies(findings):
     assert all(f.remedy for f in findings if f.status in ("warning", "problem")), findings
 
 
+@pytest.fixture(autouse=True)
+def parallel(monkeypatch):
+    """Take h5py and netCDF4 for built with MPI, unless a test says otherwise."""
+    serial = set()
+    for module in (libraries, mpi_stack, import_module("pffbench.backends.shared_files")):
+        monkeypatch.setattr(
+            module, "built_for_mpi",
+            lambda name: name not in serial if name in ("h5py", "netCDF4") else None,
+        )  # fmt: skip
+    import_module("pffbench.backends.shared_files").serial_library.cache_clear()
+    yield serial
+    import_module("pffbench.backends.shared_files").serial_library.cache_clear()
+
+
 # --- findings and their print
 
 
 def test_a_check_that_breaks_becomes_a_problem_and_keeps_what_it_found():
     def check():
-        yield finding.ok("first")
+        yield ok("first")
         raise OSError("the disk is gone")
 
-    first, second = looked_at("T", check)
+    first, second = look_at("T", check)
     assert (first.topic, first.text) == ("T", "first")
     assert (second.topic, second.status) == ("T", "problem")
     assert "the disk is gone" in second.text
@@ -72,99 +100,26 @@ def test_versions_are_read_as_numbers(text, expected):
     assert numbers(text) == expected
 
 
-SOME = [
-    Finding("A", "ok", "all well"),
-    Finding("B", "problem", "broken", "mend it"),
-    Finding("A", "warning", "odd", "look"),
-    Finding("A", "unknown", "dark"),
-]
-
-
-def lines(*findings, width=80, abilities=()):
-    """Return the lines of a report of findings, as the terminal shows them."""
-    shown = Report("here", finding.grouped(findings), tuple(abilities))
-    return [line for line, _ in finding.lines_of(shown, width)]
-
-
-def test_findings_are_grouped_and_their_remedies_stand_below():
-    shown = lines(*SOME)
-    assert [line.strip() for line in shown if not line.startswith(" ")] == [
-        "A", "B", "1 problem, 1 warning",
+def test_consequences_and_the_remedy_are_below_their_cause():
+    shown = lines_of(Finding("A", "problem", "netCDF4 is gone", "install it", ("no netcdf4",)))
+    assert [line.split() for line in shown] == [
+        ["✗", "problem", "netCDF4", "is", "gone"], ["so:", "no", "netcdf4"], ["→", "install", "it"],
     ]  # fmt: skip
-    assert shown.index("B") > next(i for i, line in enumerate(shown) if "dark" in line)
-    broken = next(i for i, line in enumerate(shown) if "broken" in line)
-    assert shown[broken].split() == ["✗", "problem", "broken"]
-    assert shown[broken + 1].strip() == "→ mend it"
-
-
-def test_what_follows_from_a_cause_stands_below_it_and_is_not_counted_again():
-    cause = Finding("Libraries", "problem", "netCDF4 is gone", "install it", name="netCDF4")
-    follows = Finding("Backends", "warning", "netcdf4: cannot run", because="netCDF4")
-    apart = Finding("Backends", "warning", "x: cannot run", because="y")  # nobody names y
-    shown = lines(follows, cause, apart, follows)
-    assert [line.split() for line in shown[:4]] == [
-        ["Libraries"], ["✗", "problem", "netCDF4", "is", "gone"],
-        ["so:", "netcdf4:", "cannot", "run"], ["→", "install", "it"],
-    ]  # fmt: skip
-    assert shown[-1] == "1 problem, 1 warning"
-
-
-def test_a_cause_keeps_the_consequences_that_it_came_with():
-    cause = Finding("A", "absent", "no plugin", name="p", consequences=("no codec",))
-    (found,) = finding.grouped([cause, Finding("B", "warning", "no speed", because="p")])
-    assert found.consequences == ("no codec", "no speed")
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_no_line_is_longer_than_the_terminal(width):
-    long = Finding("A", "ok", "word " * 60 + "/a" * 99, "remedy " * 30, consequences=("x " * 99,))
-    abilities = [Ability("tensorstore", layout, ("independent",)) for layout in backends.LAYOUTS]
-    shown = lines(long, width=width, abilities=abilities)
-    assert max(map(len, shown)) <= width
-    assert len(shown) > 10
+def test_no_line_is_longer_than_the_terminal(width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    long = Finding("A", "ok", "word " * 60 + "/a" * 99, "remedy " * 30, ("x " * 99,))
+    shown = list(lines_of(long))
+    assert max(map(len, shown)) <= min(width, 110)
+    assert len(shown) > 5
 
 
-def test_what_runs_is_a_row_for_each_backend():
-    abilities = [
-        Ability("hdf5", "shared", ("independent", "collective"), tested=True),
-        Ability("hdf5", "own", ("collective",), tested=True),
-        Ability("hdf5", "file_per_process", (), reason="needs h5py"),
-    ]
-    shown = lines(abilities=abilities)
-    assert shown[0] == finding.WHAT_RUNS
-    assert shown[1].split() == ["shared", "own", "file_per_process"]
-    assert shown[2].split() == ["hdf5", "yes", "collective", "no"]
-    assert "tried just now); file_per_group can what shared can" in " ".join(map(str.strip, shown))
-
-
-def test_a_report_can_be_written_as_json():
-    whole = Report("here", finding.grouped(SOME), (Ability("hdf5", "own", ("independent",)),))
-    told = json.loads(json.dumps(asdict(whole)))
-    assert told["findings"][0] == asdict(SOME[0]) | {"consequences": []}
-    assert told["abilities"][0]["transfers"] == ["independent"]
-
-
-@pytest.mark.parametrize(
-    ("findings", "expected"),
-    [
-        (SOME, "1 problem, 1 warning"),
-        ([], "0 problems, 0 warnings"),
-        (SOME[1:2] * 2, "2 problems, 0 warnings"),
-    ],
-)
-def test_the_last_line_counts(findings, expected):
-    assert Report("here", tuple(findings)).verdict == expected
-
-
-def test_a_terminal_without_the_marks_still_gets_the_words(monkeypatch):
-    said = io.BytesIO()
-    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(said, encoding="ascii"))
-    with best_effort_output(of_run=False):
-        finding.print_report(Report("here", tuple(SOME)))
-    shown = said.getvalue().decode()
-    assert "+ ok" in shown
-    assert "x problem" in shown
-    assert "? unknown" in shown
+def test_each_check_is_in_the_reference():
+    (page,) = (text for name, text in pages() if name == "reference/commands.md")
+    for topic, check in (*CHECKS, *CHECKS_OF_SCRATCH):
+        assert f"\n| {topic} | {check.__doc__.splitlines()[0]} |" in page
 
 
 # --- Python and libraries
@@ -173,42 +128,39 @@ def test_a_terminal_without_the_marks_still_gets_the_words(monkeypatch):
 @pytest.mark.parametrize(
     ("facts", "status", "said"),
     [
-        ({"version": "1.0", "commit": None, "dirty": None}, "ok", "installed"),
+        ({"version": "1.0", "commit": None, "dirty": None}, "ok", "1.0"),
         ({"version": "1.0", "commit": "0123456789abcdef", "dirty": False}, "ok", "0123456789ab"),
         ({"version": "1.0", "commit": "0123456789abcdef", "dirty": True}, "warning", "changes"),
     ],
 )
 def test_uncommitted_changes_are_warned_of(facts, status, said):
-    (finding,) = libraries.judge_pffbench(facts)
-    assert finding.status == status
-    assert said in finding.text
+    _, found = libraries.check_python(a_subject(pffbench=facts))
+    assert found.status == status
+    assert said in found.text
 
 
-HERE = Installation("pip", "/venv")
-H5PY = Library("h5py", "3.16.0", "", {"mpi": True, "hdf5": "1.14.6"}, parallel=True)
-NETCDF4 = Library(
-    "netCDF4", "1.7.2", "", {"parallel4": True, "netcdf_c": "4.9.3", "hdf5": "1.14.6"}, True
-)
-GONE = Library("netCDF4", None, "No module named 'netCDF4'")
-SERIAL = [replace(H5PY, parallel=False), replace(NETCDF4, parallel=False)]
-
-
-def judge(*found, failing=None, where=HERE):
-    return list(libraries.judge_libraries(found, failing or {}, where))
+def required(**facts):
+    """Return the findings on the required libraries that are not well."""
+    return [f for f in libraries.check_required(a_subject(**facts)) if f.status != "ok"]
 
 
 def test_parallel_builds_are_well():
-    first, second = judge(H5PY, NETCDF4)
-    assert (first.status, second.status) == ("ok", "ok")
-    assert "parallel4" in second.text
+    found = list(libraries.check_required(a_subject()))
+    assert statuses(found) == ["ok"] * 6
+    assert "netCDF4 1.7.2 with parallel4, on netCDF-C 4.9.3, HDF5 1.14.6" in texts(found)
 
 
-def test_serial_builds_are_one_finding_and_limit_what_runs():
-    (found,) = judge(*SERIAL)
+def test_serial_builds_are_one_finding_and_limit_what_runs(parallel):
+    parallel.update({"h5py", "netCDF4"})
+    (found,) = required()
     assert found.status == "warning"
     assert "h5py 3.16.0 and netCDF4 1.7.2: built without MPI" in found.text
     assert "docs/install.md" in found.remedy
-    (alone,) = judge(SERIAL[1])
+    assert found.consequences == tuple(
+        f"{name}: a file for each process only" for name in ("hdf5", "netcdf4")
+    )
+    parallel.remove("h5py")
+    (alone,) = required()
     assert "h5py" not in alone.text + alone.remedy
 
 
@@ -217,18 +169,16 @@ TOOLS = {
     "own": "make env", "spack": "spack add", "conda": "conda install", "debian": "apt install",
     "modules": "module spider", "pip": "pip install",
 }  # fmt: skip
-
-
 #: The table that remedies name.
 REMEDIES = (REPOSITORY / "docs/install.md").read_text().partition("### Remedies\n")[2]
+GONE = {"zarr": {"ModuleNotFoundError: No module named 'zarr'": ["a", "b"]}}
 
 
 @pytest.mark.parametrize("kind", TOOLS)
-def test_remedies_are_those_of_the_installation(kind):
-    where = Installation(kind, "/x", "MPICH")
-    (serial,) = judge(*SERIAL, where=where)
-    gone = Library("zarr", None, "No module named 'zarr'")
-    (missing,) = judge(gone, failing={"zarr": {gone.error: ["a"]}}, where=where)
+def test_remedies_are_those_of_the_installation(kind, parallel):
+    parallel.add("h5py")
+    where = Installation(kind, "/x")
+    missing, serial = required(installation=where, errors=GONE, changes={"zarr": {"version": None}})
     assert serial.remedy.endswith(f"Remedies in docs/install.md, row {kind}")
     assert TOOLS[kind] in missing.remedy
     assert "zarr" in missing.remedy
@@ -273,48 +223,46 @@ def test_the_kind_of_an_installation_is_found(tmp_path, kind, environ, made, fil
     assert kind_of(environ, prefix, tmp_path / "base", [prefix / file]) == kind
 
 
-def test_each_check_is_in_the_reference():
-    (page,) = (text for name, text in pages() if name == "reference/commands.md")
-    for check in checks.CHECKS:
-        assert f"\n| {check.topic} | {check.asks} | {check.needs} |" in page
-
-
 def test_an_import_that_fails_on_one_node_names_it():
-    (found,) = judge(H5PY, failing={"h5py": {"ImportError: libhdf5.so.310": ["node7", "node7"]}})
+    (found,) = required(errors={"h5py": {"ImportError: libhdf5.so.310": ["node7", "node7"]}})
     assert found.status == "problem"
     assert found.text.count("node7") == 1
     assert "libhdf5.so.310" in found.text
+    assert {"the backend hdf5 cannot run", "no run can be recorded"} <= {*found.consequences}
 
 
 def test_a_library_that_is_not_there_is_called_not_installed():
-    gone = Library("zarr", None, "ModuleNotFoundError: No module named 'zarr'")
-    (found,) = judge(gone, failing={"zarr": {gone.error: ["a", "b"]}})
-    assert found.status == "problem"
-    assert "not installed" in found.text
+    (found,) = required(errors=GONE, changes={"zarr": {"version": None}})
+    assert (found.status, "not installed" in found.text) == ("problem", True)
 
 
 def test_a_run_can_do_without_mpi4py():
-    gone = Library("mpi4py", None, "ModuleNotFoundError: No module named 'mpi4py'")
-    assert statuses(judge(gone, failing={"mpi4py": {gone.error: ["a"]}})) == ["warning"]
+    (found,) = required(errors={"mpi4py": {"ImportError: libmpi.so.40": ["a"]}})
+    assert found.status == "warning"
+    assert found.consequences == ("runs have one process", "the backend mpiio cannot run")
 
 
-def test_what_is_absent_is_not_ok_and_says_what_it_is_for():
-    versions = {"pandas": "3.0", "hdf5plugin": None}
-    needs = {"hdf5plugin": ["hdf5: no codecs zstd"]}
-    there, gone = libraries.judge_optional(versions, needs, HERE)
-    assert (there.status, gone.status) == ("ok", "absent")
-    assert "pandas 3.0" in there.text
-    assert gone.consequences == ("hdf5: no codecs zstd",)
-    assert gone.remedy == "`python -m pip install hdf5plugin`"
+def test_optional_libraries_have_what_they_are_for(monkeypatch):
+    class Mine(backend_class("null")):
+        name = "mine"
+        libraries = ("yaml", "not_there", "h5py")
+
+    monkeypatch.setattr(libraries, "loadable_backends", lambda: [Mine])
+    there, *missing = libraries.check_optional(a_subject())
+    assert (there.status, "yaml" in there.text) == ("ok", True)  # the distribution is called PyYAML
+    assert "h5py" not in there.text, "it is required"
+    (gone,) = (found for found in missing if found.text.startswith("not-there,"))
+    assert (gone.status, gone.consequences) == ("absent", ("the backend mine cannot run",))
+    assert gone.remedy == "`python -m pip install not-there`"
 
 
-def test_optional_libraries_are_those_that_backends_name():
-    uses = backends.needed_for() | {"h5py": [], "yaml": [], "not_there": ["mine: cannot run"]}
-    versions = libraries.optional_versions(uses)
-    assert {"hdf5plugin", "tensorstore", "pandas"} <= set(versions)
-    assert "h5py" not in versions, "it is required"
-    assert versions["yaml"] == "", "the distribution of it is called PyYAML"
-    assert versions["not-there"] is None
+def test_a_backend_of_another_package_that_cannot_be_loaded_is_a_problem(monkeypatch):
+    assert not list(libraries.check_plugins(a_subject()))
+    monkeypatch.setattr(libraries, "backend_names", lambda: ("hdf5", "mine"))
+    (found,) = libraries.check_plugins(a_subject())
+    assert found.status == "problem"
+    assert "the backend mine cannot be loaded: KeyError" in found.text
+    assert [kind.name for kind in libraries.loadable_backends()] == ["hdf5"]
 
 
 def test_binaries_are_searched_for_what_only_a_parallel_build_has(tmp_path):
@@ -324,119 +272,25 @@ def test_binaries_are_searched_for_what_only_a_parallel_build_has(tmp_path):
     assert not mentions([tmp_path / "a.so"], b"H5Pset_fapl_mpio")
 
 
-def test_backends_that_cannot_run_name_their_cause():
-    found = {f.text.partition(":")[0]: f for f in backends.look_at_backends({"netCDF4"})}
-    assert set(found) == {"netcdf4"}
-    assert (found["netcdf4"].status, found["netcdf4"].because) == ("warning", "netCDF4")
-    optional = list(backends.look_at_backends({"tensorstore"}))
-    assert "absent" in {f.status for f in optional if f.text.startswith("tensorstore")}
-
-
-def can(broken=(), worked=None, mpi=True):
-    """Return the transfers of each backend and layout."""
-    found = backends.abilities(set(broken), worked, mpi)
-    return {(ability.backend, ability.layout): ability for ability in found}
-
-
-def test_what_runs_follows_from_the_libraries():
-    whole = can()
-    assert whole["hdf5", "shared"].transfers == ("independent", "collective")
-    assert whole["zarr", "shared"].transfers == ("independent",)
-    assert "null" not in {backend for backend, _ in whole}  # it keeps nothing
-    assert not can({"netCDF4"})["netcdf4", "file_per_process"].transfers
-    alone = can({"mpi4py"}, mpi=False)
-    assert alone["hdf5", "file_per_process"].transfers
-    assert alone["hdf5", "shared"].reason == "needs MPI"
-    assert not alone["mpiio", "file_per_process"].transfers
-
-
-def test_what_runs_is_what_was_tried():
-    tried = can(worked={"hdf5": {"independent"}})
-    assert tried["hdf5", "own"].transfers == ("independent",)
-    assert tried["hdf5", "own"].tested
-    assert not tried["zarr", "shared"].transfers
-    assert tried["zarr", "file_per_process"].transfers  # which is not tried
-
-
-def test_serial_libraries_leave_a_file_for_each_process(monkeypatch):
-    monkeypatch.setattr(backends, "built_for_mpi", lambda name: False if name == "h5py" else None)
-    (found,) = (f for f in backends.look_at_backends(set()) if f.text.startswith("hdf5"))
-    assert found.because == libraries.SERIAL
-    limited = can()
-    assert limited["hdf5", "file_per_process"].transfers
-    assert "without MPI" in limited["hdf5", "own"].reason
-
-
 # --- HDF5
 
-
-def test_one_hdf5_for_both_is_well():
-    (found,) = mpi_stack.judge_copies(["/usr/lib/libhdf5.so.310"], "1.14.6", "1.14.6", HERE)
-    assert found.status == "ok"
-
-
-def test_two_copies_of_hdf5_are_a_problem_even_of_one_version():
-    copies = ["/usr/lib/libhdf5.so.310", "/venv/h5py.libs/libhdf5-2abc.so.310"]
-    found = list(mpi_stack.judge_copies(copies, "1.14.6", "1.14.6", HERE))
-    assert statuses(found) == ["problem"]
-    assert "/venv/h5py.libs" in found[0].text
-    assert_remedies(found)
-
-
-def test_wheels_keep_an_hdf5_each_apart():
-    copies = ["/v/h5py.libs/libhdf5-1.so.310", "/v/netCDF4.libs/libhdf5-2.so.310"]
-    (found,) = mpi_stack.judge_copies(copies, "2.0.0", "1.14.6", HERE)
-    assert found.status == "ok"
-    assert "2.0.0, 1.14.6" in found.text
-
-
-def test_two_versions_of_hdf5_are_a_problem_even_where_no_library_is_seen():
-    found = list(mpi_stack.judge_copies([], "1.14.6", "1.12.2", HERE))
-    assert statuses(found) == ["problem"]
-
-
-def test_nothing_is_claimed_of_static_libraries():
-    assert statuses(mpi_stack.judge_copies([], "1.14.6", "1.14.6", HERE)) == ["unknown"]
-
-
-MPICH = """MPICH Version:\t4.0.2
-MPICH ABI:\t14:2:2
-MPICH Device:\tch4:ucx
-MPICH configure:\t--prefix=/usr --with-device=ch4:ucx
-MPICH CC:\tgcc -O2
-MPICH Custom Information:\t"""
-
-
-def test_the_mpi_library_is_named_without_the_options_of_its_compilation():
-    facts = {"mpi_library": MPICH, "mpi_standard": "4.0", "thread_level": "MULTIPLE"}
-    assert texts(mpi_stack.judge_library(facts)) == (
-        "MPICH Version: 4.0.2 MPICH ABI: 14:2:2 MPICH Device: ch4:ucx; MPI standard 4.0; "
-        "thread level MULTIPLE"
-    )
+SHARED, WHEELS = ["/usr/lib/libhdf5.so.310"], ["/v/h5py.libs/a.so", "/v/netCDF4.libs/b.so"]
 
 
 @pytest.mark.parametrize(
-    ("vendor", "version", "large_counts", "expected"),
+    ("copies", "netcdf4", "status", "said"),
     [
-        ("MPICH", "4.0.2", True, ["warning"]),
-        ("MPICH", "4.0.2", False, []),
-        ("MPICH", "4.1", True, []),
-        ("MPICH", "3.4.3", True, []),
-        ("Open MPI", "4.0.5", True, []),
+        (SHARED, "1.14.6", "ok", "share /usr/lib"),
+        ([*SHARED, "/venv/h5py.libs/libhdf5-2abc.so"], "1.14.6", "problem", "/venv/h5py.libs"),
+        (WHEELS, "1.12.2", "ok", "1.14.6, 1.12.2"),
+        ([], "1.12.2", "problem", "netCDF4 uses HDF5 1.12.2"),
+        ([], "1.14.6", "unknown", "may bring one each"),  # of static libraries
     ],
 )
-def test_an_mpich_that_views_of_mpi4py_end_is_warned_of(vendor, version, large_counts, expected):
-    found = list(mpi_stack.judge_views(vendor, version, large_counts=large_counts))
-    assert statuses(found) == expected
-    assert_remedies(found)
-
-
-def test_two_mpi_libraries_are_a_problem():
-    assert not list(mpi_stack.judge_mpi_copies(["/l/libmpi.so.40"]))
-    (found,) = mpi_stack.judge_mpi_copies(["/l/libmpi.so.40", "/m/libmpi_gnu_123.so.12"])
-    assert found.status == "problem"
-    assert "/m/libmpi_gnu_123.so.12" in found.text
-    assert "HDF5" not in found.text
+def test_there_is_one_hdf5_for_both(copies, netcdf4, status, said):
+    subject = a_subject(loaded={"libhdf5": copies}, changes={"netCDF4": {"hdf5": netcdf4}})
+    found = next(mpi_stack.check_hdf5(subject))
+    assert (found.status, said in found.text) == (status, True)
     assert_remedies([found])
 
 
@@ -454,18 +308,18 @@ def test_large_calls_are_noted_before_hdf5_1_12_3(version, noted):
     assert ("2 GiB" in texts(mpi_stack.judge_parallel_hdf5(version, None))) is noted
 
 
-def test_h5py_compiled_for_another_hdf5_is_warned_of():
-    other = replace(H5PY, facts={**H5PY.facts, "hdf5_at_build": "1.12.2"})
-    found = list(mpi_stack.look_at_hdf5(other, GONE, [], HERE))
-    assert statuses(found) == ["warning", "ok"]
-    assert "compiled for HDF5 1.12.2" in found[0].text
+def test_h5py_compiled_for_another_hdf5_is_warned_of(parallel):
+    other = {"h5py": {"hdf5_at_build": "1.12.2"}}
+    found = list(mpi_stack.check_hdf5(a_subject(changes=other)))
+    assert statuses(found) == ["unknown", "warning", "ok"]
+    assert "compiled for HDF5 1.12.2" in found[1].text
     assert_remedies(found)
-    assert statuses(mpi_stack.look_at_hdf5(H5PY, GONE, [], HERE)) == ["ok"]
 
 
-def test_the_parallel_abilities_of_hdf5_are_not_claimed_of_a_serial_h5py():
-    assert "in parallel" in texts(mpi_stack.look_at_hdf5(H5PY, GONE, [], HERE))
-    assert list(mpi_stack.look_at_hdf5(SERIAL[0], GONE, [], HERE)) == []
+def test_the_parallel_abilities_of_hdf5_are_not_claimed_of_a_serial_h5py(parallel):
+    assert "in parallel" in texts(mpi_stack.check_hdf5(a_subject()))
+    parallel.add("h5py")
+    assert "in parallel" not in texts(mpi_stack.check_hdf5(a_subject()))
 
 
 def test_subfiling_is_told():
@@ -475,70 +329,81 @@ def test_subfiling_is_told():
 
 # --- MPI and launcher
 
+MPICH = """MPICH Version:\t4.0.2
+MPICH ABI:\t14:2:2
+MPICH Device:\tch4:ucx
+MPICH configure:\t--prefix=/usr --with-device=ch4:ucx
+MPICH CC:\tgcc -O2
+MPICH Custom Information:\t"""
+
+
+def test_the_mpi_library_is_named_without_the_options_of_its_compilation():
+    facts = {"mpi_library": MPICH, "mpi_standard": "4.0", "thread_level": "MULTIPLE"}
+    assert texts(mpi_stack.check_mpi(a_subject(changes={"mpi4py": facts}))) == (
+        "MPICH Version: 4.0.2 MPICH ABI: 14:2:2 MPICH Device: ch4:ucx; MPI standard 4.0; "
+        "thread level MULTIPLE"
+    )
+
+
+def test_two_mpi_libraries_are_a_problem():
+    one = ["/l/libmpi.so.40"]
+    assert statuses(mpi_stack.check_mpi(a_subject(loaded={"libmpi": one}))) == ["ok"]
+    two = {"libmpi": [*one, "/m/libmpi_gnu_123.so.12"]}
+    _, found = mpi_stack.check_mpi(a_subject(loaded=two))
+    assert found.status == "problem"
+    assert "/m/libmpi_gnu_123.so.12" in found.text
+    assert_remedies([found])
+
 
 def mpi_io(**facts):
-    return {"library": "Open MPI", "library_version": "4.1.4", "component": "ompio", **facts}
+    known = {"library": "Open MPI", "library_version": "4.1.4", "component": "ompio", **facts}
+    return list(mpi_stack.check_mpi_io(a_subject(mpi_io=known)))
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (mpi_io(), ["ok", "warning", "warning"]),
-        (mpi_io(component="romio321"), ["ok"]),
-        (mpi_io(library_version="4.1.7"), ["ok", "warning"]),
-        (mpi_io(library_version="5.0.3"), ["ok"]),
-        (mpi_io(library="MPICH", library_version="4.2", component="romio"), ["ok"]),
-        (mpi_io(component=None), ["unknown"]),
-        (mpi_io(error="no such directory"), ["problem"]),
+        ({}, ["ok", "warning", "warning"]),
+        ({"component": "romio321"}, ["ok"]),
+        ({"library_version": "4.1.7"}, ["ok", "warning"]),
+        ({"library_version": "5.0.3"}, ["ok"]),
+        ({"library": "MPICH", "library_version": "4.2", "component": "romio"}, ["ok"]),
+        ({"component": None}, ["unknown"]),
+        ({"error": "no such directory"}, ["problem"]),
     ],
 )
 def test_defects_of_ompio_are_warned_of(facts, expected):
-    found = list(mpi_stack.judge_mpi_io(facts))
+    found = mpi_io(**facts)
     assert statuses(found) == expected
     assert_remedies(found)
     overlaps = [finding for finding in found if "a map with overlaps is refused" in finding.text]
-    assert len(overlaps) == (facts.get("component") == "ompio" and "error" not in facts
-                             and facts["library_version"].startswith("4"))  # fmt: skip
-
-
-def test_hints_are_named():
-    assert "cb_nodes=4" in texts(mpi_stack.judge_mpi_io(mpi_io(hints={"cb_nodes": "4"})))
-
-
-def test_ranks_that_share_cores_are_warned_of():
-    assert list(mpi_stack.judge_cores(4, 4, {}, "Open MPI")) == []
-    (unset,) = mpi_stack.judge_cores(8, 4, {}, "Open MPI")
-    assert unset.status == "warning"
-    assert "mpi_yield_when_idle=1" in unset.remedy
-    yielding = {"OMPI_MCA_mpi_yield_when_idle": "1"}
-    (set_,) = mpi_stack.judge_cores(8, 4, yielding, "Open MPI")
-    assert "mpi_yield_when_idle" not in set_.remedy
-    (mpich,) = mpi_stack.judge_cores(8, 4, {}, "MPICH")
-    assert "OMPI" not in mpich.text + mpich.remedy
+    assert len(overlaps) == (
+        not {"component", "error"} & set(facts)
+        and facts.get("library_version", "4.1.4").startswith("4")
+    )
 
 
 @pytest.mark.parametrize(
-    ("claim", "size", "status"),
+    ("vendor", "version", "large_counts", "expected"),
     [
-        (None, 1, "ok"),
-        (None, 4, "ok"),
-        ((4, "PMI_SIZE"), 4, "ok"),
-        ((64, "SLURM_STEP_NUM_TASKS"), 1, "problem"),
-        ((64, "OMPI_COMM_WORLD_SIZE"), 1, "problem"),
+        ("MPICH", "4.0.2", True, ["ok", "warning"]),
+        ("MPICH", "4.0.2", False, ["ok"]),
+        ("MPICH", "4.1", True, ["ok"]),
+        ("MPICH", "3.4.3", True, ["ok"]),
+        ("Open MPI", "4.0.5", True, ["ok"]),
     ],
 )
-def test_singletons_are_found_out(claim, size, status):
-    found = mpi_stack.judge_launcher(claim, size, "Open MPI")
-    assert found.status == status
-    assert_remedies([found])
+def test_an_mpich_that_views_of_mpi4py_end_is_warned_of(
+    vendor, version, large_counts, expected, monkeypatch
+):
+    monkeypatch.setattr(mpi_stack, "mentions", lambda *_: large_counts)
+    found = mpi_io(library=vendor, library_version=version, component="romio")
+    assert statuses(found) == expected
+    assert_remedies(found)
 
 
-def test_the_remedy_for_singletons_fits_launcher_and_library():
-    slurm = (64, "SLURM_STEP_NUM_TASKS")
-    assert "--mpi=pmix" in mpi_stack.judge_launcher(slurm, 1, "Open MPI").remedy
-    assert "--mpi=pmi2" in mpi_stack.judge_launcher(slurm, 1, "MPICH").remedy
-    other = mpi_stack.judge_launcher((4, "OMPI_COMM_WORLD_SIZE"), 1, "MPICH").remedy
-    assert "mpiexec of MPICH" in other
+def test_hints_are_named():
+    assert "cb_nodes=4" in texts(mpi_io(hints={"cb_nodes": "4"}))
 
 
 @pytest.mark.parametrize(
@@ -573,7 +438,7 @@ def test_srun_without_pmix_cannot_start_open_mpi():
     assert found.status == "warning"
     assert "mpiexec" in found.remedy
     assert mpi_stack.judge_slurm_types(["none", "pmi2"], "MPICH").status == "ok"
-    assert mpi_stack.judge_slurm_types(["none", "pmi2"], None).status == "ok"
+    assert mpi_stack.judge_slurm_types(["none", "pmi2"], "").status == "ok"
     assert mpi_stack.judge_slurm_types(["none", "pmix_v3"], "Open MPI").status == "ok"
 
 
@@ -582,9 +447,10 @@ def test_an_srun_that_fails_is_quoted(tmp_path, monkeypatch):
     srun.write_text("#!/bin/sh\necho 'srun: error: no host'\necho 'srun: fatal: no source' >&2\n")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     srun.chmod(0o755)
-    assert statuses(mpi_stack.look_at_slurm(None)) == ["ok"]
+    launched = {"PMI_SIZE": "4"}
+    assert statuses(mpi_stack.check_launcher(a_subject(environ=launched))) == ["ok", "ok"]
     srun.write_text(srun.read_text() + "exit 1\n")
-    (found,) = mpi_stack.look_at_slurm(None)
+    _, found = mpi_stack.check_launcher(a_subject(environ=launched))
     assert found.status == "unknown"
     assert found.text.endswith("it failed: srun: fatal: no source")
 
@@ -592,13 +458,13 @@ def test_an_srun_that_fails_is_quoted(tmp_path, monkeypatch):
 # --- locks
 
 
-def locked(refused, *tries):
-    """Return what is said of flock; each try is on the other node or not, and what it met."""
+def flock(refused, *tries):
+    """Return the finding on flock; each try is on the other node or not, and its result."""
     met = [(far, {"flock": flock, "fcntl": locks.SEEN}) for far, flock in tries]
-    of_flock, of_fcntl = locks.judge_locks(refused, met)
+    of_flock, of_fcntl = locks.check_locks(a_subject(refused=refused, tries=met))
     assert of_fcntl.status == "ok"
     assert_remedies([of_flock])
-    return of_flock.status, of_flock.text
+    return of_flock
 
 
 @pytest.mark.parametrize(
@@ -613,12 +479,12 @@ def locked(refused, *tries):
 )
 def test_who_sees_a_lock_is_told(tries, told):
     status, text = told
-    assert locked({}, *tries) == (status, f"locks by flock on a file: {text}")
+    found = flock({}, *tries)
+    assert (found.status, found.text) == (status, f"locks by flock on a file: {text}")
 
 
 def test_a_lock_that_cannot_be_taken_is_refused_with_the_variable_of_hdf5():
-    refused = {"flock": "Function not implemented"}
-    found, _ = locks.judge_locks(refused, [(True, {"flock": "unseen", "fcntl": "seen"})])
+    found = flock({"flock": "Function not implemented"}, (True, "unseen"))
     assert found.text.endswith("refused (Function not implemented)")
     assert "HDF5_USE_FILE_LOCKING" in found.remedy
 
@@ -658,7 +524,7 @@ def on(fs_type, **changes):
     ],
 )
 def test_the_kind_of_file_system_is_told(fs_type, nodes, kind, status):
-    found = list(scratch.judge_filesystem(on(fs_type), nodes))
+    found = list(scratch.judge_file_system(on(fs_type), nodes))
     assert kind in found[0].text
     assert found[0].status == status
     assert_remedies(found)
@@ -674,7 +540,7 @@ def test_the_kind_of_file_system_is_told(fs_type, nodes, kind, status):
     ],
 )
 def test_little_room_is_warned_of(changes, status):
-    assert list(scratch.judge_filesystem(on("ext4", **changes), 1))[1].status == status
+    assert list(scratch.judge_file_system(on("ext4", **changes), 1))[1].status == status
 
 
 @pytest.mark.parametrize(
@@ -682,34 +548,42 @@ def test_little_room_is_warned_of(changes, status):
     [("stripe_count:  4\nstripe_size: 1048576", "ok"), ("unknown: lfs not found", "unknown")],
 )
 def test_striping_is_told_in_one_line(striping, status):
-    found = list(scratch.judge_filesystem(on("lustre", striping=striping), 1))[-1]
+    found = list(scratch.judge_file_system(on("lustre", striping=striping), 1))[-1]
     assert found.status == status
     assert "\n" not in found.text
 
 
 def test_nodes_that_do_not_see_the_directory_are_named():
-    assert list(scratch.judge_sight([], "a")) == []
-    (found,) = scratch.judge_sight(["b", "c"], "a")
+    assert list(scratch.check_directory(a_subject())) == []
+    (found,) = scratch.check_directory(a_subject(blind=["b", "c"]))
     assert found.status == "problem"
     assert "b, c" in found.text
     assert "--scratch" in found.remedy
 
 
 @pytest.mark.parametrize(
-    ("fraction", "in_memory", "status"),
-    [(0.0, False, "ok"), (0.5, False, "warning"), (1.0, True, "warning")],
+    ("fraction", "fs_type", "status"),
+    [(0.0, "ext4", "ok"), (0.5, "ext4", "warning"), (1.0, "tmpfs", "warning")],
 )
-def test_a_cache_that_stays_is_warned_of(fraction, in_memory, status):
-    found = scratch.judge_eviction(fraction, in_memory)
+def test_a_cache_that_stays_is_warned_of(fraction, fs_type, status, monkeypatch):
+    monkeypatch.setattr(scratch, "filesystem", lambda _: on(fs_type))
+    (found,) = scratch.check_directory(a_subject(kept_in_cache=fraction))
     assert found.status == status
     assert_remedies([found])
 
 
-def a_node(**changes):
-    return {
-        "cpu_model": "CPU", "cores": 8, "threads": 16, "memory_bytes": 2**36, "governor": None,
-        "transparent_huge_pages": "madvise", "load_average": [0.5, 0.5, 0.5], **changes,
+def nodes(ranks=4, limit=None, cpus="0-15", vendor="Open MPI", environ=None, **changes):
+    """Return the findings on a node."""
+    facts = {
+        "host": "a", "cpu_model": "CPU", "cores": 8, "threads": 16, "memory_bytes": 2**36,
+        "governor": None, "transparent_huge_pages": "madvise", "load_average": [0.5, 0.5, 0.5],
+        **changes,
     }  # fmt: skip
+    each = {"affinity": cpus, "memory_limit_bytes": limit}
+    return list(node.check_nodes(a_subject(
+        ranks=[each] * ranks, nodes=[0] * ranks, hosts={0: facts}, vendor=vendor,
+        environ=environ or {},
+    )))  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -723,36 +597,34 @@ def a_node(**changes):
     ],
 )
 def test_a_busy_or_slow_node_is_warned_of(changes, warned):
-    found = [f for f in machine.judge_node(a_node(**changes), 4, None) if f.status != "ok"]
+    found = [f for f in nodes(**changes) if f.status != "ok"]
     assert len(found) == bool(warned)
     assert warned in texts(found)
     assert_remedies(found)
 
 
 def test_the_memory_limit_of_the_job_is_told():
-    assert "allows 4 GiB" in texts(machine.judge_node(a_node(), 4, 2**32))
-    assert "allows" not in texts(machine.judge_node(a_node(), 4, None))
+    assert "allows 4 GiB" in texts(nodes(limit=2**32))
+    assert "allows" not in texts(nodes())
 
 
-def test_equal_nodes_are_told_once():
+def test_ranks_that_share_cores_are_warned_of():
+    assert "share" not in texts(nodes(4, cpus="0-3"))
+    unset = nodes(8, cpus="0-3")[-1]
+    assert unset.status == "warning"
+    assert "8 ranks share 4 cores" in unset.text
+    assert "mpi_yield_when_idle=1" in unset.remedy
+    yielding = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+    assert "mpi_yield_when_idle" not in nodes(8, cpus="0-3", environ=yielding)[-1].remedy
+    mpich = nodes(8, cpus="0-3", vendor="MPICH")[-1]
+    assert "OMPI" not in mpich.text + mpich.remedy
+
+
+def test_nodes_are_told_in_one_line_as_far_as_they_are_equal():
     same, odd = Finding("Node", "ok", "16 cores"), Finding("Node", "warning", "load 9")
-    found = list(machine.by_node([("a", same), ("a", odd), ("b", same), ("c", same)]))
+    found = list(node.by_node([("a", same), ("a", odd), ("b", same), ("c", same)]))
     assert texts(found) == "all 3 nodes: 16 cores\na: load 9"
-    assert texts(machine.by_node([("a", same)])) == "16 cores"
-
-
-def test_nodes_with_other_loads_are_told_in_one_line():
-    loads = {"a": 0.5, "b": 0.7, "c": 30.0}
-    per_node = [
-        (host, found)
-        for host, load in loads.items()
-        for found in machine.judge_node(a_node(load_average=[load]), 4, None)
-        if "load" in found.text
-    ]
-    little, much = machine.by_node(per_node)
-    assert (little.status, much.status) == ("ok", "warning")
-    assert little.text.startswith("a, b: load over the last minute: at most 12 on 16 threads")
-    assert much.text.startswith("c: load over the last minute: 30.0")
+    assert texts(node.by_node([("a", same)])) == "16 cores"
 
 
 def test_variables_that_change_io_are_listed():
@@ -761,7 +633,7 @@ def test_variables_that_change_io_are_listed():
         "OMPI_MCA_iof_base": "x", "HOME": "/root", "LD_PRELOAD": "/l/libdarshan.so",
         "HDF5_PLUGIN_PATH": "/p", "H5FD_SUBFILING_SUBFILE_PREFIX": "/s", "PFFBENCH_SCRATCH": "/t",
     }  # fmt: skip
-    found = list(machine.judge_environment(environ))
+    found = list(node.check_environment(a_subject(environ=environ)))
     said = texts(found)
     assert "HDF5_USE_FILE_LOCKING=FALSE" in said
     assert "OMPI_MCA_io=romio321" in said
@@ -783,40 +655,100 @@ def test_where_libraries_lie_changes_no_io():
         "HOME", "HDF5_DIR", "HDF5_ROOT", "HDF5_INCLUDEDIR", "NETCDF_DIR", "NETCDF_FORTRAN_HOME",
         "PNETCDF_DIR", "DARSHAN_ROOT", "HDF5_VERSION", "HDF5_MPI", "PFFBENCH_MPIEXEC",
     )  # fmt: skip
-    (found,) = machine.judge_environment(dict.fromkeys(places, "/x"))
+    (found,) = node.check_environment(a_subject(environ=dict.fromkeys(places, "/x")))
     assert (found.status, found.text) == ("ok", "no variable is set that changes I/O")
 
 
 def test_another_preloaded_library_is_not_said_to_do_io():
-    (found,) = machine.judge_environment({"LD_PRELOAD": "/l/libjemalloc.so"})
+    (found,) = node.check_environment(a_subject(environ={"LD_PRELOAD": "/l/libjemalloc.so"}))
     assert "may stand between" in found.text
 
 
 @pytest.mark.parametrize(("barrier", "status"), [(1e-5, "ok"), (0.15, "warning")])
 def test_a_slow_barrier_is_warned_of(barrier, status):
-    found = machine.judge_floor(Floor(1e-7, barrier, 5e-8), 16)
+    (found,) = node.check_clock(a_subject(floor=Floor(1e-7, barrier, 5e-8)))
     assert found.status == status
     assert "50 ns" in found.text
 
 
-# --- the trial
+# --- what runs
+
+WAYS = [("hdf5", "shared", "independent"), ("hdf5", "shared", "collective"),
+        ("zarr", "own", "independent")]  # fmt: skip
+FAILURE = {"phase": "write", "rank": 1, "host": "b", "error": "OSError: it broke"}
 
 
-def test_only_what_a_backend_claims_is_tried():
-    codecs = frozenset({"none", "gzip"})
-    both = Capabilities(layouts=EVERY_LAYOUT, transfers=EVERY_TRANSFER, codecs=codecs)
-    names = ["independent", "collective", "collective with gzip"]
-    assert [way.name for way in io_test.ways_of(both)] == names
-    alone = Capabilities(layouts=EVERY_LAYOUT, codecs=codecs)
-    assert [way.name for way in io_test.ways_of(alone)] == ["independent"]
-    assert io_test.ways_of(Capabilities(codecs=codecs)) == []
-    assert io_test.ways_of(Capabilities(layouts=EVERY_LAYOUT, discards=True)) == []
+def trial_of(*entries, reasons=(), status="finished"):
+    """Return what is said of a run of 2 ranks; each entry is what one of the ways adds."""
+    cases = {
+        "-".join(way): {
+            "parameters": dict(zip(("backend", "layout", "transfer"), way, strict=True)), **entry
+        }
+        for way, entry in zip(WAYS, entries, strict=True)
+    }  # fmt: skip
+    run = RunRecord.load(REPOSITORY / "docs" / "results" / "default")
+    return replace(run, cases=cases, ranks=2, status=status, reasons=list(reasons))
 
 
-def test_a_failed_trial_is_a_problem_but_compression_can_be_done_without():
-    plain, _, packed = io_test.ways_of(backend_class("hdf5").capabilities)
-    found = [io_test.judge_failure(backend_class("hdf5"), way, "broken") for way in (plain, packed)]
-    assert statuses(found) == ["problem", "warning"]
-    assert_remedies(found)
-    assert "MPI-IO" in found[0].remedy
-    assert "MPI-IO" not in io_test.judge_failure(backend_class("zarr"), plain, "broken").remedy
+def test_the_ways_that_work_are_named_by_backend():
+    hdf5, zarr = trial.judge_trial(trial_of({}, {}, {}))
+    assert statuses([hdf5, zarr]) == ["ok", "ok"]
+    assert hdf5.text.startswith("HDF5 through h5py: 2 ranks wrote and read")
+    assert hdf5.text.endswith("shared independent, shared collective")
+
+
+def test_a_way_that_fails_or_brings_wrong_bytes_is_a_problem():
+    found = trial_of({}, {"failure": FAILURE}, {"invalid": "0 of 8 bytes verified"})
+    worked, failed, wrong = trial.judge_trial(found)
+    assert statuses([worked, failed, wrong]) == ["ok", "problem", "problem"]
+    assert failed.text.endswith("shared collective: write failed on rank 1 (b): OSError: it broke")
+    assert "MPI-IO" in failed.remedy
+    assert "0 of 8 bytes verified" in wrong.text
+    assert "MPI-IO" not in wrong.remedy
+
+
+def test_a_run_that_is_not_valid_or_not_complete_is_a_problem():
+    found = list(trial.judge_trial(trial_of({}, {}, {}, reasons=["the clock is broken"])))
+    assert [f.text for f in found if f.status == "problem"] == ["the clock is broken"]
+    found = list(trial.judge_trial(trial_of({}, {}, {}, status="interrupted")))
+    assert statuses(found) == ["ok", "ok", "problem"]
+
+
+def can(no_mpi=None, tried=(), refusal=""):
+    """Return the transfers of each backend and layout."""
+    found = trial.abilities(Topology.even(2, 1), no_mpi, dict(tried), refusal)
+    return {(one.backend, one.layout): one for one in found}
+
+
+def test_what_runs_is_what_the_planner_plans(parallel):
+    whole = can()
+    assert whole["hdf5", "shared"].transfers == ["independent", "collective"]
+    assert whole["zarr", "shared"].transfers == ["independent"]
+    assert "cannot do transfer collective" in whole["zarr", "shared"].reason
+    assert "null" not in {backend for backend, _ in whole}  # it keeps nothing
+    parallel.add("netCDF4")
+    import_module("pffbench.backends.shared_files").serial_library.cache_clear()
+    assert can()["netcdf4", "file_per_process"].transfers
+    assert "without MPI" in can()["netcdf4", "own"].reason
+    assert not can("no MPI")["mpiio", "file_per_process"].transfers
+
+
+def test_what_runs_is_what_was_tried():
+    tried = can(tried={("hdf5", "shared", "independent"): "", ("zarr", "own", "independent"): "",
+                       ("hdf5", "shared", "collective"): "it broke"})  # fmt: skip
+    assert tried["hdf5", "shared"].transfers == ["independent"]
+    assert tried["hdf5", "shared"].reason == "it broke"
+    assert tried["hdf5", "own"].transfers == ["independent", "collective"]
+    assert tried["zarr", "own"].transfers == ["independent"]
+    assert not can(tried={("hdf5", "own", "independent"): "it broke"})["hdf5", "own"].transfers
+    assert not any(one.transfers for one in can(refusal="no h5py").values())
+
+
+def test_what_runs_is_a_row_for_each_backend():
+    head, hdf5, *_ = trial.table_of([
+        trial.Ability("hdf5", "shared", ["independent", "collective"]),
+        trial.Ability("hdf5", "own", ["collective"]),
+        trial.Ability("hdf5", "file_per_process", []),
+    ])  # fmt: skip
+    assert head.split() == ["shared", "own", "file_per_process"]
+    assert hdf5.split() == ["hdf5", "yes", "collective", "no"]

@@ -109,7 +109,7 @@ def test_the_json_of_the_doctor_has_each_finding(tmp_path):
     told = pffbench_cli("doctor", "--no-mpi", "--json", cwd=tmp_path)
     data = json.loads(told.stdout)
     statuses = [finding["status"] for finding in data["findings"]]
-    assert (data["format"], data["version"]) == ("pffbench doctor", 1)
+    assert (data["format"], data["version"]) == ("pffbench doctor", 2)
     assert statuses.count("problem") == data["problems"]
     assert statuses.count("warning") == data["warnings"]
     assert told.status == (1 if data["problems"] else 0)

@@ -21,6 +21,7 @@ from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.launcher import (
     check_launcher,
     is_launched,
+    leave_at_once,
     leave_last,
     speaks_for_all,
     start_ranks,
@@ -182,6 +183,8 @@ def _run(options: RunOptions, stop: StopSignals) -> int:
             for one in _one_after_another(comm, options):
                 guard.session = session = Session(comm, one, stop)
                 ended = session.run()
+                if session.abandoned:
+                    leave_at_once(comm, ended)
                 if ended == INTERRUPTED:
                     return leave_last(comm, ended)
                 status = status or ended

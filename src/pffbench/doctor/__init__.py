@@ -1,1 +1,1 @@
-"""The checks of `pffbench doctor`: each returns findings from plain facts."""
+"""`pffbench doctor`: what works here, and remedies for the rest."""

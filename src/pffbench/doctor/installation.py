@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from pffbench.provenance.software import spack_hash
 from pffbench.provenance.spack import find_environment
@@ -51,16 +52,13 @@ _OTHERWISE: dict[Kind, frozenset[str]] = {
 _SECTION = "see Remedies in docs/install.md, row {}"
 
 
-@dataclass(frozen=True)
-class Installation:
+class Installation(msgspec.Struct, frozen=True):
     """The installation that this Python belongs to."""
 
     #: What has installed the libraries.
     kind: Kind
     #: Prefix of the Python.
     prefix: str
-    #: Name of the MPI library; empty when it is not known.
-    mpi: str = ""
 
     @property
     def summary(self) -> str:
@@ -80,19 +78,13 @@ class Installation:
         return _KINDS[self.kind][1].format(name, lower=name.lower())
 
 
-def find_installation(mpi: str = "") -> Installation:
-    """Find the kind of this installation, without importing a library.
-
-    Parameters
-    ----------
-    mpi : str
-        Name of the MPI library, where it is loaded.
-    """
+def find_installation() -> Installation:
+    """Find the kind of this installation, without importing a library."""
     # Their files tell where they come from.
     specs = map(PathFinder.find_spec, ("h5py", "netCDF4"))
     origins = [Path(spec.origin) for spec in specs if spec is not None and spec.origin]
     kind = kind_of(os.environ, Path(sys.prefix), Path(sys.base_prefix), origins)
-    return Installation(kind, sys.prefix, mpi)
+    return Installation(kind, sys.prefix)
 
 
 def kind_of(

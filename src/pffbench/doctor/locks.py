@@ -9,12 +9,15 @@ from __future__ import annotations
 import fcntl
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from pffbench.doctor.finding import Findings, ok, problem, warning
+from pffbench.doctor.finding import Findings, ok, warning
+
+if TYPE_CHECKING:
+    from pffbench.doctor.subject import Subject
 
 #: What takes a lock, by its name.
 KINDS: dict[str, Callable[[IO[Any], int], object]] = {"flock": fcntl.flock, "fcntl": fcntl.lockf}
@@ -22,13 +25,6 @@ _REMEDIES = {
     "flock": "export HDF5_USE_FILE_LOCKING=FALSE, also in jobs; on Lustre the mount option flock",
     "fcntl": "hints={romio_ds_write: disable} for MPI-IO, which locks to write with gaps",
 }
-
-#: Far more than locks take, also where ranks compete for cores.
-SECONDS = 60.0
-NEVER_RETURNED = problem(
-    f"locks on files: a rank did not get an answer within {SECONDS:g} s",
-    "export HDF5_USE_FILE_LOCKING=FALSE, or choose another directory with --scratch",
-)
 
 #: Of a try: the lock was seen, it was not, or the system's reason to refuse locks.
 SEEN, UNSEEN = "seen", "unseen"
@@ -70,22 +66,13 @@ def tried_by_another_process(directory: str) -> dict[str, str]:
     return dict(line.split("\t", 1) for line in done.stdout.splitlines())
 
 
-def judge_locks(refused: dict[str, str], tries: Iterable[tuple[bool, dict[str, str]]]) -> Findings:
-    """Report who sees a lock of each kind.
-
-    Parameters
-    ----------
-    refused : dict
-        The system's reason for each kind that could not be taken.
-    tries : iterable of (bool, dict)
-        Whether a process is on another node than the one that held the locks, and what it met.
-    """
-    results = list(tries)
-    for kind in KINDS:
+def check_locks(subject: Subject) -> Findings:
+    """Which processes see a lock of each kind on a file of the scratch directory."""
+    for kind in KINDS if subject.tries else ():
         name = f"locks by {kind} on a file"
-        met = [(far, result[kind]) for far, result in results]
+        met = [(far, result[kind]) for far, result in subject.tries]
         reasons = [result for _, result in met if result not in (SEEN, UNSEEN)]
-        if reason := refused.get(kind) or next(iter(reasons), None):
+        if reason := subject.refused.get(kind) or next(iter(reasons), None):
             yield warning(f"{name}: refused ({reason})", _REMEDIES[kind])
         elif any(result == UNSEEN for far, result in met if not far):
             yield warning(f"{name}: not seen by other processes", _REMEDIES[kind])

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pffbench.doctor.finding import Finding, Findings, ok, problem, unknown, warning
+from pffbench.doctor.subject import Subject
 from pffbench.errors import UserError
-from pffbench.parallel.watchdog import Watchdog
 from pffbench.provenance.mpiio import longest_path
-from pffbench.storage.filesystem import FileSystem
+from pffbench.storage.filesystem import FileSystem, filesystem, same_filesystem
 from pffbench.storage.scratch import Scratch, scratch_parent
 from pffbench.units import Size
-
-TOPIC = "Scratch"
 
 _PARALLEL = {
     "lustre", "gpfs", "beegfs", "ceph", "wekafs", "panfs", "pvfs2", "orangefs", "daos", "dvs",
@@ -41,16 +37,16 @@ def kind_of(there: FileSystem) -> str:
     return "network" if there.type in _NETWORK else "local"
 
 
-def judge_filesystem(there: FileSystem, nodes: int) -> Findings:
-    """Report the kind of the file system under test and whether it has enough space.
+def check_file_system(subject: Subject) -> Findings:
+    """Kind and room of the file system under test, and whether results are written there too."""
+    yield from judge_file_system(filesystem(subject.scratch), len(set(subject.nodes)))
+    if same_filesystem(str(Path.cwd()), subject.scratch):
+        text = "results below the working directory go to the file system under test, off the timer"
+        yield ok(f"{text}; --out puts them elsewhere")
 
-    Parameters
-    ----------
-    there : FileSystem
-        The file system of the scratch directory.
-    nodes : int
-        Number of nodes of the job.
-    """
+
+def judge_file_system(there: FileSystem, nodes: int) -> Findings:
+    """Report the kind of a file system and whether it has enough space for a job of some nodes."""
     kind = kind_of(there)
     text = f"{there.path} is on {there.type} ({kind}), mounted at {there.mount_point}"
     yield _judge_kind(kind, text, nodes)
@@ -58,55 +54,6 @@ def judge_filesystem(there: FileSystem, nodes: int) -> Findings:
     if there.striping is not None:
         made = unknown if there.striping.startswith("unknown") else ok
         yield made(f"striping: {' '.join(there.striping.split())}")
-
-
-def judge_results(same: bool) -> Findings:
-    """Note when results, which go below the working directory, share the file system."""
-    if same:
-        text = "results below the working directory go to the file system under test, off the timer"
-        yield ok(f"{text}; --out puts them elsewhere")
-
-
-def judge_sight(blind: list[str], first: str) -> Findings:
-    """Report whether all nodes see the same directory.
-
-    Parameters
-    ----------
-    blind : list of str
-        Hosts that do not see the directory.
-    first : str
-        The host that created it.
-    """
-    if blind:
-        yield problem(
-            f"not the same directory on {', '.join(blind)} as on {first}",
-            "choose a directory that all nodes share with --scratch",
-        )
-
-
-def judge_refusal(error: Exception) -> Finding:
-    """Report why no file can be created there."""
-    remedy = "name a directory that exists and is writable with --scratch"
-    return problem(str(error), remedy)
-
-
-def judge_eviction(fraction: float, in_memory: bool) -> Finding:
-    """Report whether the page cache can be dropped, so that a read comes from the device.
-
-    Parameters
-    ----------
-    fraction : float
-        Part of a small file that stayed in the page cache after it was evicted.
-    in_memory : bool
-        Whether the file system lives in memory.
-    """
-    if in_memory or fraction > 0:
-        reason = "the files live in memory" if in_memory else f"{fraction:.0%} of a file stayed"
-        return warning(
-            f"the page cache cannot be dropped here: {reason}",
-            "leave cache: dropped out, name a --drop-hook, or choose another directory",
-        )
-    return ok("the page cache of a file can be dropped (cache: dropped works)")
 
 
 def _judge_kind(kind: str, text: str, nodes: int) -> Finding:
@@ -133,6 +80,27 @@ def _judge_room(there: FileSystem) -> Findings:
         yield warning(f"only {text}", remedy)
     else:
         yield ok(f"{text} (a quota is not seen)")
+
+
+def check_directory(subject: Subject) -> Findings:
+    """Whether all nodes see the same directory, and the page cache can be dropped there."""
+    if subject.blind:
+        yield problem(
+            f"not the same directory on {', '.join(subject.blind)} as on rank 0",
+            "choose a directory that all nodes share with --scratch",
+        )
+    kept = subject.kept_in_cache
+    if kept is None:
+        return
+    in_memory = filesystem(subject.scratch).in_memory
+    if in_memory or kept > 0:
+        reason = "the files live in memory" if in_memory else f"{kept:.0%} of a file stayed"
+        yield warning(
+            f"the page cache cannot be dropped here: {reason}",
+            "leave cache: dropped out, name a --drop-hook, or choose another directory",
+        )
+    else:
+        yield ok("the page cache of a file can be dropped (cache: dropped works)")
 
 
 #: Bytes of the longest path of a file in such a directory, and ranks that may open one.
@@ -171,45 +139,3 @@ def own_directory(given: str | None) -> Iterator[Scratch]:
         if ours and not there_before:
             with suppress(OSError):  # another run has put something into it meanwhile
                 Path(parent).rmdir()
-
-
-#: File in which rank 0 leaves the findings so far for the case that a check never returns.
-_UNFINISHED = "unfinished.txt"
-
-
-@contextmanager
-def limited(
-    watchdog: Watchdog, scratch: Scratch, seconds: float, findings: str | None
-) -> Iterator[None]:
-    """Limit the time of the ``with`` block, in which libraries make collective calls.
-
-    When one rank does not take part in such a call, the others wait in it for ever.
-
-    Parameters
-    ----------
-    watchdog : Watchdog
-        Ends the ranks after that time; its command is `last_command`.
-    scratch : Scratch
-        The directory of the doctor.
-    seconds : float
-        The time limit.
-    findings : str, optional
-        What is printed then; given on rank 0.
-    """
-    if findings is not None:
-        Path(scratch.path(_UNFINISHED)).write_text(findings, encoding="utf-8")
-    watchdog.begin("pffbench doctor", seconds)
-    yield
-    watchdog.begin("", math.inf)
-
-
-def last_command(scratch: Scratch) -> list[str]:
-    """Return the command that prints the findings so far and removes the scratch directory."""
-    return [sys.executable, "-P", "-m", __name__, scratch.directory, scratch.run_id]
-
-
-if __name__ == "__main__":  # rank 0 hangs; see `last_command`
-    left = Scratch(sys.argv[1], sys.argv[2])
-    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    print(Path(left.path(_UNFINISHED)).read_text(encoding="utf-8"))
-    left.destroy()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 
 from pffbench.doctor.finding import Findings, ok, warning
-from pffbench.doctor.libraries import REQUIRED
+from pffbench.doctor.subject import REQUIRED, Subject
 from pffbench.provenance.facts import Facts
 from pffbench.provenance.software import spack_hash
 from pffbench.provenance.spack import find_environment, spack_facts
-
-TOPIC = "Spack"
 
 #: Packages whose hashes are printed; `run.json` has all of them.
 _SHOWN = (
@@ -23,9 +20,9 @@ _SHOWN = (
 )  # fmt: skip
 
 
-def look_at_spack() -> Findings:
-    """Check the Spack environment of this process; nothing outside of one."""
-    facts = spack_facts(find_environment(os.environ, Path(sys.prefix)))
+def check_spack(subject: Subject) -> Findings:
+    """Whether the libraries come from the Spack environment and its lock file."""
+    facts = spack_facts(find_environment(subject.environ, Path(sys.prefix)))
     if facts is not None:
         yield from judge_spack(facts, library_hashes(REQUIRED))
 

@@ -45,10 +45,7 @@ class Watchdog:
         Names of the steps in which files are written.
     results : str
         The results directory, where it is recorded that ranks which a signal had asked to end
-        were killed before they ended.
-    at_end : sequence of str
-        A command that is run before ranks that hang are ended, on the node of the rank that names
-        it; its output is the job's.
+        were killed before they ended. Empty: this is no run.
     """
 
     def __init__(
@@ -58,14 +55,11 @@ class Watchdog:
         scratch: str = "",
         writing: Sequence[str] = (),
         results: str = "",
-        at_end: Sequence[str] = (),
     ) -> None:
         self._team = team
         self._limit = "auto" if limit is None else f"{limit:g} s"
         self._enabled = limit != math.inf
-        self._places = {
-            "scratch": scratch, "writing": writing, "results": results, "at_end": at_end,
-        }  # fmt: skip
+        self._places = {"scratch": scratch, "writing": writing, "results": results}
         self._seconds = math.inf
         self._holder: RankLease | None = None
         self._stacks = -1
@@ -169,7 +163,7 @@ class Watchdog:
             self._watchman = subprocess.Popen(
                 [sys.executable, "-P", "-S", "-m", "pffbench.parallel.watchdog_process", *told],
                 stdin=subprocess.PIPE,
-                stdout=None if self._places["at_end"] else subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
                 pass_fds=[file],
                 env={**os.environ, "PYTHONPATH": paths},
                 start_new_session=True,  # a launcher kills groups; this process ends on its own

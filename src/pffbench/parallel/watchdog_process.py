@@ -34,16 +34,14 @@ from pffbench.parallel.heartbeat import (
     state_of,
 )
 from pffbench.regular_files import read_regular, write_replacing
-from pffbench.tools import run_tool
 
 #: Seconds that ranks live on after their stacks are reported, so that those of other nodes can be
 #: reported before a launcher ends all ranks at the first death.
 GRACE = 3.0
 #: Seconds that a launcher has to end the others when a rank is gone, before this process does.
 PATIENCE = 5.0
-#: Seconds for the ranks to write their stacks, and for the command that is run then.
+#: Seconds for the ranks to write their stacks.
 _WRITING = 1.0
-_LAST_COMMAND = 10.0
 #: A deadline that has passed is checked once more after so many seconds: the step may end in
 #: the moment of the check.
 _ONCE_MORE = 0.2
@@ -73,8 +71,6 @@ class NodeWatchdog:
         The steps in which files are written.
     results : str
         The results directory; empty: nothing is recorded there.
-    at_end : sequence of str
-        A command to run before ranks that hang are ended; empty: none.
     """
 
     def __init__(
@@ -84,10 +80,8 @@ class NodeWatchdog:
         scratch: str = "",
         writing: Sequence[str] = (),
         results: str = "",
-        at_end: Sequence[str] = (),
     ) -> None:
         self._leases = leases
-        self._at_end = at_end
         self._results = results
         self._limit = limit
         self._scratch = scratch
@@ -176,7 +170,7 @@ class NodeWatchdog:
         passed = time.monotonic() - min(lease.since for lease in late)
         return (
             f"nothing has come to an end for {passed:.0f} s "
-            f"({'limit' if self._at_end else '--hang-timeout'} {self._limit}), so "
+            f"({'--hang-timeout' if self._results else 'limit'} {self._limit}), so "
             f"the job is ended: {_where(late[0])}; {numbers(lease.rank for lease in late)}"
         )
 
@@ -198,14 +192,12 @@ class NodeWatchdog:
         told = grouped((lease.rank, stack_of(lease)) for lease in living)
         failed = grouped((lease.rank, lease.failed) for lease in living if lease.failed)
         failures = "".join(f" {line}, and waits for the others." for line in failed)
-        resume = "" if self._at_end else " What is recorded is kept; go on with --resume."
+        resume = " What is recorded is kept; go on with --resume." if self._results else ""
         _say(
             f"pffbench: {socket.gethostname()}: {why}.{failures}{resume} "
             "Python's stacks, innermost call first:",
             *told,
         )
-        if self._at_end:
-            print(run_tool(self._at_end, _LAST_COMMAND).text, flush=True)
         time.sleep(GRACE)
         for lease in self._living():
             with suppress(OSError):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pffbench.parallel.clock import Clock
-from pffbench.proc import PROC, SYS, kernel_number, kernel_text, number_ranges
+from pffbench.proc import PROC, SYS, from_ranges, kernel_number, kernel_text, number_ranges
 from pffbench.provenance.facts import Facts
 
 _NO_LIMIT = 2**60  # cgroups of version 1 say "no limit" with a number near 2**63
@@ -55,7 +55,7 @@ def job_clock(nodes: Sequence[int], facts: Sequence[Mapping[str, object]]) -> Cl
     ranks: dict[int, list[set[int]]] = defaultdict(list)
     quotas: dict[int, float] = {}
     for node, fact in zip(nodes, facts, strict=False):
-        ranks[node].append(_from_ranges(str(fact.get("affinity", ""))))
+        ranks[node].append(from_ranges(str(fact.get("affinity", ""))))
         if isinstance(quota := fact.get("cpu_quota"), int | float):
             quotas[node] = float(quota)
     shared = any(
@@ -146,14 +146,6 @@ def _numa_nodes_of(cores: set[int]) -> str | None:
     nodes = [
         int(directory.name.removeprefix("node"))
         for directory in (SYS / "devices/system/node").glob("node[0-9]*")
-        if cores & _from_ranges(kernel_text(directory / "cpulist") or "")
+        if cores & from_ranges(kernel_text(directory / "cpulist") or "")
     ]
     return number_ranges(set(nodes)) or None
-
-
-def _from_ranges(text: str) -> set[int]:
-    numbers: set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        numbers.update(range(int(first), int(last or first) + 1))
-    return numbers

@@ -93,10 +93,7 @@ def case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
         "raw": kind.capabilities.raw,
         "verified": not kind.capabilities.discards,
         "caller_buffer": not kind.capabilities.new_arrays,
-        "notes": (
-            *kind(case.options, case.parameters.settings).notes,
-            *workload(case.parameters.workload).notes(case.parameters),
-        ),
+        "notes": (*_notes(case), *workload(case.parameters.workload).notes(case.parameters)),
         "cost": asdict(cost),
         "counts_reads": _counts_reads(case, there),
         # File systems without a block device of their own have the major number 0; their
@@ -105,6 +102,13 @@ def case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
         # What several environments of a run have in common.
         **({"same_case": case.id.partition("@")[0]} if several else {}),
     }
+
+
+def _notes(case: Case) -> tuple[str, ...]:
+    """Return the notes of a backend; none if its library is broken, with which the case fails."""
+    with suppress(Exception):
+        return backend_class(case.parameters.backend)(case.options, case.parameters.settings).notes
+    return ()
 
 
 def _counts_reads(case: Case, there: FileSystem) -> bool:

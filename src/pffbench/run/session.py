@@ -24,7 +24,6 @@ from pffbench.parallel.agreement import sleeping_barrier
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.clock import Floor, measure_floor
 from pffbench.parallel.collectives import any_of, kept_by_root, largest, on_root
-from pffbench.parallel.launcher import leave_at_once
 from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.phases import UPDATE_PHASES, WRITE_PHASES
@@ -39,6 +38,7 @@ from pffbench.run.spec import RunSpec
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from pffbench.backends.base import Store
     from pffbench.run.recorder import Recorder
 
 
@@ -72,6 +72,10 @@ class Session:
         self._lock = RunLock()
         #: Of rank 0 alone.
         self._recorder: Recorder | None = None
+        #: Stores that a failure left open, which must not be released; and whether any rank has
+        #: one, so that all must leave at once.
+        self._open_stores: list[Store] = []
+        self.abandoned = False
         try:
             self.spec = self._decide(options)
             if any_of(comm, stop.asked):
@@ -178,8 +182,8 @@ class Session:
             self._lock.release()
         sleeping_barrier(self._team.comm)
         status = int(self._team.comm.bcast(status))
-        if any_of(self._team.comm, bool(runner.abandoned)):
-            leave_at_once(self._team.comm, status)
+        self._open_stores = runner.abandoned
+        self.abandoned = any_of(self._team.comm, bool(self._open_stores))
         return status
 
     def _reported(self, complete: bool) -> int:

@@ -1,41 +1,57 @@
-"""The nodes: cores, memory, kernel, clock, and environment variables that change I/O."""
+"""The nodes: cores, memory, kernel, load, clock, and environment variables that change I/O."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
 
 from pffbench.doctor.finding import Finding, Findings, ok, warning
-from pffbench.parallel.clock import Floor
+from pffbench.doctor.subject import Subject
+from pffbench.proc import from_ranges
 from pffbench.provenance.facts import Fact, Facts, environment_facts
 from pffbench.text import abridged, counted
 from pffbench.units import Size
 
-NODE = "Node"
 #: Part of the cores that may be busy before the node counts as used by others.
 _BUSY = 0.5
+_YIELD = "OMPI_MCA_mpi_yield_when_idle"
 
 
-def judge_node(node: Facts, ranks: int, limit: int | None) -> Findings:
-    """Report a node's properties and whether it is fit for measuring.
+def check_nodes(subject: Subject) -> Findings:
+    """Hardware, load, and a core for each rank, on every node."""
+    per_node: list[tuple[str, Finding]] = []
+    for number, node in sorted(subject.hosts.items()):
+        placed = zip(subject.ranks, subject.nodes, strict=True)
+        ranks = [rank for rank, place in placed if place == number]
+        threads = _number(node.get("threads"))
+        judged = [
+            ok(_hardware(node, threads)),
+            _judge_memory(_number(node.get("memory_bytes")), ranks[0].get("memory_limit_bytes")),
+            _judge_settings(node),
+        ]
+        load = node.get("load_average")
+        if isinstance(load, list) and load:
+            judged.append(_judge_load(float(str(load[0])), threads, len(ranks)))
+        judged += _judge_cores(ranks, subject)
+        per_node += [(str(node["host"]), finding) for finding in judged]
+    return by_node(per_node)
 
-    Parameters
-    ----------
-    node : dict
-        Result of `host_facts`.
-    ranks : int
-        Ranks of this job on the node.
-    limit : int or None
-        Bytes of memory that the control group of the ranks permits.
-    """
-    threads = _number(node.get("threads"))
-    yield ok(_hardware(node, threads))
-    yield _judge_memory(_number(node.get("memory_bytes")), limit)
-    yield _judge_settings(node)
-    load = node.get("load_average")
-    if isinstance(load, list) and load:
-        yield _judge_load(float(str(load[0])), threads, ranks)
+
+def _judge_cores(ranks: Sequence[Facts], subject: Subject) -> Findings:
+    """Warn of ranks of a node that do not have a core each."""
+    cpus = len(set().union(*(from_ranges(str(rank["affinity"])) for rank in ranks)))
+    if len(ranks) <= cpus:
+        return
+    text = f"{len(ranks)} ranks share {counted(cpus, 'core')}: times say little"
+    remedy = "start no more ranks than cores, or take the times as a test of function only"
+    if subject.vendor == "Open MPI":
+        value = subject.environ.get(_YIELD)
+        text += f"; {_YIELD} is {'not set' if value is None else value}"
+        if value != "1":
+            remedy += f"; export {_YIELD}=1, so that waiting ranks give up their core"
+    yield warning(text, remedy)
 
 
 def by_node(findings: Iterable[tuple[str, Finding]]) -> Findings:
@@ -65,9 +81,9 @@ def _hardware(node: Facts, threads: int) -> str:
     return f"{node.get('cpu_model') or node.get('machine')}: {cores} cores, {threads} threads"
 
 
-def _judge_memory(total: int, limit: int | None) -> Finding:
+def _judge_memory(total: int, limit: Fact) -> Finding:
     text = f"{Size(total)} of memory"
-    if limit is not None and limit < total:
+    if isinstance(limit, int) and limit < total:
         text += f", of which the control group allows {Size(limit)}"
     return ok(f"{text}; data smaller than this may never leave the page cache")
 
@@ -97,30 +113,25 @@ def _number(fact: Fact) -> int:
     return int(fact) if isinstance(fact, int | float) else 0
 
 
-CLOCK = "Clock"
 #: An empty phase that costs more than this hides most of the time of small experiments.
 _SLOW_BARRIER = 0.01
 
 
-def judge_floor(floor: Floor, ranks: int) -> Finding:
-    """Report the cost of an empty phase.
-
-    Parameters
-    ----------
-    floor : Floor
-        Result of `measure_floor`.
-    ranks : int
-        Number of ranks.
-    """
+def check_clock(subject: Subject) -> Findings:
+    """How much time an empty phase costs."""
+    floor = subject.floor
+    if floor is None:
+        return
     text = (
-        f"an empty phase costs {_seconds(floor.synced)} on {counted(ranks, 'rank')}, the "
-        f"clock ticks every {_seconds(floor.tick)}: phases under "
+        f"an empty phase costs {_seconds(floor.synced)} on {counted(len(subject.ranks), 'rank')}, "
+        f"the clock ticks every {_seconds(floor.tick)}: phases under "
         f"{_seconds(floor.resolution('synced'))} are marked as below resolution"
     )
     if floor.synced <= _SLOW_BARRIER:
-        return ok(text)
-    remedy = "give each rank a core, keep others off the nodes, and move more data per phase"
-    return warning(text, remedy)
+        yield ok(text)
+    else:
+        remedy = "give each rank a core, keep others off the nodes, and move more data per phase"
+        yield warning(text, remedy)
 
 
 def _seconds(value: float) -> str:
@@ -129,8 +140,6 @@ def _seconds(value: float) -> str:
             return f"{value / factor:.3g} {unit}"
     return f"{value / 1e-9:.3g} ns"
 
-
-ENVIRONMENT = "Environment"
 
 #: Not where a library lies, which modules tell in variables such as HDF5_DIR.
 _CHANGES_IO = re.compile(
@@ -141,17 +150,11 @@ _CHANGES_IO = re.compile(
 )
 
 
-def judge_environment(environ: Mapping[str, str]) -> Findings:
-    """List the variables that change I/O; warn of a library that intercepts calls.
-
-    Parameters
-    ----------
-    environ : mapping
-        The environment of a rank.
-    """
+def check_environment(subject: Subject) -> Findings:
+    """Which variables are set that change I/O, and a library that intercepts calls."""
     found = {
         name: str(value)
-        for name, value in environment_facts(environ).items()
+        for name, value in environment_facts(subject.environ).items()
         if _CHANGES_IO.match(name)
     }
     if not found:
