@@ -194,4 +194,4 @@ def test_when_a_library_never_returns_the_findings_are_printed_and_the_job_is_en
     assert done.status != 0, done.said
     assert "h5py and netCDF4 share" in text_of(done)
     assert "nothing has come to an end for" in done.stderr
-    assert "hdf5.hyperslab.shared" in done.stderr
+    assert "so the job is ended: hdf5.hyperslab." in done.stderr

@@ -60,10 +60,11 @@ def test_the_other_cases_run_to_their_end(failing):
 
 
 def test_fail_fast_stops_at_the_first_failure(tmp_path):
-    cases = [NULL | {"null": {"fail": "write", "fail_rank": 2}}, NULL | {"layout": "own"}]
+    cases = [NULL | {"layout": ["shared", "own"], "null": {"fail": "write", "fail_rank": 2}}]
     done = run_experiment(tmp_path, RANKS, "--fail-fast", repetitions=3, cases=cases)
     assert done.status == 1, done.said
     assert done.rows == []
+    assert sum("failure" in case for case in done.record["cases"].values()) == 1
     assert len(done.record["reasons"]) == 1
     assert list((tmp_path / "scratch").iterdir()) == []
 
