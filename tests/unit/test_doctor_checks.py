@@ -298,14 +298,9 @@ def test_there_is_one_hdf5_for_both(copies, netcdf4, status, said):
     ("version", "status"), [("1.10.1", "warning"), ("1.10.2", "ok"), ("2.0.0", "ok")]
 )
 def test_compressed_parallel_writes_need_hdf5_1_10_2(version, status):
-    found = [f for f in mpi_stack.judge_parallel_hdf5(version, None) if "compressed" in f.text]
-    assert statuses(found) == [status]
-    assert_remedies(found)
-
-
-@pytest.mark.parametrize(("version", "noted"), [("1.12.2", True), ("1.12.3", False)])
-def test_large_calls_are_noted_before_hdf5_1_12_3(version, noted):
-    assert ("2 GiB" in texts(mpi_stack.judge_parallel_hdf5(version, None))) is noted
+    found = mpi_stack.judge_parallel_hdf5(version)
+    assert found.status == status
+    assert_remedies([found])
 
 
 def test_h5py_compiled_for_another_hdf5_is_warned_of(parallel):
@@ -320,11 +315,6 @@ def test_the_parallel_abilities_of_hdf5_are_not_claimed_of_a_serial_h5py(paralle
     assert "in parallel" in texts(mpi_stack.check_hdf5(a_subject()))
     parallel.add("h5py")
     assert "in parallel" not in texts(mpi_stack.check_hdf5(a_subject()))
-
-
-def test_subfiling_is_told():
-    assert "subfiling: available" in texts(mpi_stack.judge_parallel_hdf5("1.14.6", True))
-    assert statuses(mpi_stack.judge_parallel_hdf5("2.0.0", False)) == ["ok", "absent"]
 
 
 # --- MPI and launcher

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pffbench.backends.shared_files import built_for_mpi, extension_modules, mentions
-from pffbench.doctor.finding import Finding, Findings, absent, ok, problem, unknown, warning
+from pffbench.doctor.finding import Finding, Findings, ok, problem, unknown, warning
 from pffbench.doctor.libraries import Version, numbers
 from pffbench.doctor.subject import Subject
 from pffbench.parallel.launcher import launcher_size
@@ -153,7 +152,6 @@ def mpi_types(text: str) -> list[str]:
 
 
 _FILTERED_PARALLEL = (1, 10, 2)
-_LARGE_CALLS = (1, 12, 3)
 
 
 def check_hdf5(subject: Subject) -> Findings:
@@ -169,7 +167,7 @@ def check_hdf5(subject: Subject) -> Findings:
         text = f"h5py was compiled for HDF5 {at_build} and runs with {version}"
         yield warning(text, f"install it again: {subject.installation.to_install('h5py')}")
     if built_for_mpi("h5py"):
-        yield from judge_parallel_hdf5(version, has_subfiling(paths))
+        yield judge_parallel_hdf5(version)
 
 
 def _judge_copies(subject: Subject, paths: Sequence[str], h5py: str, netcdf4: str) -> Finding:
@@ -203,35 +201,11 @@ def _judge_copies(subject: Subject, paths: Sequence[str], h5py: str, netcdf4: st
     return ok(f"h5py and netCDF4 share {paths[0]}")
 
 
-def judge_parallel_hdf5(version: str, subfiling: bool | None) -> Findings:
-    """Report the abilities and defects of an HDF5 that was built for MPI.
-
-    Parameters
-    ----------
-    version : str
-        The version in use.
-    subfiling : bool or None
-        Whether the library has the subfiling driver; None when it could not be checked.
-    """
+def judge_parallel_hdf5(version: str) -> Finding:
+    """Report whether an HDF5 that was built for MPI writes compressed data in parallel."""
     if numbers(version) >= _FILTERED_PARALLEL:
-        yield ok(f"HDF5 {version} writes compressed data in parallel")
-    else:
-        yield warning(
-            f"HDF5 {version} cannot write compressed data in parallel (1.10.2 and later can)",
-            "leave compression out of shared files, or use a newer HDF5",
-        )
-    if numbers(version) < _LARGE_CALLS:
-        text = "calls that move 2 GiB or more need HDF5 1.12.3; pffbench splits them"
-        yield ok(text)
-    if subfiling:
-        yield ok("subfiling: available")
-    elif subfiling is not None:
-        text = "subfiling: not in this build (1.14 or later brings it, on demand)"
-        yield absent(text)
-
-
-def has_subfiling(paths: Sequence[str]) -> bool | None:
-    """Whether the loaded HDF5 has the subfiling driver; None when there is not just one copy."""
-    if len(paths) != 1:
-        return None
-    return hasattr(ctypes.CDLL(paths[0]), "H5Pset_fapl_subfiling")
+        return ok(f"HDF5 {version} writes compressed data in parallel")
+    return warning(
+        f"HDF5 {version} cannot write compressed data in parallel (1.10.2 and later can)",
+        "leave compression out of shared files, or use a newer HDF5",
+    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import mmap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec.structs import replace
@@ -31,17 +32,6 @@ if TYPE_CHECKING:
 
 #: Maximum number of cases: a mistake in a sweep should not fill a night.
 MOST_CASES = 10_000
-
-#: Parameters with a list of numbers as their value; a list of lists sweeps them.
-_LISTS = frozenset(
-    {
-        "shape", "shape_per_rank", "chunks", "read_start", "read_shape", "shards", "box",
-        "cut_unit", "repack_chunks",
-    }
-)  # fmt: skip
-
-#: Options that are mappings; lists inside them sweep as other lists do.
-_MAPPINGS = frozenset({"hints", "striping"})
 
 
 def expand(entry: Mapping[str, Any], where: str, seen: set[str]) -> Iterator[Case]:
@@ -86,7 +76,7 @@ def _flatten(entry: Mapping[str, Any]) -> dict[str, Any]:
             flat[key] = value
             continue
         for option, chosen in value.items():
-            if option in _MAPPINGS and isinstance(chosen, Mapping) and _has_lists(chosen):
+            if isinstance(chosen, Mapping) and _has_lists(chosen):
                 flat.update({f"{key}.{option}.{name}": one for name, one in chosen.items()})
             else:
                 flat[f"{key}.{option}"] = chosen
@@ -120,21 +110,49 @@ def _zips(entry: Mapping[str, Any], flat: Mapping[str, Any], where: str) -> list
         for key in group:
             if not isinstance(key, str) or key not in flat:
                 raise UserError(f"{place}: {shown(key)} is not a key of this entry")
-        lengths = {key: len(_values(key, flat[key])) for key in group}
+        lengths = {key: len(_values(key, flat)) for key in group}
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{key} has {n}" for key, n in lengths.items())
             raise UserError(f"{place}: the lists must be equally long ({told})")
     return [group for group in groups if group]
 
 
-def _values(key: str, value: Any) -> list[Any]:
-    """Return the values of a key, one after the other."""
+def _values(key: str, flat: Mapping[str, Any]) -> list[Any]:
+    """Return the values of a key, one after the other; a list may be one value, such as a shape."""
+    value = flat[key]
     if not isinstance(value, list):
         return [value]
-    item = Mapping if key == "arrays" else int if key.rsplit(".", 1)[-1] in _LISTS else None
+    item = _item_of(key, flat)
     if item and value and all(isinstance(v, item) for v in value):
         return [value]
     return value
+
+
+def _item_of(key: str, flat: Mapping[str, Any]) -> type | None:
+    """Return the type of the items if a value of a key may be a list, else None."""
+    owner, dot, option = key.partition(".")
+    if dot:
+        return _items(backend_class(owner).options_type).get(option)
+    names = flat.get("workload")
+    names = [one for one in (names if isinstance(names, list) else [names]) if isinstance(one, str)]
+    kinds = (_items(workload(one).parameters_type) for one in names if is_workload(one))
+    return next((items[key] for items in kinds if key in items), None)
+
+
+@cache
+def _items(kind: type[msgspec.Struct]) -> dict[str, type]:
+    """Return the fields of a record that may be lists, each with the type of the items."""
+    found = {field: _item_in(hint) for field, hint in get_type_hints(kind).items()}
+    return {field: item for field, item in found.items() if item is not None}
+
+
+def _item_in(hint: Any) -> type | None:
+    """Return the type of the items of the list in a type; None if it is no list."""
+    if get_origin(hint) is tuple:
+        item = get_args(hint)[0]
+        is_record = isinstance(item, type) and issubclass(item, msgspec.Struct)
+        return Mapping if is_record else int
+    return next((item for part in get_args(hint) if (item := _item_in(part))), None)
 
 
 class _Axis(msgspec.Struct, frozen=True):
@@ -150,7 +168,7 @@ def _axes(flat: Mapping[str, Any], zips: list[list[str]], where: str) -> list[_A
     for key in flat:
         group = next((g for g in zips if key in g), [key])
         if key == group[0]:
-            lists = [_values(k, flat[k]) for k in group]
+            lists = [_values(k, flat) for k in group]
             axes.append(_Axis(tuple(group), list(zip(*lists, strict=True))))
     if any(not axis.steps for axis in axes):
         raise UserError(f"{where}: an empty list sweeps nothing; give at least one value")
