@@ -7,14 +7,10 @@ import os
 import re
 import struct
 
-import msgspec
 import pytest
 
 from drawn_runs import a_case, a_run, timed_run
-from launch import REPOSITORY
 from pffbench.backends.hints import asked_hints, beside_count, beside_plan, facts_of, without_effect
-from pffbench.backends.registry import backend_class
-from pffbench.case import Case
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
@@ -22,7 +18,6 @@ from pffbench.parallel import open_file
 from pffbench.summary.export import write_summary
 from pffbench.summary.levers import job_lines, lever_lines
 from pffbench.summary.summary import summarise
-from pffbench.workloads.registry import workload
 
 SLAB = {"workload": "hyperslab", "shape_per_rank": [4, 4], "transfer": "collective"}
 
@@ -123,20 +118,6 @@ def test_files_that_mpi_io_does_not_open_have_no_hints(key):
     case = {"backend": "hdf5", "layout": "file_per_process", "transfer": "independent"}
     with pytest.raises(UserError, match=rf"hdf5\.{key} is for files that MPI-IO opens"):
         make_plan(loaded(**case, hdf5={key: own}), ranks=2)
-
-
-def test_names_of_cases_without_hints_are_those_of_older_runs():
-    run = json.loads((REPOSITORY / "docs/results/default/run.json").read_text())
-    for name, entry in run["cases"].items():
-        p = entry["parameters"]
-        kind = workload(p["workload"]).parameters_type
-        own = backend_class(p["backend"]).options_type
-        again = Case(msgspec.convert(p, kind), msgspec.convert(entry["options"], own, dec_hook=_as))
-        assert again.id == name
-
-
-def _as(kind, value):
-    return kind(value)
 
 
 # What is in force, with planted answers of MPI and of the file system
