@@ -2,14 +2,13 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help env bench study check test test-all platform perf lint site lock clean
+.PHONY: help env bench study check test test-all perf lint site clean
 
-# MPI processes of `make bench` and `make study`: as many as cores, four at most.
-RANKS ?= $(shell setup/ranks)
+# MPI processes of `make bench` and `make study`: one for each processor that may be used here, four at most. More ranks than
+# processors take turns, and more than four say little more about formats on one machine.
+RANKS ?= $(shell n=$$(env -u OMP_NUM_THREADS nproc); echo $$((n < 4 ? n : 4)))
 # Experiment of `make study`: a file in configs/studies, without its ending.
 STUDY ?=
-# Debian of `make platform`: 13 (trixie), and on that one 12 (bookworm).
-RELEASE ?=
 # Processes that run tests. Of four, one has the tests on Slurm, which wait more than they work, and so do planted delays.
 WORKERS ?= 4
 # Further arguments: of pffbench for `make bench` and `make study`, of pytest for `make test`.
@@ -42,11 +41,9 @@ test: ## run the tests, in WORKERS=4 processes; ARGS="…" go to pytest
 test-all: ## run the same tests, and the rest of what they are a sample of (weekly in CI)
 test-all: SELECTION = -m 'full or not full'
 test test-all:
-	@setup/bootstrap --tests
+	@setup/bootstrap
+	@setup/test-tools
 	@setup/run python -m pytest -n $(WORKERS) --no-loadscope-reorder $(SELECTION) $(ARGS)
-
-platform: ## prove the other Debian from nothing, in a chroot: `make bench`, parallel tests; RELEASE=trixie
-	@setup/platform $(RELEASE)
 
 perf: ## measure what the harness costs, beside C and, where it is on PATH, IOR; ARGS="…" go to benchmarks/perf.py
 	@setup/run python benchmarks/perf.py $(ARGS)
@@ -60,8 +57,5 @@ lint: ## check style and layout (ruff), types (mypy) and the directions of impor
 site: ## build the documentation into .build/site; a warning, such as of a dead link, is an error
 	@NO_MKDOCS_2_WARNING=1 setup/run mkdocs build --strict
 
-lock: ## refresh the pinned versions
-	@setup/lock
-
-clean: ## remove the environment and what the builds left (.venv, .venv-zarr2 and .build)
-	rm -rf .venv .venv-zarr2 .build
+clean: ## remove the environment and what the builds left (.venv, .envs and .build)
+	rm -rf .venv .envs .build

@@ -280,6 +280,18 @@ def cannot_run(why) -> NoReturn:
     pytest.skip(why)
 
 
+@cache
+def layer(name, *requirements):
+    """Return the Python of an environment that `setup/env` makes over that of the tests."""
+    if Path(sys.prefix) != REPOSITORY / ".venv":
+        cannot_run("setup/env makes environments over .venv, and the tests run in another one")
+    command = [str(REPOSITORY / "setup" / "env"), name, *requirements]
+    made = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
+    if made.returncode:
+        cannot_run(made.stderr.strip())
+    return REPOSITORY / ".envs" / name / "bin" / "python"
+
+
 def wait_until(condition, seconds=250):
     """Wait until a condition holds; the test fails where it does not in time."""
     end = time.monotonic() + seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -18,8 +19,8 @@ import pytest
 
 from launch import (
     REPOSITORY,
-    cannot_run,
     entries_below,
+    layer,
     mpiexec,
     only_with_open_mpi,
     pffbench_cli,
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.parallel
 
 #: Starts one process: `env` starts the command that follows it.
 ALONE = "env"
-#: What setup/bootstrap --tests makes .envs/h5py-3.13 of.
+#: What .envs/h5py-3.13 is made of.
 WHEELS = ("h5py==3.13.*", "zarr==3.1.1")
 #: The Python of the tests: parallel HDF5.
 HERE = {"name": "here", "python": sys.executable}
@@ -64,10 +65,7 @@ def repetitions(run):
 @pytest.fixture(scope="module")
 def wheels():
     """Return the Python of an environment that `setup/env` has made of other wheels."""
-    found = REPOSITORY / ".envs" / "h5py-3.13" / "bin" / "python"
-    if not found.exists():
-        cannot_run("there is no environment of wheels: setup/bootstrap --tests")
-    return found
+    return layer("h5py-3.13", *WHEELS)
 
 
 @pytest.fixture(scope="module")
@@ -409,13 +407,10 @@ def test_under_a_launcher_it_says_how_to_start(tmp_path):
 
 
 def test_an_environment_with_another_mpi_than_the_launcher_is_refused(tmp_path):
-    only_with_open_mpi()
-    other = REPOSITORY / ".build" / "pip" / "mpich" / "bin" / "python"
-    if not other.exists():
-        cannot_run("there is no environment with another MPI: setup/bootstrap --tests")
-    environments = [HERE, {"name": "mpich", "python": str(other)}]
-    run = run_in(tmp_path, environments, launcher=" ".join(mpiexec(2)))
-    assert_refused(run, "environment mpich: ")
+    # What ranks of another MPI see of the launcher: nothing.
+    alone = f"env -i PATH={os.environ['PATH']} {sys.executable}"
+    run = run_in(tmp_path, [HERE, command("other", alone)], launcher=" ".join(mpiexec(2)))
+    assert_refused(run, "environment other has 1 ranks under the launcher, and here has 2")
     assert not run.out.exists()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from launch import cannot_run, environment, mpiexec
+from launch import environment, layer, mpiexec
 from planted import planted
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,9 +68,7 @@ site_configuration = {{
 
 def reframe(directory, name, text, *baseline, **variables):
     """Run the class of share/reframe; return the process and the results directory."""
-    program = ROOT / ".build" / "harness" / "bin" / "reframe"
-    if not program.exists():
-        cannot_run("there is no ReFrame in .build/harness: setup/bootstrap --tests makes it")
+    program = layer("reframe", "reframe-hpc==4.10.4").parent / "reframe"
     (directory / "scratch").mkdir(exist_ok=True)
     settings = directory / "settings.py"
     settings.write_text(SETTINGS.format(launcher=Path(mpiexec(1)[0]).name.replace(".", "")))

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.parallel
 #: Commands that need more than one machine without a network, by their beginning.
 #: `test_documents.py` checks their arguments.
 ELSEWHERE = {
-    "python3 -m venv env": "network: pip follows; tests/installed installs so",
-    "pip install": "network; tests/installed",
+    "python3 -m venv env": "network: pip follows; the job wheels of CI installs so",
+    "pip install": "network; the job wheels of CI",
     "conda env create": "network and conda",
     "spack env activate": "network and Spack; tests/spack",
     "module load": "modules of a cluster",

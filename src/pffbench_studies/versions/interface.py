@@ -175,7 +175,7 @@ WAYS: dict[tuple[str, Keep], KeepingWay] = {
     ("hdf5", "versioned_hdf5"): KeepingWay(
         "pffbench_studies.versions.versioned_hdf5:VersionedHdf5",
         "versioned_hdf5",
-        "in an environment of setup/bootstrap: setup/bootstrap --study versioned-hdf5; elsewhere "
+        "in an environment of `make env`: make study STUDY=versioned-hdf5; elsewhere "
         "it has to be built against the HDF5 of h5py, see docs/install.md",
     ),
     ("zarr", "icechunk"): KeepingWay(

