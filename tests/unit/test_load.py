@@ -12,7 +12,7 @@ from pffbench.record.gather import Conditions, Machine
 from pffbench.record.samples import SamplesLog, read_samples
 from pffbench.storage.durability import Settled
 from pffbench.summary.cautions import cautions
-from pffbench.summary.statistics import load_summary
+from pffbench.results.load import summarise_load
 from pffbench.summary.summary import summarise
 
 CASES = (a_case("hdf5"), a_case("zarr"))
@@ -100,5 +100,5 @@ def test_a_machine_that_is_seldom_or_little_used_is_not_called_busy(tmp_path, ot
 
 def test_blocks_shorter_than_the_kernel_s_ticks_are_not_judged(tmp_path):
     run = a_busy_run(tmp_path / "run", [0.5] * 6, seconds=0.01)
-    assert load_summary(read_samples(run / "samples.csv")).blocks == 0
+    assert summarise_load(read_samples(run / "samples.csv")).blocks == 0
     assert not busy_lines(run)

@@ -24,7 +24,7 @@ from pffbench.summary.answer import answer_of
 from pffbench.summary.labels import format_title
 from pffbench.summary.rank_test import FEWEST
 from pffbench.summary.results import as_data
-from pffbench.summary.statistics import LoadSummary
+from pffbench.results.load import LoadSummary
 from pffbench.summary.summary import summarise
 from pffbench_analysis.page.build import render
 from pffbench_analysis.recommend import Filters, OwnData, Weights, advise, recommend

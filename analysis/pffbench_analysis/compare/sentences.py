@@ -10,7 +10,7 @@ from pffbench.summary.cautions import busy
 from pffbench.summary.conclusions import bounds, number
 from pffbench.summary.rank_test import ALPHA
 from pffbench.summary.starts import OF_TOTALS
-from pffbench.summary.statistics import load_summary
+from pffbench.results.load import summarise_load
 from pffbench.text import abridged, one_line
 from pffbench.units import percent, seconds_text
 from pffbench_analysis.compare.comparison import RAW, Comparison, Pair, Verdict, typical
@@ -59,7 +59,7 @@ def _versions(found: Comparison) -> str:
 def _busy(found: Comparison) -> Iterator[str]:
     """Say that others used the machine of a run, in the words of its own answer."""
     for run in (*found.base.runs, *found.new.runs):
-        yield from (f"{run.directory}: {text}" for text in busy(load_summary(run.kept)))
+        yield from (f"{run.directory}: {text}" for text in busy(summarise_load(run.kept)))
 
 
 def nothing(found: Comparison) -> str:

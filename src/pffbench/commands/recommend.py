@@ -167,7 +167,7 @@ def print_markdown(lines: Iterable[str], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from pffbench.summary.again import broken
+    from pffbench.results.rerun import broken
 
     # Lines of a program are left to the terminal to wrap, so that they can be copied.
     python = Syntax("", "python", theme="ansi_dark", background_color="default")

@@ -7,7 +7,7 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from pffbench.summary.extensions import report_extensions
+from pffbench.results.extensions import report_extensions
 
 #: The page of a run, in its results directory.
 PAGE = "report.html"

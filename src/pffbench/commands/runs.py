@@ -11,7 +11,7 @@ import msgspec
 from pffbench.errors import UserError
 from pffbench.record.run_json import RunRecord
 from pffbench.regular_files import LARGEST_RECORD, read_regular
-from pffbench.summary.results import FILE
+from pffbench.results.document import FILE
 from pffbench.text import counted, one_line
 
 #: Folders within each other: of results, of the experiments of a folder, of runs.

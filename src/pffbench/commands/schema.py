@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Print the schema. Return the exit status."""
     if arguments.document == "results":
-        from pffbench.summary.results import results_schema
+        from pffbench.results.document import results_schema
 
         print_json(results_schema())
     else:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pffbench.experiment.plan import Plan
-from pffbench.experiment.schema import FIRST_LOOK
+from pffbench.experiment.schema import PLAIN_REPETITIONS
 from pffbench.storage.filesystem import FileSystem
 from pffbench.units import Size
 
@@ -36,7 +36,9 @@ def estimate_duration(plan: Plan) -> SecondsRange:
     """
     experiment = plan.experiment
     auto = experiment.repetitions == "auto"
-    fewest = min(experiment.blocks, experiment.warmup + FIRST_LOOK) if auto else experiment.blocks
+    fewest = (
+        min(experiment.blocks, experiment.warmup + PLAIN_REPETITIONS) if auto else experiment.blocks
+    )
     return SecondsRange(
         _duration(plan, fewest, FAST_RATE, _FAST),
         _duration(plan, experiment.blocks, SLOW_RATE, _SLOW),

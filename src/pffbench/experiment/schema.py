@@ -15,9 +15,9 @@ from pffbench.plugins import plugins
 from pffbench.units import Duration, Size
 from pffbench.workloads.registry import workload, workload_names
 
-#: Repetitions after which a run with ``repetitions: auto`` evaluates its results first.
-FIRST_LOOK = 10
-#: Most repetitions with ``counters: calls``: too few to judge times (`summary.rank_test.FEWEST`).
+#: With ``repetitions: auto``: repetitions of a run that compares nothing.
+PLAIN_REPETITIONS = 10
+#: Most repetitions with ``counters: calls``: too few to judge times (`results.judge.FEWEST`).
 MOST_TRACED = 6
 #: Other packages name the studies whose published numbers they have by entry points of this group.
 STUDIES_GROUP = "pffbench.studies"
@@ -77,13 +77,14 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     scale : float
         Multiplies the first axis of each ``shape`` and ``shape_per_rank``, rounded up.
     repetitions : {"auto"} or int
-        Repetitions that count. ``auto``: after 10, 14, 20, 28, 40, … of them the run evaluates
-        its results, and cases stop when all comparisons of the headline that they take part in
-        are decided. A number: exactly so many of each case.
+        Repetitions that count. ``auto``: from 25 on the run ends when the way that it recommends
+        costs at most `regret`; a run that compares nothing ends after 10. A number: exactly so
+        many of each case.
     max_repetitions : int
         With ``repetitions: auto``: most repetitions of a case.
-    margin : float
-        Difference, as a part, under which two ways count as equally fast.
+    regret : float
+        With ``repetitions: auto``: the price of the recommended way, as a part of the time of the
+        best way, at which the run may end.
     warmup : int
         Repetitions before them that are kept in the raw data and left out of the statistics.
     seed : int
@@ -129,7 +130,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     scale: Annotated[float, msgspec.Meta(gt=0, le=1_000_000)] = 1.0
     repetitions: Literal["auto"] | Count = "auto"
     max_repetitions: Count = 40
-    margin: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.10
+    regret: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.10
     warmup: Natural = 1
     seed: Natural = 1
     roofline: bool = True

@@ -24,6 +24,7 @@ from pffbench.parallel.process_counters import COUNTERS, IO
 from pffbench.parallel.single import mpi_of
 from pffbench.parallel.topology import Team
 from pffbench.phases import READ_PHASES
+from pffbench.record.repetitions import Counted, MachineState
 from pffbench.storage.durability import DiskUsage, Settled
 from pffbench.storage.page_cache import CacheProof
 
@@ -34,23 +35,6 @@ if TYPE_CHECKING:
 Matrix = np.ndarray[Any, Any]
 #: By phase and counter: the total over all ranks, and the largest value.
 Counts = Mapping[tuple[str, str], tuple[float, float]]
-
-
-class Count(msgspec.Struct, frozen=True):
-    """One counter of a phase, over all ranks.
-
-    Parameters
-    ----------
-    phase, what : str
-        Names of the phase and of the counter.
-    total, largest : float
-        Sum and maximum over the ranks.
-    """
-
-    phase: str
-    what: str
-    total: float
-    largest: float
 
 
 class Conditions(msgspec.Struct, frozen=True):
@@ -77,48 +61,22 @@ class Conditions(msgspec.Struct, frozen=True):
         return (settled.seconds, float(settled.dirty_bytes), *load, self.cpu_seconds)
 
 
-class Machine(msgspec.Struct, frozen=True):
-    """The state of the nodes during a repetition; for each quantity, that of the worst node.
+def state_of(numbers: Matrix, nodes: Sequence[int]) -> MachineState:
+    """Reduce the ranks' numbers, shape (ranks, numbers), to the worst of each.
 
-    Parameters
-    ----------
-    settle_seconds, dirty_bytes : float, int
-        Time until earlier writes were on the device, and the remaining bytes.
-    load : float
-        Load average of the last minute.
-    busy_others : float
-        Fraction of a node's processor time used by other processes, 0 to 1.
-    steal : float
-        Fraction of a node's processor time taken by its host, 0 to 1.
-    cpu_pressure, io_pressure : float
-        Fraction of time in which processes waited for a processor or a device, 0 to 1.
+    What others used is what all used less the processor time of this node's ranks, both in the same
+    interval.
     """
-
-    settle_seconds: float = 0.0
-    dirty_bytes: int = 0
-    load: float = 0.0
-    busy_others: float = 0.0
-    steal: float = 0.0
-    cpu_pressure: float = 0.0
-    io_pressure: float = 0.0
-
-    @classmethod
-    def of(cls, numbers: Matrix, nodes: Sequence[int]) -> Machine:
-        """Reduce the ranks' numbers, shape (ranks, numbers), to the worst of each.
-
-        What others used is what all used less the processor time of this node's ranks, both in
-        the same interval.
-        """
-        seconds, dirty, load, _, *held_up, _, _ = numbers.max(axis=0).tolist()
-        cpu: dict[int, float] = defaultdict(float)
-        busy: dict[int, float] = defaultdict(float)
-        capacity: dict[int, float] = defaultdict(float)
-        for node, row in zip(nodes, numbers, strict=True):
-            cpu[node] += float(row[-1])
-            busy[node] = max(busy[node], float(row[3]))
-            capacity[node] = max(capacity[node], float(row[-2]), 1e-9)
-        others = max(busy[node] - cpu[node] / capacity[node] for node in busy)
-        return cls(seconds, int(dirty), load, min(1.0, max(0.0, others)), *held_up)
+    seconds, dirty, load, _, *held_up, _, _ = numbers.max(axis=0).tolist()
+    cpu: dict[int, float] = defaultdict(float)
+    busy: dict[int, float] = defaultdict(float)
+    capacity: dict[int, float] = defaultdict(float)
+    for node, row in zip(nodes, numbers, strict=True):
+        cpu[node] += float(row[-1])
+        busy[node] = max(busy[node], float(row[3]))
+        capacity[node] = max(capacity[node], float(row[-2]), 1e-9)
+    others = max(busy[node] - cpu[node] / capacity[node] for node in busy)
+    return MachineState(seconds, int(dirty), load, min(1.0, max(0.0, others)), *held_up)
 
 
 class GatheredRepetition(msgspec.Struct, frozen=True):
@@ -148,7 +106,7 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
         Processor seconds, and page faults that mapped new pages.
     peak_memory : array of int64, shape (ranks,)
         Bytes.
-    machine : Machine
+    machine : MachineState
         State of the nodes.
     reads : int
         Number of reads of the data; all numbers of read phases are means over them.
@@ -171,7 +129,7 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
         Storage layout of the arrays.
     facts : dict of str to str
         The library's reports about the transfers, of all ranks.
-    counts : tuple of Count
+    counts : tuple of Counted
         Counters of the kernel and of the workload.
     remarks : tuple of str
         Distinct remarks of the workload.
@@ -191,14 +149,14 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
     cpu: Matrix
     faults: Matrix
     peak_memory: Matrix
-    machine: Machine
+    machine: MachineState
     mismatches: tuple[str, ...]
     verified_bytes: int
     cache: CacheProof | None
     disk: DiskUsage | None
     stored_as: StoredAs | None
     facts: dict[str, str]
-    counts: tuple[Count, ...]
+    counts: tuple[Counted, ...]
     remarks: tuple[str, ...] = ()
     reads: int = 1
     kernel_bytes: float = math.nan
@@ -271,7 +229,7 @@ def gather(
         cpu=by_kind[4],
         faults=by_kind[5],
         peak_memory=everywhere[:, 0].astype(np.int64),
-        machine=Machine.of(everywhere[:, begin:first], team.topology.nodes),
+        machine=state_of(everywhere[:, begin:first], team.topology.nodes),
         mismatches=told.all_mismatches,
         verified_bytes=int(verified),
         cache=observed.cache,
@@ -299,22 +257,22 @@ def _job_seconds(team: Team, parts: Sequence[tuple[float, ...]]) -> Matrix | Non
     return np.add.reduceat(slowest, begins)
 
 
-def _counts(phases: Sequence[str], metered: Matrix, told: Counts) -> tuple[Count, ...]:
+def _counts(phases: Sequence[str], metered: Matrix, told: Counts) -> tuple[Counted, ...]:
     """Sum the kernel's counters, shape (counters, phases, ranks), and the workloads' over ranks."""
-    # Without bytes and calls, counting was not requested: the rest is in `samples.csv`.
+    # Without bytes and calls, counting was not requested: the rest is in each repetition.
     found = [
-        Count(phase, what, float(of_ranks.sum()), float(of_ranks.max()))
+        Counted(phase, what, float(of_ranks.sum()), float(of_ranks.max()))
         for i, phase in enumerate(phases)
         for what, of_ranks in zip(COUNTERS, metered[:, i], strict=False)
         if len(metered) > len(COUNTERS) - len(IO)
     ]
     if found:
         found += _moving_ranks(phases, metered)
-    found += [Count(*key, *told[key]) for key in sorted(told)]
+    found += [Counted(*key, *told[key]) for key in sorted(told)]
     return tuple(found)
 
 
-def _moving_ranks(phases: Sequence[str], metered: Matrix) -> Iterator[Count]:
+def _moving_ranks(phases: Sequence[str], metered: Matrix) -> Iterator[Counted]:
     """Count the ranks that write, and read, by calls: in collective transfers only some may.
 
     A rank whose calls move under a hundredth of the bytes of the busiest one does not count: MPI
@@ -327,7 +285,7 @@ def _moving_ranks(phases: Sequence[str], metered: Matrix) -> Iterator[Count]:
         if phase in phases:
             moved = metered[COUNTERS.index(bytes_of), phases.index(phase)]
             count = float(np.count_nonzero(moved > moved.max() / _BUSIEST))
-            yield Count(phase, what, count, count)
+            yield Counted(phase, what, count, count)
 
 
 #: Part of the busiest rank's bytes below which a rank moves none.

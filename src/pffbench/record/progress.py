@@ -60,13 +60,16 @@ class _Counting(Progress):
 
 
 class Lines(_Counting):
-    """Plain lines with time stamps: one per block, and every message."""
+    """Plain lines with time stamps: one for each tenth of the run, and every message."""
+
+    _tenths = 0
 
     def repetition(self, case: Case, number: int) -> None:
         super().repetition(case, number)
-        if self._count % self._cases == 0 or self._count == self._all:
-            each = " (a repetition of each case)" if self._count == self._cases else ""
-            self.message(f"block {number + 1} of {self._blocks}{each} done, {self._left}")
+        done = max(self._count / self._all, (time.monotonic() - self._begin) / self._budget)
+        if (tenths := math.floor(10 * min(done, 1.0))) > self._tenths:
+            self._tenths = tenths
+            self.message(f"round {number + 1} of at most {self._blocks}, {self._left}")
 
     def message(self, text: str) -> None:
         told = one_line(without_digests(text))

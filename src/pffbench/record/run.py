@@ -6,22 +6,21 @@ notebooks (`pffbench_analysis.Run`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from functools import cached_property
-from math import inf
 from pathlib import Path
 from typing import Self
 
 import msgspec
-import numpy as np
 
 from pffbench.errors import explained
 from pffbench.parallel.clock import RESOLUTION
-from pffbench.phases import totals_of
-from pffbench.record.run_json import RunRecord, readable
-from pffbench.record.samples import Sample, is_torn, read_samples, whole
+from pffbench.phases import TOTALS
+from pffbench.record.repetitions import FILE, Repetition, is_torn, merged, read_repetitions
+from pffbench.record.run_json import RunRecord
 
-#: Seconds of the repetitions of a case that count, by phase, totals included.
+#: Seconds of the repetitions of a case that count, by phase or total, by round.
 Seconds = Mapping[str, Mapping[int, float]]
 
 
@@ -34,16 +33,15 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True):
         Its path.
     record : RunRecord
         Content of `run.json`.
-    kept : tuple of Sample
-        Rows of `samples.csv` of the completed repetitions, or completed stages of them, warm-ups
-        included.
+    repetitions : tuple of Repetition
+        The repetitions, warm-ups included; both jobs of a run in two stages joined.
     gaps : tuple of str
-        Rows and repetitions that are left out, in words.
+        Lines that are left out, in words.
     """
 
     directory: Path
     record: RunRecord
-    kept: tuple[Sample, ...]
+    repetitions: tuple[Repetition, ...]
     gaps: tuple[str, ...] = ()
 
     @classmethod
@@ -54,52 +52,48 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True):
         ------
         ValueError
             The directory holds no run that this version of pffbench can read.
-        UserError
-            It does, but its contents are not those that pffbench wrote.
         """
         record = RunRecord.load(directory)
-        path = Path(directory) / "samples.csv"
+        path = Path(directory) / FILE
         with explained(f"{path} cannot be read", ValueError):
-            samples = read_samples(path)
-        if unknown := {sample.case for sample in samples} - record.cases.keys():
-            raise ValueError(f"{path} has rows of {min(unknown)}, which run.json does not know")
-        with readable(directory):
-            complete = whole(samples, record.last_written)
-            finished = complete.finished
-            kept, cut = [], set()
-            for sample in samples:
-                key = (sample.case, sample.repetition)
-                # Of a million rows nearly all belong to completed repetitions: checked first.
-                if key in finished or complete.holds(*key, sample.phase):
-                    kept.append(sample)
-                else:
-                    cut.add(key)
-            gaps = _gaps(path, len(cut - complete.written))
-        return cls(Path(directory), record, tuple(kept), gaps)
+            repetitions = merged(read_repetitions(directory))
+            torn = is_torn(directory)
+        if unknown := {one.case for one in repetitions} - record.cases.keys():
+            raise ValueError(f"{path} has repetitions of {min(unknown)}, which run.json lacks")
+        gaps = (f"{FILE} ends in the middle of a line, which is left out",) if torn else ()
+        return cls(Path(directory), record, tuple(repetitions), gaps)
 
     @cached_property
-    def rows(self) -> dict[str, dict[str, list[Sample]]]:
-        """Rows by case, in the order of `run.json`, and by phase, warm-ups included.
+    def by_case(self) -> dict[str, list[Repetition]]:
+        """Repetitions by case, in the order of `run.json`, warm-ups included.
 
         Cases without a repetition that counts are left out.
         """
-        by_case: dict[str, dict[str, list[Sample]]] = {name: {} for name in self.record.cases}
-        counted = set()
-        for sample in self.kept:
-            by_case[sample.case].setdefault(sample.phase, []).append(sample)
-            if not sample.warmup:
-                counted.add(sample.case)
-        return {name: rows for name, rows in by_case.items() if name in counted}
+        found: dict[str, list[Repetition]] = {name: [] for name in self.record.cases}
+        for one in self.repetitions:
+            found[one.case].append(one)
+        return {n: some for n, some in found.items() if any(not one.warmup for one in some)}
 
     @cached_property
     def seconds(self) -> Mapping[str, Seconds]:
-        """Seconds of each case that counts, by phase or total, by repetition; no warm-ups."""
-        found = {}
-        for name, rows in self.rows.items():
-            phases = {phase: _by_block(some) for phase, some in rows.items()}
-            phases = {phase: by_block for phase, by_block in phases.items() if by_block}
-            found[name] = phases | totals_of(phases)
+        """Seconds of each case that counts, by phase or total, by round; no warm-ups.
+
+        Times of a clock that ran backwards, which made the run INVALID, are left out.
+        """
+        found: dict[str, dict[str, dict[int, float]]] = {}
+        for name, some in self.by_case.items():
+            own = found[name] = {}
+            for one in some:
+                for phase, seconds in one.seconds.items():
+                    if not one.warmup and 0 <= seconds < math.inf:
+                        own.setdefault(phase, {})[one.round] = seconds
         return found
+
+    def bytes_moved(self, case: str, total: str) -> int:
+        """Return the bytes of array data that all ranks move in a total, or a phase, of a case."""
+        phases = self.by_case[case][-1].by_phase
+        parts = TOTALS.get(total, (total,))
+        return max((phases[part].bytes for part in parts if part in phases), default=0)
 
     @property
     def ranks(self) -> int:
@@ -109,7 +103,7 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True):
     @property
     def nodes(self) -> int:
         """Number of nodes; 1 if not recorded."""
-        return len(set(self.record.topology.get("nodes", [0])))
+        return len(set(self.record.topology.nodes)) or 1
 
     @property
     def resolution(self) -> float:
@@ -122,30 +116,6 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True):
 
 def resolution_of(record: RunRecord) -> float:
     """Return the resolution of the harness in seconds; see `MeasuredRun.resolution`."""
-    floors = [record.floor, (record.reading or {}).get("floor") or {}]
-    return RESOLUTION * max(f.get(key, 0.0) for f in floors for key in (record.clock, "tick"))
-
-
-def _by_block(rows: Sequence[Sample]) -> dict[int, float]:
-    """Return the seconds of the repetitions that count, as separate numbers.
-
-    Numbers of the rows would keep the memory of a million rows, which is released with the rows.
-
-    Times of a clock that ran backwards, which made the run INVALID, are left out. Those of rows
-    that claim to be valid were rejected when the table was read.
-    """
-    counted = [(r.repetition, r.seconds) for r in rows if not r.warmup and 0 <= r.seconds < inf]
-    numbers = np.array([number for number, _ in counted], dtype=np.int64)
-    seconds = np.array([seconds for _, seconds in counted], dtype=np.float64)
-    return dict(zip(numbers.tolist(), seconds.tolist(), strict=True))
-
-
-def _gaps(path: Path, cut: int) -> tuple[str, ...]:
-    """Describe the rows and the incomplete repetitions that are left out."""
-    found = []
-    if is_torn(path):
-        found.append(f"{path.name} ends in the midst of a line, which is left out")
-    if cut:
-        are = "s were" if cut > 1 else " was"
-        found.append(f"{cut} repetition{are} cut short: the rows are left out")
-    return tuple(found)
+    floors = [record.floor, *([record.reading.floor] if record.reading else [])]
+    own = record.clock == "own"
+    return RESOLUTION * max(max(f.own if own else f.synced, f.tick) for f in floors)

@@ -1,8 +1,7 @@
-"""`run.json`: the record of a run, its schema and its atomic replacement.
+"""`run.json`: the record of a run, its layout and its atomic replacement.
 
 A record can come from anyone, or from a run that was killed while its disk failed. A wrong layout
-is rejected once, when it is read. Keys may be missing, since records of other programs contain
-less; code that requires one uses `readable`.
+is rejected once, when it is read.
 """
 
 from __future__ import annotations
@@ -17,8 +16,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from pffbench.case import PLAIN_NAME, ExperimentName
+from pffbench.backends.inspection import StoredAs
+from pffbench.case import PLAIN_NAME, ExperimentName, Stage
 from pffbench.errors import UserError
+from pffbench.experiment.plan import Cost
+from pffbench.parallel.agreement import Failure
 from pffbench.record.lock import killed
 from pffbench.record.plausible import Natural, Positive
 from pffbench.regular_files import (
@@ -27,13 +29,14 @@ from pffbench.regular_files import (
     similar_path,
     write_replacing,
 )
+from pffbench.storage.durability import DiskUsage
 from pffbench.text import escaped, json_needs_escaping, one_line, without_digests
 
 #: Version of the layout of a results directory; readers reject others.
 SCHEMA_VERSION = 2
-#: An object of JSON as plain data, and the entry of a case, which readers leave as it is.
+#: An object of JSON as plain data.
 JsonObject = dict[str, Any]
-Entry = Mapping[str, Any]
+#: Errors of accesses to what a record does not have: facts of the machine, keys of an experiment.
 _NOT_THERE = (
     KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError, OverflowError,
     RecursionError,
@@ -75,7 +78,177 @@ def readable(*directories: str | Path) -> Iterator[None]:
         ) from error
 
 
-class RunRecord(msgspec.Struct):
+#: Maximum seconds, or bytes a second; larger values are no measurement.
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
+#: Part of the name of the scratch directory.
+PlainName = Annotated[str, msgspec.Meta(pattern=PLAIN_NAME, max_length=200)]
+
+
+class FailureEntry(Failure, frozen=True, kw_only=True):
+    """The failure of a case, with its repetition, warm-ups included."""
+
+    repetition: Natural
+
+
+class CaseEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """A case in `run.json`.
+
+    Parameters
+    ----------
+    parameters : dict
+        Parameters of the workload, by their keys in the experiment.
+    options : dict
+        Options of the backend.
+    group : str
+        Cases of a group move the same bytes in the same boxes.
+    raw : bool
+        Whether it moves raw bytes, without a format.
+    roofline : bool
+        Whether the program added it, to show the cost of the raw bytes.
+    verified : bool
+        Whether what it reads is compared with what it wrote.
+    caller_buffer : bool
+        Whether it reads into memory of the caller.
+    notes : list of str
+        What could not be matched with the other formats.
+    cost : Cost
+        What was planned.
+    counts_reads, counts_device : bool
+        Whether the kernel counts bytes read, and bytes fetched from the device.
+    same_case : str
+        Name of the case in all environments of a run of several.
+    stored_as : StoredAs, optional
+        Storage layout of its arrays, as read from the file.
+    disk : DiskUsage, optional
+        Size on disk of its first repetition.
+    transfer_facts : dict of str to str
+        The transfer that the library really did, and why not a collective one.
+    failure : FailureEntry, optional
+        Why it ended.
+    invalid : str
+        Why nothing that it measured counts; usually empty.
+    stopped_after : int, optional
+        Number of repetitions, where the run decided it.
+    """
+
+    parameters: JsonObject
+    group: str
+    cost: Cost
+    options: JsonObject = {}
+    raw: bool = False
+    roofline: bool = False
+    verified: bool = True
+    caller_buffer: bool = True
+    notes: list[str] = []
+    counts_reads: bool = False
+    counts_device: bool = False
+    same_case: str = ""
+    stored_as: StoredAs | None = None
+    disk: DiskUsage | None = None
+    transfer_facts: dict[str, str] = {}
+    failure: FailureEntry | None = None
+    invalid: str = ""
+    stopped_after: Natural | None = None
+
+    @property
+    def backend(self) -> str:
+        """Name of the backend."""
+        return str(self.parameters["backend"])
+
+    @property
+    def excluded(self) -> str:
+        """Why it takes part in no comparison; usually empty."""
+        return f"failed: {self.failure.error}" if self.failure else self.invalid
+
+
+class TopologyEntry(msgspec.Struct, frozen=True):
+    """Placement of the ranks.
+
+    Parameters
+    ----------
+    hosts, nodes : list
+        Host name and number of the node of each rank.
+    ranks_per_node : list of int
+        Number of ranks of each node.
+    shifted_reads_from : list of int
+        With cache ``shifted``: the rank whose part each rank reads.
+    """
+
+    hosts: list[str]
+    nodes: list[Natural]
+    ranks_per_node: list[Positive]
+    shifted_reads_from: list[Natural] = []
+
+
+class FloorEntry(msgspec.Struct, frozen=True):
+    """Overhead of the harness.
+
+    Parameters
+    ----------
+    own, synced : float
+        Seconds of an empty phase on a rank, and until all ranks have ended it; medians.
+    tick : float
+        Seconds of a tick of the clock.
+    synced_range : (float, float)
+        Smallest and largest `synced`.
+    measured : int
+        Number of measurements.
+    memory_copy_bytes_per_second, memory_new_bytes_per_second : float
+        Rates at which all ranks together copy memory, and get memory from the kernel; 0 if not
+        measured.
+    """
+
+    own: Amount
+    synced: Amount
+    tick: Amount = 0.0
+    synced_range: tuple[Amount, Amount] = (0.0, 0.0)
+    measured: Natural = 1
+    memory_copy_bytes_per_second: Amount = 0.0
+    memory_new_bytes_per_second: Amount = 0.0
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A case that did not run.
+
+    Parameters
+    ----------
+    case, reason : str
+        Its name, and why.
+    limit : str
+        ``time`` where the time budget did not hold it.
+    """
+
+    case: str
+    reason: str
+    limit: str = ""
+
+
+class Startup(msgspec.Struct):
+    """Seconds until the program began; in no phase.
+
+    Parameters
+    ----------
+    seconds_to_main : float or None
+        Of the first start.
+    resumed : list of float
+        Of each later one.
+    """
+
+    seconds_to_main: float | None = None
+    resumed: list[float | None] = []
+
+
+class Reading(msgspec.Struct):
+    """The job that read last, in a run in two stages."""
+
+    started: str
+    floor: FloorEntry
+    startup: Startup
+    topology: TopologyEntry
+    provenance: JsonObject
+
+
+class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
     """The contents of `run.json`, which the reference pages explain by this docstring.
 
     Attributes
@@ -121,13 +294,8 @@ class RunRecord(msgspec.Struct):
         Where it was read from.
     experiment_digest : str, optional
         SHA-256 of the experiment, which detects a change when the run is resumed.
-    cases : dict
-        For each case: `parameters`, `options`, `group`, `raw`, `roofline` (added by pffbench),
-        `verified`, `caller_buffer` (reads into the caller's memory), `notes` (what could not be
-        matched), `cost` (planned), `stored_as` (read from the file), `disk`, `transfer_facts` (the
-        transfer that HDF5 really did, and why not a collective one), `counts_reads` and
-        `counts_device` (whether the kernel counts bytes read, and fetched from the device),
-        `stopped_after`, `failure`, `invalid` (the reason).
+    cases : dict of str to CaseEntry
+        The cases, by their names.
     left_out : list of dict
         Cases that are impossible or that the time budget did not hold (``limit``), with the reason.
     limits : list of str
@@ -153,48 +321,44 @@ class RunRecord(msgspec.Struct):
     environments : dict
         For each environment of a run of several: `start` (the command that starts its Python) and
         `provenance`. That of the first one is the run's own too.
+    accept_busy : bool
+        Whether the answer may rest on times of a busy machine.
     allocator : dict
         For the `settings` of its cases: how the C library treated freed memory in all ranks.
     """
 
-    run_id: str
-    name: str
+    run_id: PlainName
+    name: ExperimentName
     question: str
     command: list[str]
-    ranks: int
+    ranks: Positive
     started: str
     experiment: JsonObject
     experiment_file: str
-    cases: dict[str, JsonObject]
-    left_out: list[dict[str, str]]
+    experiment_digest: str
+    cases: dict[str, CaseEntry]
+    left_out: list[LeftOut]
     scratch: str
-    topology: JsonObject
-    floor: dict[str, float]
-    startup: JsonObject
+    topology: TopologyEntry
+    floor: FloorEntry
+    startup: Startup
     provenance: JsonObject
     schema_version: int = SCHEMA_VERSION
-    status: str = "running"
+    status: Literal["running", "written", "finished", "interrupted"] = "running"
     valid: bool | None = None
     reasons: list[str] = []
     remarks: list[str] = []
     finished: str | None = None
     resumed: list[str] = []
-    stage: str = "all"
+    stage: Stage = "all"
     wrote_on: list[str] = []
-    reading: JsonObject | None = None
-    experiment_digest: str | None = None
-    clock: str = "own"
+    reading: Reading | None = None
+    clock: Literal["own", "synced"] = "own"
     stops: list[str] = []
     limits: list[str] = []
     environments: dict[str, JsonObject] = {}
     allocator: dict[str, str] = {}
-
-    @property
-    def last_written(self) -> dict[str, str]:
-        """For a run in two stages, the last write phase of each case."""
-        if self.stage == "all":
-            return {}
-        return {name: _last_written(entry["parameters"]) for name, entry in self.cases.items()}
+    accept_busy: bool = False
 
     @property
     def traced(self) -> bool:
@@ -204,7 +368,7 @@ class RunRecord(msgspec.Struct):
     @property
     def without_time(self) -> int:
         """The number of cases that the time budget did not hold."""
-        return sum(1 for one in self.left_out if one.get("limit"))
+        return sum(1 for one in self.left_out if one.limit)
 
     @property
     def objection(self) -> str:
@@ -215,9 +379,10 @@ class RunRecord(msgspec.Struct):
 
     def save(self, directory: str | Path) -> None:
         """Replace `run.json` atomically: either the old or the new record remains."""
-        text = _json_of(msgspec.structs.asdict(self))
+        data = msgspec.to_builtins(self)
+        text = _json_of(data)
         if "\\ud" in text:  # bytes that are not UTF-8, which readers would reject
-            text = _json_of(escaped(msgspec.structs.asdict(self)))
+            text = _json_of(escaped(data))
         write_replacing(Path(directory) / "run.json", text + "\n", durable=True)
 
     @classmethod
@@ -257,10 +422,10 @@ class RunRecord(msgspec.Struct):
                 "(provenance.software.pffbench)"
             )
         try:
-            check_layout(data)
-            record = cls(**data)
-        except (TypeError, ValueError) as error:
-            told = one_line(str(error), 300)
+            record = msgspec.convert(data, cls)
+            _check(record)
+        except msgspec.ValidationError as error:
+            told = one_line(str(error).replace("`", ""), 300)
             raise ValueError(f"{path} is not a record of a run: {told}") from None
         if record.status == "running" and killed(directory):
             record.status = "interrupted"
@@ -277,28 +442,8 @@ def _decoded(data: bytes) -> Any:
     return escaped(found) if json_needs_escaping(data) else found
 
 
-def _last_written(parameters: JsonObject) -> str:
-    phase = "sync" if parameters["durability"] == "sync" else "close"
-    return phase + "_update" if parameters.get("workload") == "updates" else phase
-
-
-#: Maximum seconds, or bytes a second; larger values are no measurement.
-Amount = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
-#: Part of the name of the scratch directory.
-PlainName = Annotated[str, msgspec.Meta(pattern=PLAIN_NAME, max_length=200)]
-
-
-class Stored(msgspec.Struct):
-    """Storage layout of the arrays."""
-
-    codec: str = ""
-    fill: str = ""
-    more: dict[str, str | int | float | bool | None] = {}
-    chunks: list[Positive] | None = None
-
-
-class ParametersEntry(msgspec.Struct):
-    """Parameters common to all workloads."""
+class _Parameters(msgspec.Struct):
+    """Parameters of a case that readers rely on."""
 
     backend: str = ""
     workload: str = ""
@@ -317,71 +462,7 @@ class ParametersEntry(msgspec.Struct):
     environment: str = ""
 
 
-class CostEntry(msgspec.Struct):
-    """Planned cost of a case."""
-
-    nbytes: Natural = 0
-
-
-class FailureEntry(msgspec.Struct):
-    """Failure of a case."""
-
-    phase: str = ""
-    rank: Natural = 0
-    error: str = ""
-    repetition: Natural = 0
-    host: str = ""
-    traceback: str = ""
-    ranks_failed: Natural = 1
-
-
-class CaseEntry(msgspec.Struct):
-    """One case."""
-
-    parameters: ParametersEntry = msgspec.field(default_factory=ParametersEntry)
-    options: JsonObject = {}
-    group: str = ""
-    same_case: str = ""
-    raw: bool = False
-    roofline: bool = False
-    verified: bool = False
-    caller_buffer: bool = True
-    notes: list[str] = []
-    cost: CostEntry | None = None
-    stored_as: Stored | None = None
-    disk: dict[str, Natural] | None = None
-    transfer_facts: dict[str, str] = {}
-    failure: FailureEntry | None = None
-    invalid: str | None = None
-    stopped_after: Natural | None = None
-
-
-class TopologyEntry(msgspec.Struct):
-    """Placement of the ranks."""
-
-    hosts: list[str] = []
-    nodes: list[Natural] = []
-    ranks_per_node: list[Positive] = []
-
-
-class FloorEntry(msgspec.Struct):
-    """Overhead of the harness."""
-
-    own: Amount = 0.0
-    synced: Amount = 0.0
-    tick: Amount = 0.0
-    memory_copy_bytes_per_second: Amount = 0.0
-    memory_new_bytes_per_second: Amount = 0.0
-
-
-class Startup(msgspec.Struct):
-    """Seconds until the program began."""
-
-    seconds_to_main: float | None = None
-    resumed: list[float] = []
-
-
-class Software(msgspec.Struct):
+class _Software(msgspec.Struct):
     """Versions of the software."""
 
     python: JsonObject = {}
@@ -389,7 +470,7 @@ class Software(msgspec.Struct):
     libraries: dict[str, JsonObject] = {}
 
 
-class Host(msgspec.Struct):
+class _Host(msgspec.Struct):
     """Hardware and system of a node."""
 
     memory_bytes: Natural | None = None
@@ -397,19 +478,19 @@ class Host(msgspec.Struct):
     os: str | None = None
 
 
-class FileSystemEntry(msgspec.Struct):
+class _FileSystem(msgspec.Struct):
     """The file system under test."""
 
     type: str | None = None
 
 
-class Provenance(msgspec.Struct):
+class _Provenance(msgspec.Struct):
     """Provenance of the run."""
 
-    software: Software = msgspec.field(default_factory=Software)
-    hosts: list[Host] = []
+    software: _Software = msgspec.field(default_factory=_Software)
+    hosts: list[_Host] = []
     ranks: list[JsonObject] = []
-    filesystem: FileSystemEntry = msgspec.field(default_factory=FileSystemEntry)
+    filesystem: _FileSystem = msgspec.field(default_factory=_FileSystem)
     environment: JsonObject | None = None
     mpi_io: JsonObject | None = None
     slurm: JsonObject | None = None
@@ -418,75 +499,25 @@ class Provenance(msgspec.Struct):
     spack: JsonObject | None = None
 
 
-class ExperimentEntry(msgspec.Struct):
+class _Experiment(msgspec.Struct):
     """Plan of the repetitions, by which a run is judged."""
 
     repetitions: Literal["auto"] | Positive | None = None
     max_repetitions: Positive = 40
-    margin: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
 
 
-class LeftOut(msgspec.Struct):
-    """A case that was impossible, or one with a limit that it did not fit: ``time``."""
-
-    case: str
-    reason: str
-    limit: str = ""
-
-
-class Reading(msgspec.Struct):
-    """The reading job of a run in two stages."""
-
-    started: str | None = None
-    floor: FloorEntry = msgspec.field(default_factory=FloorEntry)
-    startup: Startup = msgspec.field(default_factory=Startup)
-    topology: TopologyEntry | None = None
-    provenance: Provenance = msgspec.field(default_factory=Provenance)
-
-
-class EnvironmentRecord(msgspec.Struct):
-    """An environment of a run of several."""
-
-    start: str = ""
-    provenance: Provenance = msgspec.field(default_factory=Provenance)
-
-
-#: How the fields of a record are checked whose contents readers rely on; others by their types.
-_CHECKED: dict[str, Any] = {
-    "run_id": PlainName,
-    "name": ExperimentName,
-    "ranks": Positive,
-    "experiment": ExperimentEntry,
-    "cases": dict[str, CaseEntry],
-    "left_out": list[LeftOut],
-    "topology": TopologyEntry,
-    "floor": FloorEntry,
-    "startup": Startup,
-    "provenance": Provenance,
-    "status": Literal["running", "written", "finished", "interrupted"],
-    "stage": Literal["all", "write", "read"],
-    "reading": Reading | None,
-    "clock": Literal["own", "synced"],
-    "environments": dict[str, EnvironmentRecord],
-}
-_Entry = msgspec.defstruct(
-    "_Entry",
-    [
-        (field.name, _CHECKED.get(field.name, field.type), *(() if field.required else (None,)))
-        for field in msgspec.structs.fields(RunRecord)
-    ],
-)
-
-
-def check_layout(data: object) -> None:
-    """Reject data that do not have the layout of a record.
+def _check(record: RunRecord) -> None:
+    """Reject plain data of a record in which readers rely on another layout.
 
     Raises
     ------
-    ValueError
-        Names the place and the expected value.
+    msgspec.ValidationError
+        Names the expected value.
     """
-    try:
-        msgspec.convert(data, _Entry)
-    except msgspec.ValidationError as error:
-        raise ValueError(str(error).replace("`", "")) from None
+    msgspec.convert(record.experiment, _Experiment)
+    for entry in record.cases.values():
+        msgspec.convert(entry.parameters, _Parameters)
+    read = record.reading.provenance if record.reading else {}
+    others = [one.get("provenance", {}) for one in record.environments.values()]
+    for provenance in (record.provenance, read, *others):
+        msgspec.convert(provenance, _Provenance)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from pffbench.record.gather import GatheredRepetition
-from pffbench.record.run_json import Entry, RunRecord
-from pffbench.record.samples import Sample, whole
+from pffbench.record.repetitions import Repetition, done_parts
+from pffbench.record.run_json import CaseEntry, RunRecord
 
 
 def clock_trouble(repetition: GatheredRepetition) -> Iterator[str]:
@@ -30,7 +30,7 @@ _DELIVERED = 0.9
 FROM_DEVICE = 0.99
 
 
-def read_trouble(repetition: GatheredRepetition, entry: Entry) -> Iterator[str]:
+def read_trouble(repetition: GatheredRepetition, entry: CaseEntry) -> Iterator[str]:
     """Yield evidence that data did not come from their intended source.
 
     If each element is read once, stored without compression and not mapped, read(2) and related
@@ -43,23 +43,22 @@ def read_trouble(repetition: GatheredRepetition, entry: Entry) -> Iterator[str]:
     ----------
     repetition : GatheredRepetition
         The repetition.
-    entry : dict
+    entry : CaseEntry
         Entry of its case in `run.json`.
     """
     r = repetition
     reads = [i for i, phase in enumerate(r.phases) if phase == "read"]
     wanted = float(r.nbytes[reads].sum()) * r.reads
-    stored = entry.get("stored_as") or {}
-    plain = (stored.get("codec") if r.stored_as is None else r.stored_as.codec) == "none"
-    on_disk = entry.get("disk", {}).get("apparent") if r.disk is None else r.disk.apparent
-    if on_disk is not None and on_disk < entry.get("cost", {}).get("nbytes", 0):
+    stored, disk = r.stored_as or entry.stored_as, r.disk or entry.disk
+    plain = stored is not None and stored.codec == "none"
+    if disk is not None and disk.apparent < entry.cost.nbytes:
         plain = False  # chunks were left out
-    if plain and entry.get("counts_reads") and r.kernel_bytes < _DELIVERED * wanted:
+    if plain and entry.counts_reads and r.kernel_bytes < _DELIVERED * wanted:
         yield (
             f"reads of {wanted:.0f} bytes made the kernel deliver {r.kernel_bytes:.0f} only, so "
             "they did not read the files"
         )
-    if r.resident_after is None or r.cache is None or not entry.get("counts_device"):
+    if r.resident_after is None or r.cache is None or not entry.counts_device:
         return
     # Holes of a file enter the cache without a fetch.
     holes = 0 if r.disk is None else max(0, r.disk.apparent - r.disk.stored)
@@ -71,7 +70,9 @@ def read_trouble(repetition: GatheredRepetition, entry: Entry) -> Iterator[str]:
         )
 
 
-def missing_repetitions(record: RunRecord, samples: Iterable[Sample], warmup: int) -> Iterator[str]:
+def missing_repetitions(
+    record: RunRecord, repetitions: Iterable[Repetition], warmup: int
+) -> Iterator[str]:
     """Yield the cases with fewer recorded repetitions than the experiment requests.
 
     Fewer are allowed if the experiment itself set when to stop. After a failure nothing is yielded:
@@ -81,20 +82,20 @@ def missing_repetitions(record: RunRecord, samples: Iterable[Sample], warmup: in
     ----------
     record : RunRecord
         The completed run.
-    samples : iterable of Sample
-        All rows of the run.
+    repetitions : iterable of Repetition
+        All of the run.
     warmup : int
         Number of warm-up repetitions, which do not count.
     """
-    if any("failure" in entry for entry in record.cases.values()):
+    if any(entry.failure for entry in record.cases.values()):
         return
-    complete = whole(samples, record.last_written)
-    there = complete.written if record.stage == "write" else complete.finished
+    finished, written = done_parts(repetitions)
+    there = finished | written if record.stage == "write" else finished
     counted = Counter(case for case, number in there if number >= warmup)
     asked: int | str = record.experiment["repetitions"]
     if asked == "auto":
         asked = record.experiment["max_repetitions"]
     for case, entry in record.cases.items():
-        enough = int(entry.get("stopped_after", asked))
+        enough = int(asked if entry.stopped_after is None else entry.stopped_after)
         if counted[case] < enough:
             yield f"{case}: {counted[case]} of {enough} repetitions are recorded"

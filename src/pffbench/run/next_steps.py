@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from pffbench.run.options import RunOptions
-from pffbench.summary.summary import Summary
+from pffbench.results.summary import Summary
 from pffbench.units import duration_text
 
 #: Number of ranks in an example is that of the processors, in these limits.
@@ -58,7 +58,7 @@ def next_steps(summary: Summary, directory: str, seconds: float) -> Iterator[str
     yield f"took {duration_text(seconds)}; next:"
     run = shlex.quote(directory)
     steps = [("report", run, "tables, figures and a page")]
-    if summary.answers:
+    if summary.compared is not None:
         steps.append(("recommend", run, "the format to use, with a program"))
     if summary.record.valid is False:
         steps.insert(0, ("doctor", "", "what works here, and remedies"))

@@ -20,32 +20,36 @@ from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Clock, Floor
 from pffbench.parallel.machine import MemoryRates
 from pffbench.parallel.topology import Topology
-from pffbench.phases import READ_PHASES, arrivals, totals_of
-from pffbench.record.counters import append_counts
-from pffbench.record.gather import Count, GatheredRepetition
+from pffbench.phases import TOTALS, arrivals
+from pffbench.record.gather import GatheredRepetition
 from pffbench.record.progress import Progress
 from pffbench.record.ranks import RanksFile, RecordedTimes
-from pffbench.record.run_json import RunRecord
-from pffbench.record.samples import Sample, SamplesLog, read_samples
+from pffbench.record.repetitions import (
+    PhaseTimes,
+    ReadState,
+    Repetition,
+    RepetitionsLog,
+    read_repetitions,
+)
+from pffbench.record.run_json import CaseEntry, FailureEntry, FloorEntry, LeftOut, RunRecord
 from pffbench.record.validity import clock_trouble, missing_repetitions, read_trouble
 from pffbench.regular_files import SpareDescriptors
 from pffbench.storage.page_cache import DROPPED_BELOW
-from pffbench.summary.headline import TotalTimes
-from pffbench.summary.labels import ignored_of
-from pffbench.workloads.registry import workload
+from pffbench.results.names import not_in_force
 
 
-def floor_entry(floors: Sequence[Floor]) -> dict[str, Any]:
+def floor_entry(floors: Sequence[Floor], rates: MemoryRates | None = None) -> FloorEntry:
     """Return the floor for `run.json`: median and range of all measurements."""
     middle = Floor.median_of(floors)
     synced = [floor.synced for floor in floors]
-    return {
-        "own": middle.own,
-        "synced": middle.synced,
-        "tick": middle.tick,
-        "synced_range": [min(synced), max(synced)],
-        "measured": len(floors),
-    }
+    return FloorEntry(
+        middle.own,
+        middle.synced,
+        middle.tick,
+        (min(synced), max(synced)),
+        len(floors),
+        **({} if rates is None else rates.entry),
+    )
 
 
 #: Spare open files, closed when others are needed.
@@ -71,8 +75,8 @@ class Recorder:
         Number of warm-up repetitions, which do not count.
     progress : Progress
         Receives progress reports.
-    known : sequence of Sample
-        Rows of a resumed run.
+    known : sequence of Repetition
+        Repetitions of a resumed run.
     """
 
     def __init__(
@@ -83,7 +87,7 @@ class Recorder:
         floor: Floor,
         warmup: int,
         progress: Progress,
-        known: Sequence[Sample] = (),
+        known: Sequence[Repetition] = (),
     ) -> None:
         self.directory = directory
         self.run_record = record
@@ -91,118 +95,105 @@ class Recorder:
         self._clock: Clock = "synced" if record.clock == "synced" else "own"
         self.warmup = warmup
         self.progress = progress
-        self._samples = SamplesLog(str(Path(directory) / "samples.csv"))
+        self._log = RepetitionsLog(directory)
         hosts_name = "read_host" if record.stage == "read" else "host"
         self._ranks = RanksFile(str(Path(directory) / "ranks.h5"), topology.hosts, hosts_name)
         if self._ranks.damaged is not None:
             record.remarks.append(f"ranks.h5 was damaged and begun anew: {self._ranks.damaged}")
         self._floors = [floor]
+        self._rates: MemoryRates | None = None
         self._totals: dict[str, dict[str, dict[int, float]]] = defaultdict(
             lambda: defaultdict(dict)
         )
         self._first_reads: dict[str, float] = {}
-        for rows in _by_repetition(known).values():
-            self._note_totals(rows)
+        for repetition in known:
+            self._note_totals(repetition)
         record.save(directory)
         #: Reserve for writing here if a case has opened all files allowed to the process.
         self.spare = SpareDescriptors(_SPARE)
 
-    def record(self, repetition: GatheredRepetition) -> None:
+    def record(self, gathered: GatheredRepetition) -> None:
         """Append a repetition to the raw files and sync them."""
-        reasons = self._reasons_against(repetition)
+        reasons = self._reasons_against(gathered)
         times = RecordedTimes(
-            repetition.phases,
-            repetition.own,
-            repetition.synced,
-            repetition.nbytes,
-            repetition.peak_memory,
+            gathered.phases,
+            gathered.own,
+            gathered.synced,
+            gathered.nbytes,
+            gathered.peak_memory,
         )
-        self.append(self._samples_of(repetition, valid=not reasons), times, repetition.counts)
-        self._note_facts(repetition, reasons)
-        self.progress.repetition(repetition.case, repetition.number)
+        self.append(self._repetition_of(gathered, valid=not reasons), times)
+        self._note_facts(gathered, reasons)
+        self.progress.repetition(gathered.case, gathered.number)
 
-    def append(
-        self, samples: Sequence[Sample], times: RecordedTimes | None, counts: Sequence[Count]
-    ) -> None:
+    def append(self, repetition: Repetition, times: RecordedTimes | None) -> None:
         """Append a repetition to the raw files and sync them.
 
         Parameters
         ----------
-        samples : sequence of Sample
-            Its rows.
+        repetition : Repetition
+            The repetition, or the part of it that this job did.
         times : RecordedTimes or None
-            Times of all ranks; None where they are not known.
-        counts : sequence of Count
-            Its counters.
+            Times of all ranks; None if they are not known.
         """
-        first = samples[0]
         if times is not None:
-            self._ranks.append(first.case, first.repetition, *times)
-        if counts:
-            append_counts(self.directory, first.case, first.repetition, first.warmup, counts)
-        self._samples.append(samples)  # last: with its rows the repetition counts as finished
-        self._note_totals(samples)
+            self._ranks.append(repetition.case, repetition.round, *times)
+        self._log.append(repetition)  # last: with its line the repetition counts as finished
+        self._note_totals(repetition)
 
-    def _samples_of(self, r: GatheredRepetition, valid: bool) -> list[Sample]:
-        p = r.case.parameters
-        ranks = self._topology.size
-        arrays = workload(p.workload).volume(p, ranks).arrays
-        common: dict[str, Any] = {
-            "case": r.case.id,
-            "repetition": r.number,
-            "warmup": r.number < self.warmup,
-            "position": r.position,
-            "backend": p.backend,
-            "workload": p.workload,
-            "layout": p.layout,
-            "transfer": p.transfer,
-            "settings": p.settings,
-            "group": r.case.group,
-            "environment": r.case.environment,
-            "ranks": ranks,
-            "nodes": self._topology.node_count,
-            "arrays": arrays,
-            "peak_memory": int(r.peak_memory.max()),
-            **asdict(r.machine),
-            "valid": valid,
-            "started": r.started.isoformat(timespec="milliseconds"),
-        }
-        return [self._sample(r, i, phase, common) for i, phase in enumerate(r.phases)]
+    def _repetition_of(self, r: GatheredRepetition, valid: bool) -> Repetition:
+        seconds = [self._job_seconds(r, i) for i in range(len(r.phases))]
+        stage = self.run_record.stage
+        return Repetition(
+            case=r.case.id,
+            round=r.number,
+            position=r.position,
+            started=r.started.isoformat(timespec="milliseconds"),
+            phases=tuple(self._times_of(r, i, seconds[i]) for i in range(len(r.phases))),
+            totals=self._totals_of(r, seconds),
+            warmup=r.number < self.warmup,
+            valid=valid,
+            part=stage,
+            peak_memory=int(r.peak_memory.max()),
+            machine=r.machine,
+            read=_read_state(r) if "read" in r.phases else None,
+            disk=r.disk if "close" in r.phases else None,
+            counts=r.counts,
+        )
 
-    def _sample(self, r: GatheredRepetition, i: int, phase: str, common: dict[str, Any]) -> Sample:
+    def _times_of(self, r: GatheredRepetition, i: int, seconds: float) -> PhaseTimes:
         own = r.own[i]
-        slowest = int(np.argmax(own))
-        reads = phase == "read"
-        disk = r.disk if phase == "close" else None
-        seconds = self._job_seconds(r, i)
-        return Sample(
-            **common,
-            phase=phase,
-            operations=int(r.operations[i].sum()),
+        return PhaseTimes(
+            phase=r.phases[i],
+            seconds=_number(seconds),
+            own_max=_number(float(r.job[i])),
+            own_median=_number(float(np.median(own))),
+            own_min=_number(float(own.min())),
+            synced_max=_number(float(r.synced[i].max())),
             bytes=int(r.nbytes[i].sum()),
-            own_max=float(r.job[i]),
-            own_median=float(np.median(own)),
-            own_min=float(own.min()),
-            synced_max=float(r.synced[i].max()),
-            slowest_rank=slowest,
-            slowest_host=self._topology.hosts[slowest],
-            below_resolution=bool(seconds < self.resolution),
-            cache=_cache_state(r) if reads else "",
-            resident=_finite(r.cache.fraction) if reads and r.cache is not None else None,
-            verified_bytes=r.verified_bytes if reads else None,
-            disk_bytes=None if disk is None else disk.stored,
-            disk_files=None if disk is None else disk.files,
-            seconds=seconds,
-            reads=r.reads if phase in READ_PHASES else 1,
+            operations=int(r.operations[i].sum()),
+            slowest_rank=int(np.argmax(own)),
             cpu_seconds=float(r.cpu[i].sum()),
             minor_faults=int(r.faults[i].sum()),
             idlest_rank=int(np.argmin(r.cpu[i])),
             idle_seconds=float(np.median(r.cpu[i]) - r.cpu[i].min()),
-            device_bytes=_whole(r.device_bytes) if reads else None,
-            resident_after=r.resident_after if reads else None,
-            disk_inodes=None if disk is None else disk.inodes,
-            new_memory=r.new_memory if reads else None,
         )
+
+    def _totals_of(self, r: GatheredRepetition, seconds: Sequence[float]) -> dict[str, float]:
+        """Return the seconds of each total (rule 1 of the method).
+
+        A rank's own times are added up first: a sum of the slowest ranks of each phase would be
+        that of a program which waits for all ranks between the calls. Where ranks share
+        processors, own times are not those of the job, and the phases are added up.
+        """
+        found = {}
+        for total, parts in TOTALS.items():
+            there = [i for i, phase in enumerate(r.phases) if phase in parts]
+            if there and self._clock == "own":
+                found[total] = _number(float(r.own[there].sum(axis=0).max()))
+            elif there:
+                found[total] = _number(sum(seconds[i] for i in there))
+        return found
 
     def _job_seconds(self, r: GatheredRepetition, i: int) -> float:
         """Return the time of the job in a phase, by the clock of the run (rule 1 of the method).
@@ -217,21 +208,17 @@ class Recorder:
         floor = float(r.entries[i]) * self._floors[-1].synced
         return max(own, float(r.synced[i].max()) - floor)
 
-    def _note_totals(self, samples: Sequence[Sample]) -> None:
-        """Store the sums of phases of a repetition, by which the run decides when to stop."""
-        first = samples[0]
-        if any(sample.phase == "read" for sample in samples):
-            reading = sum(s.seconds for s in samples if s.phase in READ_PHASES)
-            self._first_reads.setdefault(first.case, reading)
-        if first.warmup:
+    def _note_totals(self, repetition: Repetition) -> None:
+        """Store the totals of a repetition, by which the run decides when to stop."""
+        if repetition.read is not None and (reading := repetition.totals.get("read_total")):
+            self._first_reads.setdefault(repetition.case, reading)
+        if repetition.warmup:
             return
-        for total, seconds in totals_of(
-            {s.phase: {s.repetition: s.seconds} for s in samples}
-        ).items():
-            self._totals[total][first.case] |= seconds
+        for total, seconds in repetition.totals.items():
+            self._totals[repetition.case][total][repetition.round] = seconds
 
     @property
-    def cases(self) -> Mapping[str, Mapping[str, Any]]:
+    def cases(self) -> Mapping[str, CaseEntry]:
         """Entries of the cases in `run.json`."""
         return self.run_record.cases
 
@@ -243,20 +230,21 @@ class Recorder:
     def note_floor(self, floor: Floor) -> None:
         """Record the floor as measured after a block."""
         self._floors.append(floor)
-        self.run_record.floor |= floor_entry(self._floors)
+        self.run_record.floor = floor_entry(self._floors, self._rates)
 
     def note_memory_rates(self, rates: MemoryRates) -> None:
         """Record the rates of memory of all ranks together."""
-        self.run_record.floor |= rates.entry
+        self._rates = rates
+        self.run_record.floor = floor_entry(self._floors, rates)
 
-    def totals(self, last: int) -> TotalTimes:
-        """Return seconds of the repetitions that count, up to a block."""
+    def seconds(self, last: int) -> dict[str, dict[str, dict[int, float]]]:
+        """Return, by case and total, the seconds of the repetitions that count, up to a block."""
         return {
-            total: {
-                case: {block: s for block, s in by_block.items() if block <= last}
-                for case, by_block in by_case.items()
+            case: {
+                total: {block: s for block, s in by_block.items() if block <= last}
+                for total, by_block in by_total.items()
             }
-            for total, by_case in self._totals.items()
+            for case, by_total in self._totals.items()
         }
 
     def read_seconds(self, case: str) -> float | None:
@@ -268,8 +256,7 @@ class Recorder:
         found = [*r.mismatches, *clock_trouble(r)]
         reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in found]
         read = int(r.nbytes[arrivals(r.phases)].sum()) * r.reads
-        keeps_data = self.run_record.cases[r.case.id]["verified"]
-        if keeps_data and r.verified_bytes != read:
+        if self.cases[r.case.id].verified and r.verified_bytes != read:
             reasons.append(
                 f"{r.case.id} repetition {r.number}: {r.verified_bytes} of {read} bytes verified"
             )
@@ -279,29 +266,29 @@ class Recorder:
                 f"{r.case.id} repetition {r.number}: the cache was to be dropped, but "
                 f"{cache.fraction:.1%} of the pages were resident before reading"
             )
-        entry = self.run_record.cases[r.case.id]
+        entry = self.cases[r.case.id]
         reasons += [f"{r.case.id} repetition {r.number}: {why}" for why in read_trouble(r, entry)]
         return reasons
 
     def _note_facts(self, r: GatheredRepetition, reasons: list[str]) -> None:
-        entry = self.run_record.cases[r.case.id]
+        entry = self.cases[r.case.id]
         changed = bool(reasons)
-        if reasons:
-            entry.setdefault("invalid", reasons[0])
-        if r.stored_as is not None:
-            entry["stored_as"] = asdict(r.stored_as)
+        if reasons and not entry.invalid:
+            entry.invalid = reasons[0]
+        if r.stored_as is not None and entry.stored_as != r.stored_as:
+            entry.stored_as = r.stored_as
             changed = True
-        if r.disk is not None and "disk" not in entry:
-            entry["disk"] = r.disk._asdict()
+        if r.disk is not None and entry.disk is None:
+            entry.disk = r.disk
             changed = True
         # A job that only reads adds to what the one that wrote found.
-        facts = {**entry.get("transfer_facts", {}), **_facts_of(r)}
-        if facts and entry.get("transfer_facts") != facts:
-            entry["transfer_facts"] = facts
+        facts = {**entry.transfer_facts, **_facts_of(r)}
+        if entry.transfer_facts != facts:
+            entry.transfer_facts = facts
             changed = True
             if cause := facts.get("hdf5_no_collective_cause"):
                 self.remark(f"{r.case.id}: HDF5 broke collective transfer: {cause}")
-            if ignored := ignored_of(entry):
+            if ignored := not_in_force(entry):
                 self.remark(f"{r.case.id}: not in force: {ignored}")
         for text in r.remarks:
             if (told := f"{r.case.id}: {text}") not in self.run_record.remarks:
@@ -316,7 +303,7 @@ class Recorder:
 
     def fail(self, case: Case, repetition: int, failure: Failure) -> None:
         """Record that a case failed; it is not run again."""
-        self.run_record.cases[case.id]["failure"] = {"repetition": repetition, **asdict(failure)}
+        self.cases[case.id].failure = FailureEntry(**asdict(failure), repetition=repetition)
         self.run_record.reasons.append(f"{case.id} repetition {repetition}: {failure}")
         self.run_record.save(self.directory)
         self.progress.message(f"FAILED: {case.id}: {failure}")
@@ -337,7 +324,7 @@ class Recorder:
         """Record which cases the time does not hold, with a reason and a line for the verdict."""
         for case in cases:
             del self.run_record.cases[case]
-            self.run_record.left_out.append({"case": case, "reason": why, "limit": "time"})
+            self.run_record.left_out.append(LeftOut(case, why, "time"))
         self.limit(limit)
 
     def limit(self, text: str) -> None:
@@ -349,7 +336,7 @@ class Recorder:
     def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
         """Record that cases have enough repetitions."""
         for case in cases:
-            self.run_record.cases[case]["stopped_after"] = repetitions
+            self.cases[case].stopped_after = repetitions
         if why not in self.run_record.stops:
             self.run_record.stops.append(why)
         self.run_record.save(self.directory)
@@ -363,8 +350,8 @@ class Recorder:
         record.status = "interrupted"
         if complete:
             record.status = "written" if record.stage == "write" else "finished"
-            samples = read_samples(Path(self.directory) / "samples.csv")
-            missing = list(missing_repetitions(record, samples, self.warmup))
+            repetitions = read_repetitions(self.directory)
+            missing = list(missing_repetitions(record, repetitions, self.warmup))
             record.reasons += missing[:_MOST_REASONS]
         record.valid = not record.reasons
         if record.status == "written" and record.valid:
@@ -396,22 +383,25 @@ def _facts_of(r: GatheredRepetition) -> dict[str, str]:
     facts = beside_plan(r.facts, idle)
     if r.case.parameters.transfer != "collective":
         return facts
-    counted = [c.total for c in r.counts if (c.phase, c.what) == ("write", "writing_ranks")]
+    counted = [c.total for c in r.counts if (c.phase, c.name) == ("write", "writing_ranks")]
     files = r.case.parameters.groups(r.own.shape[1]).files
     each, rest = divmod(int(sum(counted)), files)
     return beside_count(facts, hints, 0 if rest else each)
 
 
-def _by_repetition(samples: Sequence[Sample]) -> dict[tuple[str, int], list[Sample]]:
-    found: dict[tuple[str, int], list[Sample]] = defaultdict(list)
-    for sample in samples:
-        found[sample.case, sample.repetition].append(sample)
-    return dict(found)
+def _read_state(r: GatheredRepetition) -> ReadState:
+    fraction = math.nan if r.cache is None else r.cache.fraction
+    return ReadState(
+        cache=_cache_state(r),
+        resident=None if math.isnan(fraction) else fraction,
+        verified_bytes=r.verified_bytes,
+        times=r.reads,
+        device_bytes=None if math.isnan(r.device_bytes) else int(r.device_bytes),
+        resident_after=r.resident_after,
+        new_memory=r.new_memory,
+    )
 
 
-def _whole(value: float) -> int | None:
-    return None if math.isnan(value) else int(value)
-
-
-def _finite(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _number(seconds: float) -> float:
+    """Return seconds; -1 for what is no number, from a clock that failed."""
+    return seconds if math.isfinite(seconds) else -1.0

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import asdict
 
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Stage
@@ -24,8 +23,16 @@ from pffbench.provenance.binding import job_clock
 from pffbench.provenance.inputs import changed_inputs
 from pffbench.record.lock import RunLock
 from pffbench.record.progress import Progress
-from pffbench.record.run_json import RunRecord, digest_of
-from pffbench.record.samples import claim, drop_unfinished, read_samples
+from pffbench.record.repetitions import FILE, claim, cut_torn, read_repetitions
+from pffbench.record.run_json import (
+    CaseEntry,
+    LeftOut,
+    Reading,
+    RunRecord,
+    Startup,
+    TopologyEntry,
+    digest_of,
+)
 from pffbench.run.options import RunOptions
 from pffbench.run.recorder import Recorder, floor_entry
 from pffbench.run.spec import RunSpec
@@ -43,7 +50,7 @@ def new_record(
     scratch: str,
     topology: Topology,
     floor: Floor,
-    startup: dict[str, Any],
+    startup: Startup,
     provenance: dict[str, Any] | None,
 ) -> RunRecord:
     """Create the record of a new run; `enter_options` adds what its options say."""
@@ -61,15 +68,15 @@ def new_record(
         experiment_digest=digest_of(plain),
         experiment_file=spec.experiment_file,
         cases={case.id: case_entry(case, plan, there) for case in plan.cases},
-        left_out=[{"case": name, "reason": reason} for name, reason in plan.left_out],
+        left_out=[LeftOut(name, reason) for name, reason in plan.left_out],
         limits=list(plan.limits),
         scratch=scratch,
-        topology={
-            "hosts": topology.hosts,
-            "nodes": topology.nodes,
-            "ranks_per_node": topology.ranks_per_node,
-            "shifted_reads_from": topology.partners,
-        },
+        topology=TopologyEntry(
+            list(topology.hosts),
+            list(topology.nodes),
+            list(topology.ranks_per_node),
+            list(topology.partners),
+        ),
         floor=floor_entry([floor]),
         clock=job_clock(topology.nodes, (provenance or {}).get("ranks", [])),
         startup=startup,
@@ -77,31 +84,30 @@ def new_record(
     )
 
 
-def case_entry(case: Case, plan: Plan, there: FileSystem) -> dict[str, Any]:
+def case_entry(case: Case, plan: Plan, there: FileSystem) -> CaseEntry:
     """Return the entry of a case in `run.json` when the run begins."""
     kind = backend_class(case.parameters.backend)
-    cost = plan.costs[case.id]
     own = {"environment": case.environment} if case.environment else {}
     several = bool(case.environment) and len(plan.experiment.environments) > 1
     parameters = msgspec.to_builtins(case.parameters)
     del parameters["file_groups"]  # which the ranks and nodes of a run determine
-    return {
-        "parameters": {"workload": case.parameters.workload, **parameters, **own},
-        "options": msgspec.to_builtins(case.options, enc_hook=int),
-        "group": case.group,
-        "roofline": case.roofline,
-        "raw": kind.capabilities.raw,
-        "verified": not kind.capabilities.discards,
-        "caller_buffer": not kind.capabilities.new_arrays,
-        "notes": (*_notes(case), *workload(case.parameters.workload).notes(case.parameters)),
-        "cost": asdict(cost),
-        "counts_reads": _counts_reads(case, there),
+    return CaseEntry(
+        parameters={"workload": case.parameters.workload, **parameters, **own},
+        options=msgspec.to_builtins(case.options, enc_hook=int),
+        group=case.group,
+        roofline=case.roofline,
+        raw=kind.capabilities.raw,
+        verified=not kind.capabilities.discards,
+        caller_buffer=not kind.capabilities.new_arrays,
+        notes=[*_notes(case), *workload(case.parameters.workload).notes(case.parameters)],
+        cost=plan.costs[case.id],
+        counts_reads=_counts_reads(case, there),
         # File systems without a block device of their own have the major number 0; their
         # fetches are counted for no process.
-        "counts_device": os.major(Path(there.path).stat().st_dev) != 0,
+        counts_device=os.major(Path(there.path).stat().st_dev) != 0,
         # What several environments of a run have in common.
-        **({"same_case": case.id.partition("@")[0]} if several else {}),
-    }
+        same_case=case.id.partition("@")[0] if several else "",
+    )
 
 
 def _notes(case: Case) -> tuple[str, ...]:
@@ -153,8 +159,7 @@ def open_recorder(
     if spec.goes_on:
         record = _gone_on_with(spec, record, progress)
         with writing_results(out):
-            path = out / "samples.csv"
-            known = read_samples(path) if path.exists() else []
+            known = read_repetitions(out) if (out / FILE).exists() else []
             return Recorder(spec.out, record, topology, floor, warmup, progress, known)
     if spec.plan.experiment.node_local:
         types = sorted({str(host["scratch"]["type"]) for host in record.provenance["hosts"]})
@@ -207,7 +212,7 @@ def begin_results(
 
 def enter_options(record: RunRecord, options: RunOptions) -> None:
     """Enter into the record of a new run what its options say; of a resumed run `go_on` does."""
-    _enter_stage(record, options.stage or "all", record.topology["hosts"])
+    _enter_stage(record, options.stage or "all", record.topology.hosts)
 
 
 def _enter_stage(record: RunRecord, stage: Stage, hosts: Iterable[str]) -> None:
@@ -219,7 +224,7 @@ def _enter_stage(record: RunRecord, stage: Stage, hosts: Iterable[str]) -> None:
 
 def undo_results(out: Path, lock: RunLock) -> None:
     """Remove the files of a run that could not begin."""
-    for name in ("samples.csv", "ranks.h5", "run.json.new", "run.json"):
+    for name in (FILE, "ranks.h5", "run.json.new", "run.json"):
         with suppress(OSError):
             (out / name).unlink(missing_ok=True)
     lock.release()
@@ -240,11 +245,11 @@ def _gone_on_with(spec: RunSpec, now: RunRecord, progress: Progress) -> RunRecor
     elsewhere = None if spec.stage == "read" else moved(before, now)
     for text in go_on(before, now, elsewhere, spec.options):
         progress.message(text)
-    _enter_stage(before, spec.stage, now.topology["hosts"])
+    _enter_stage(before, spec.stage, now.topology.hosts)
     if spec.stage == "read":
         names = ("started", "floor", "startup", "topology", "provenance")
-        before.reading = {name: getattr(now, name) for name in names}
-    drop_unfinished(str(out / "samples.csv"), before.last_written)
+        before.reading = Reading(**{name: getattr(now, name) for name in names})
+    cut_torn(out)
     return before
 
 
@@ -273,7 +278,7 @@ def go_on(
     if other := other_commit(before, now):
         before.remarks.append(other)
     before.resumed.append(now.started)
-    before.startup.setdefault("resumed", []).append(now.startup["seconds_to_main"])
+    before.startup.resumed.append(now.startup.seconds_to_main)
     before.status, before.valid, before.finished = "running", None, None
     before.scratch = now.scratch
     return said
@@ -312,7 +317,7 @@ def other_commit(before: RunRecord, now: RunRecord) -> str | None:
 
 def moved(before: RunRecord, now: RunRecord) -> str | None:
     """Return a message if a run is resumed on other hosts or with another placement; else None."""
-    was, is_ = list(before.topology.get("hosts", [])), list(now.topology["hosts"])
+    was, is_ = before.topology.hosts, now.topology.hosts
     if was == is_:
         return None
     if sorted(was) == sorted(is_):

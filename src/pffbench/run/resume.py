@@ -13,8 +13,8 @@ from pffbench.errors import UserError
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.topology import Topology
 from pffbench.record.lock import RunLock
+from pffbench.record.repetitions import FILE, Done, done_parts, read_repetitions
 from pffbench.record.run_json import RunRecord, digest_of, readable
-from pffbench.record.samples import CompletedRepetitions, Repetitions, read_samples, whole
 
 
 class Resumed(msgspec.Struct, frozen=True):
@@ -28,30 +28,30 @@ class Resumed(msgspec.Struct, frozen=True):
         Contents of `run.json`.
     stage : {"all", "write", "read"}
         Stage to run.
-    whole : CompletedRepetitions
-        The completed repetitions.
+    finished, written : set of (str, int)
+        Repetitions that are finished, and those that are written but not read, as case and round.
     """
 
     directory: str
     record: RunRecord
     stage: Stage
-    whole: CompletedRepetitions
+    finished: Done
+    written: Done
 
-    def done(self, blocks: int) -> Repetitions:
+    def done(self, blocks: int) -> Done:
         """Return the repetitions, of this many of each case, that are finished in this stage."""
         if self.stage == "write":
-            return self.whole.written
+            return self.written
         if self.stage == "all":
-            return self.whole.finished
+            return self.finished
         everything = {(case, n) for case in self.record.cases for n in range(blocks)}
         return frozenset(everything - self.kept)
 
     @property
-    def kept(self) -> Repetitions:
+    def kept(self) -> Done:
         """Repetitions whose files exist and are still to be read."""
-        failed = {name for name, entry in self.record.cases.items() if "failure" in entry}
-        left = self.whole.written - self.whole.finished
-        return frozenset(key for key in left if key[0] not in failed)
+        failed = {name for name, entry in self.record.cases.items() if entry.failure}
+        return frozenset(key for key in self.written if key[0] not in failed)
 
 
 def resumed(directory: str, topology: Topology, asked: Stage | None, lock: RunLock) -> Resumed:
@@ -74,7 +74,7 @@ def resumed(directory: str, topology: Topology, asked: Stage | None, lock: RunLo
         There is no such run, another process is running it, nothing is left to do in this stage,
         or ranks, experiment, software or, for reading, nodes do not match.
     """
-    path = Path(directory) / "samples.csv"
+    path = Path(directory) / FILE
     try:
         record = RunRecord.load(directory)
         if record.environments:
@@ -85,10 +85,10 @@ def resumed(directory: str, topology: Topology, asked: Stage | None, lock: RunLo
         _stage(directory, record, asked)
         lock.take(directory, f"--resume {directory}")
         record = RunRecord.load(directory)
-        samples = read_samples(path) if path.exists() else []
+        repetitions = read_repetitions(directory) if path.exists() else []
         with readable(directory):
             differences = list(_differences(record, topology))
-            complete = whole(samples, record.last_written)
+            finished, written = done_parts(repetitions)
     except OSError as error:
         raise UserError(f"--resume {path} cannot be read: {error.strerror}") from None
     except ValueError as error:
@@ -99,7 +99,7 @@ def resumed(directory: str, topology: Topology, asked: Stage | None, lock: RunLo
     if differences:
         raise UserError(f"--resume {directory}: not the same run: {'; '.join(differences)}")
     record.stage = stage
-    return Resumed(directory, record, stage, complete)
+    return Resumed(directory, record, stage, finished, written)
 
 
 def check_unfinished(directory: str, record: RunRecord) -> None:
@@ -135,13 +135,13 @@ def _stage(directory: str, record: RunRecord, asked: Stage | None) -> Stage:
         raise UserError(f"{here}: not everything is written; go on without --stage read first")
     if asked == "write" and record.stage != "write":
         raise UserError(f"{here}: --stage write begins a run, or goes on with one that writes")
-    stage: Stage = "read" if asked == "read" else record.stage  # type: ignore[assignment]
+    stage: Stage = "read" if asked == "read" else record.stage
     return stage
 
 
 def without_left_out(plan: Plan, record: RunRecord) -> Plan:
     """Return a plan without the cases that the run left out to keep to its time budget."""
-    gone = {entry["case"] for entry in record.left_out}
+    gone = {entry.case for entry in record.left_out}
     cases = tuple(case for case in plan.cases if case.id not in gone)
     return msgspec.structs.replace(plan, cases=cases)
 
@@ -161,7 +161,7 @@ def refuse_other_cases(directory: str, record: RunRecord, plan: Plan) -> None:
     kept = [name for name in grouped if name not in new]
     # A plan for several environments costs a case once, whatever the environment.
     costs = {name: plan.costs.get(name) or plan.costs[name.partition("@")[0]] for name in kept}
-    other = [name for name in kept if costs[name].files != _files(record, name)]
+    other = [name for name in kept if costs[name].files != record.cases[name].cost.files]
     told = [
         f"{len(names)} {what}, such as {names[0]}"
         for what, names in (
@@ -175,15 +175,10 @@ def refuse_other_cases(directory: str, record: RunRecord, plan: Plan) -> None:
         raise UserError(f"--resume {directory}: not the same run: {'; '.join(told)}")
 
 
-def _files(record: RunRecord, case: str) -> int | None:
-    files: int | None = record.cases[case].get("cost", {}).get("files")
-    return files
-
-
 def _differences(record: RunRecord, topology: Topology) -> Iterator[str]:
     if record.ranks != topology.size:
         yield f"it had {record.ranks} ranks, now there are {topology.size}"
-    if record.experiment_digest not in (None, digest_of(record.experiment)):
+    if record.experiment_digest != digest_of(record.experiment):
         yield "the experiment in run.json was changed"
     before = record.provenance.get("software", {})
     for name, facts in before.get("libraries", before).items():

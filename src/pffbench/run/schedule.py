@@ -1,8 +1,8 @@
 """Schedule of a run: the cases of the next block of repetitions, and the stopping rule.
 
-With a fixed number of repetitions each case runs equally often. Otherwise the run tests its results
-after 10, 14, 20, 28, … repetitions (`pffbench.summary.inference.LOOKS`): cases whose comparisons in
-the headline are decided stop, and the time is spent on the others.
+All cases run equally often, unless the time budget ends some. With ``repetitions: auto`` the run
+ends as soon as the way that it recommends costs at most ``regret``, for the whole work and for each
+purpose alone; a run that compares nothing ends after the fewest repetitions.
 
 In the first block cases run in the order of their importance. Those with which the repetitions that
 a claim needs would pass the time budget are left out, so that a slow machine gives the answers that
@@ -15,19 +15,23 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict
-
 from pffbench.case import Case
 from pffbench.experiment.plan import Plan
+from pffbench.experiment.schema import PLAIN_REPETITIONS
+from pffbench.record.run_json import CaseEntry
+from pffbench.results.cells import make_cells
+from pffbench.results.judge import FEWEST
+from pffbench.results.purposes import decide_work, usable
 from pffbench.run.order import by_importance
 from pffbench.run.spec import BlockSpec
-from pffbench.summary.headline import Design, answers, undecided_cases
-from pffbench.summary.rank_test import FEWEST
 from pffbench.units import Duration
 
 if TYPE_CHECKING:
     from pffbench.run.recorder import Recorder
 
+#: Repetitions from which on a run may end that has decided: prices are right from seven on, but
+#: differences of 10 % are seldom shown by fewer than these (benchmarks/decisions.py).
+ENOUGH = 25
 #: Shorter reads are repeated within a repetition, at most so often.
 READ_SECONDS = 0.1
 MOST_READS = 8
@@ -55,7 +59,6 @@ class Schedule:
         self._auto = experiment.repetitions == "auto"
         #: Repetitions that each case is to have before any has more.
         self._fewest = min(FEWEST, experiment.blocks - experiment.warmup)
-        self._design = Design.of_experiment(asdict(experiment))
         self._active = list(range(len(plan.cases)))
         self._reads: dict[str, int] = {}
         self._parts = by_importance(plan.cases)
@@ -131,7 +134,7 @@ class Schedule:
             if block + 1 >= experiment.blocks:
                 self._active = []
             elif self._auto:
-                self._look(counted, block)
+                self._stop_if_decided(counted, block)
             self._keep_to_budget(counted, passed, expected)
         return self._block()
 
@@ -167,36 +170,29 @@ class Schedule:
     def _drop_ended(self, counted: int) -> None:
         """Drop cases that have failed, or that an earlier start has stopped by now."""
 
-        def goes_on(entry: Mapping[str, object]) -> bool:
-            stopped = entry.get("stopped_after")
-            return "failure" not in entry and not (isinstance(stopped, int) and counted >= stopped)
+        def goes_on(entry: CaseEntry) -> bool:
+            stopped = entry.stopped_after
+            return entry.failure is None and (stopped is None or counted < stopped)
 
         cases = self._record.cases
         self._active = [i for i in self._active if goes_on(cases[self._case(i).id])]
 
-    def _look(self, counted: int, block: int) -> None:
-        """Stop cases that the headline no longer needs."""
-        if counted not in self._design.looks:
+    def _stop_if_decided(self, counted: int, block: int) -> None:
+        """End the run when the way to use is cheap enough, or nothing is compared."""
+        if counted not in (PLAIN_REPETITIONS, *range(ENOUGH, counted + 1)):
             return
-        found = answers(
-            self._record.cases,
-            self._record.totals(block),
-            self._design,
-            self._record.resolution,
-            ended=False,
+        cases = self._record.cases
+        cells = make_cells(
+            cases, self._record.seconds(block), lambda case, _: cases[case].cost.nbytes
         )
-        open_ = undecided_cases(found)
-        # Raw transfers continue next to the formats they bound, to detect machine changes.
-        groups = {case.group for case in self._plan.cases if case.id in open_}
-        goes_on = [i for i in self._active if self._case(i).id in open_ or self._is_raw(i, groups)]
-        stopping = [self._case(i).id for i in self._active if i not in set(goes_on)]
-        if stopping:
-            self._record.stop(stopping, counted, "nothing in the headline depends on more")
-        self._active = goes_on
-
-    def _is_raw(self, place: int, groups: set[str]) -> bool:
-        case = self._case(place)
-        return bool(self._record.cases[case.id].get("raw")) and case.group in groups
+        decided = decide_work(usable(cells, self._record.resolution))
+        why = "nothing is compared"
+        if decided is not None:
+            if counted < ENOUGH or decided.most > 1 + self._plan.experiment.regret:
+                return
+            why = "the way to use is decided"
+        self._record.stop([self._case(i).id for i in self._active], counted, why)
+        self._active = []
 
     def _enough(self, block: float) -> str:
         """Name the time budget that holds what a claim needs, by the seconds of a block."""

@@ -111,7 +111,7 @@ class Session:
         team, spec, directory = self._team, self.spec, self._scratch.directory
         try:
             floor = measure_floor(team.comm)
-            startup = {"seconds_to_main": largest(team.comm, self._seconds_to_main)}
+            startup = Startup(largest(team.comm, self._seconds_to_main))
             personal = spec.options.record_account
             # Last, since rank 0 goes on alone in it: the others wait asleep for the record.
             facts = collect_provenance(team, spec.plan, directory, personal=personal)
@@ -124,7 +124,7 @@ class Session:
             raise
 
     def _open_recorder(
-        self, floor: Floor, startup: dict[str, Any], facts: dict[str, Any] | None
+        self, floor: Floor, startup: Startup, facts: dict[str, Any] | None
     ) -> Recorder:
         """Create the record of the run, on rank 0."""
         from pffbench.record.progress import make_progress

@@ -12,7 +12,7 @@ from pffbench.experiment.plan import Plan
 from pffbench.run.options import RunOptions
 
 if TYPE_CHECKING:
-    from pffbench.record.samples import Repetitions
+    from pffbench.record.repetitions import Done
 
 
 class RunSpec(msgspec.Struct, frozen=True):
@@ -54,8 +54,8 @@ class RunSpec(msgspec.Struct, frozen=True):
     own_scratch_parent: bool
     out: str
     goes_on: bool
-    done: Repetitions
-    kept: Repetitions
+    done: Done
+    kept: Done
     memory: int
     options: RunOptions
 

@@ -15,15 +15,10 @@ from pffbench.run.next_steps import next_steps
 from pffbench.run.options import RunOptions
 from pffbench.run.output import make_console, print_json
 from pffbench.run.recorder import Recorder
-from pffbench.summary.answer import answer_of
-from pffbench.summary.conclusions import verdict_lines
-from pffbench.summary.export import (
-    print_answer,
-    print_summary,
-    write_summary,
-)
-from pffbench.summary.results import as_data, write_results
-from pffbench.summary.summary import Summary, summarise
+from pffbench.results.answer import WIDTH
+from pffbench.results.document import as_data, write_results
+from pffbench.results.export import print_summary, write_summary
+from pffbench.results.summary import Summary, summarise
 from pffbench.text import one_line
 
 
@@ -61,7 +56,7 @@ def write_derived(summary: Summary, directory: str | Path) -> list[str]:
     """Write the files that follow from a summary; return which could not be written, and why."""
     lost: list[str] = []
     for names, write in (
-        ("summary.csv, summary.md", write_summary),
+        ("summary.csv, summary.md, samples.csv", write_summary),
         ("results.json", write_results),
     ):
         with _noting(names, lost):
@@ -86,14 +81,10 @@ def _print(summary: Summary, recorder: Recorder, options: RunOptions, began: flo
     if options.json:
         print_json(as_data(summary))
         return
-    # Wide enough for a table even if the width is unknown, such as in a log.
-    console = make_console(120, force_terminal=on_terminal())
-    tables = True if options.tables else None
+    console = make_console(WIDTH, force_terminal=on_terminal())
     console.print(f"results: {recorder.directory}", soft_wrap=options.quiet)
     if options.quiet and record.status == "finished":
-        print_answer(summary, console)
-        for text in [] if answer_of(summary) else verdict_lines(summary):
-            console.print(one_line(text))
+        print_summary(summary, console)
         return
     if record.status == "interrupted":
         told = f"go on with: pffbench run --resume {recorder.directory}"
@@ -108,4 +99,6 @@ def _print(summary: Summary, recorder: Recorder, options: RunOptions, began: flo
     else:
         for line in next_steps(summary, recorder.directory, time.monotonic() - began):
             console.print(line, soft_wrap=True)  # a command is copied as one line
-    print_summary(summary, console, tables=tables)  # whose answer is the last thing on the screen
+    print_summary(
+        summary, console, tables=options.tables
+    )  # whose answer is the last thing on the screen

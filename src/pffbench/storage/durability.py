@@ -27,17 +27,25 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 512  # the unit of st_blocks, whatever the file system's block size is
 
 
-class DiskUsage(NamedTuple):
-    """Space and number of files."""
+class DiskUsage(msgspec.Struct, frozen=True, gc=False):
+    """Space and number of files.
 
-    #: Bytes of allocated blocks; holes count nothing.
-    stored: int
-    #: Bytes of the file sizes.
-    apparent: int
-    #: Number of files; directories and their space are not counted.
-    files: int
-    #: Number of directories below those that were asked for.
-    directories: int = 0
+    Parameters
+    ----------
+    stored : int
+        Bytes of allocated blocks; holes count nothing.
+    apparent : int
+        Bytes of the file sizes.
+    files : int
+        Number of files; directories and their space are not counted.
+    directories : int
+        Number of directories below those that were asked for.
+    """
+
+    stored: Natural
+    apparent: Natural
+    files: Natural
+    directories: Natural = 0
 
     @property
     def inodes(self) -> int:
@@ -46,7 +54,16 @@ class DiskUsage(NamedTuple):
 
     def with_more(self, other: DiskUsage | None) -> DiskUsage:
         """Return the sum with that of another directory, if there is any."""
-        return self if other is None else DiskUsage(*map(sum, zip(self, other, strict=True)))
+        return (
+            self
+            if other is None
+            else DiskUsage(
+                self.stored + other.stored,
+                self.apparent + other.apparent,
+                self.files + other.files,
+                self.directories + other.directories,
+            )
+        )
 
 
 def sync_files(paths: Iterable[str]) -> None:

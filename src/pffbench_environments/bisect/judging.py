@@ -144,8 +144,8 @@ class UntilAnswered:
         budget = experiment.time_budget
         late = budget is not None and passed + sum(expected.values()) > budget
         failed = any("failure" in entry for entry in self._record.cases.values())
-        times = self._record.totals(block).get(self._total, {})
-        of = {case.environment: times.get(case.id, {}) for case in self._plan.cases}
+        times = self._record.seconds(block)
+        of = {c.environment: times.get(c.id, {}).get(self._total, {}) for c in self._plan.cases}
         most = most_blocks(experiment)
         new, good = (of.get(name, {}) for name in self._names)
         standing, _ = self._question.answer(new, good, most, ended=False)

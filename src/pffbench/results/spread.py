@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from pffbench.record.samples import Sample
-from pffbench.storage.durability import QUIET
-from pffbench.summary.rank_test import Values
 from pffbench.units import Estimate
 
+Values = np.ndarray[Any, np.dtype[np.float64]]
 _CONFIDENCE = 0.95
 #: With fewer values no interval of a median is given: the range of four covers it with 88 %.
 FEWEST_FOR_INTERVAL = 5
@@ -66,43 +64,28 @@ class Spread(msgspec.Struct, frozen=True):
         return Estimate(amount / self.median, amount / self.high, amount / self.low)
 
 
-def spread(values: Sequence[float] | Values, inflation: float = 1.0) -> Spread:
-    """Describe values.
-
-    Parameters
-    ----------
-    values : sequence of float
-        One value or more.
-    inflation : float
-        Variance inflation by dependent repetitions; it widens the interval.
-    """
+def spread(values: Sequence[float] | Values) -> Spread:
+    """Describe one value or more."""
     v: Values = np.asarray(values, dtype=np.float64)
     median = float(np.median(v))
-    low, high = interval_of_median(v, inflation)
+    low, high = interval_of_median(v)
     mean = float(v.mean())
     cv = float(v.std(ddof=1)) / mean if v.size > 1 and mean > 0 else float("nan")
     mad = float(np.median(np.abs(v - median)))
     return Spread(v.size, float(v.min()), median, float(v.max()), mad, low, high, cv)
 
 
-def interval_of_median(values: Values, inflation: float = 1.0) -> tuple[float, float]:
+def interval_of_median(values: Values) -> tuple[float, float]:
     """Return the 95 % interval of a median by order statistics, whatever the distribution.
 
     It is interpolated between two order statistics as by Hettmansperger and Sheather (1986), which
     brings the coverage close to 95 % for any n. The range of five values covers their median with
     94 %; fewer values give no interval.
-
-    Parameters
-    ----------
-    values : array of float64
-        The values.
-    inflation : float
-        Variance inflation by dependent repetitions.
     """
     n = values.size
     if n < FEWEST_FOR_INTERVAL:
         return float("nan"), float("nan")
-    depth, weight = _depth(n, round(inflation, 2))
+    depth, weight = _depth(n)
     x = np.sort(values)
     # Rounding must not bring a bound to the other side of the median, nor out of the values.
     low = min(x[depth - 1] + weight * (x[depth] - x[depth - 1]), x[depth])
@@ -111,19 +94,18 @@ def interval_of_median(values: Values, inflation: float = 1.0) -> tuple[float, f
 
 
 @lru_cache(maxsize=4096)
-def _depth(n: int, inflation: float) -> tuple[int, float]:
+def _depth(n: int) -> tuple[int, float]:
     """Return the depth in the order of n values at which the interval begins, and its fraction."""
-    score = _NORMAL.inv_cdf((1 + _CONFIDENCE) / 2) * math.sqrt(inflation)
+    score = _NORMAL.inv_cdf((1 + _CONFIDENCE) / 2)
     if n > _MOST_EXACT:
         return max(1, math.floor((n - score * math.sqrt(n)) / 2)), 0.0
-    confidence = 2 * _NORMAL.cdf(score) - 1
     tail, depth = 0.5**n, 1  # P(B <= depth - 1) of a binomial distribution with p = 1/2
-    if 1 - 2 * tail < confidence:
+    if 1 - 2 * tail < _CONFIDENCE:
         return 1, 0.0
     while depth < n // 2:
         following = tail + math.comb(n, depth) * 0.5**n
-        if 1 - 2 * following < confidence:
-            part = (1 - 2 * tail - confidence) / (2 * (following - tail))
+        if 1 - 2 * following < _CONFIDENCE:
+            part = (1 - 2 * tail - _CONFIDENCE) / (2 * (following - tail))
             return depth, (n - depth) * part / (depth + (n - 2 * depth) * part)
         tail, depth = following, depth + 1
     return depth, 0.0
@@ -184,66 +166,3 @@ def modified_z_scores(values: Values) -> Values:
         return np.zeros_like(values)
     scores: Values = 0.6745 * deviation / mad
     return scores
-
-
-#: Fraction of a node's processors that others, or its host, may take.
-BUSY = 0.15
-#: Seconds from which on the load of a block is judged: the kernel counts ticks of 10 ms.
-_JUDGED = 0.2
-
-
-class LoadSummary(msgspec.Struct, frozen=True):
-    """The state of the machine over the blocks of repetitions that count.
-
-    Parameters
-    ----------
-    blocks : int
-        Number of blocks that were long enough to judge the load in them.
-    busy, stolen : int
-        Number of blocks in which other processes took more than `BUSY` of the processors, and in
-        which the host of a virtual machine did.
-    busy_others, steal : float
-        Median fraction of the processors taken by them, over these blocks.
-    repetitions, unsettled : int
-        Number of repetitions, and of those that began while earlier writes were not on their
-        device.
-    """
-
-    blocks: int = 0
-    busy: int = 0
-    stolen: int = 0
-    busy_others: float = 0.0
-    steal: float = 0.0
-    repetitions: int = 0
-    unsettled: int = 0
-
-
-def load_summary(samples: Iterable[Sample]) -> LoadSummary:
-    """Summarise the state of the machine.
-
-    The processor time of this job's own ranks is not in it. In a block, repetitions count by
-    their duration: in a short one the kernel's ticks say little.
-    """
-    rows: dict[tuple[str, int], Sample] = {}
-    seconds: dict[tuple[str, int], float] = defaultdict(float)
-    for sample in samples:
-        if not sample.warmup and sample.steal == sample.steal:
-            key = (sample.case, sample.repetition)
-            rows.setdefault(key, sample)
-            seconds[key] += sample.seconds * sample.reads
-    blocks: dict[int, list[tuple[float, float, float]]] = defaultdict(list)
-    for key, row in rows.items():
-        blocks[row.repetition].append((seconds[key], row.busy_others, row.steal))
-    tables = [np.array(block) for block in blocks.values()]
-    judged = [t for t in tables if _JUDGED <= t[:, 0].sum() < np.inf]
-    means = [np.average(t[:, 1:], axis=0, weights=t[:, 0]) for t in judged]
-    busy, stolen = ([float(m[i]) for m in means if m[i] > BUSY] for i in (0, 1))
-    return LoadSummary(
-        blocks=len(judged),
-        busy=len(busy),
-        stolen=len(stolen),
-        busy_others=float(np.median(busy)) if busy else 0.0,
-        steal=float(np.median(stolen)) if stolen else 0.0,
-        repetitions=len(rows),
-        unsettled=sum((s.dirty_bytes or 0) > QUIET for s in rows.values()),
-    )

@@ -12,20 +12,21 @@ from typing import Literal
 
 import msgspec
 
+from pffbench.backends.inspection import codec_words
 from pffbench.phases import MOVING, WAITING
 from pffbench.record.run_json import RunRecord
-from pffbench.summary.labels import chunks_apart, comparisons_apart, ignored_of
-from pffbench.summary.phases import RankSpread
-from pffbench.summary.quantities import PHASE_QUANTITIES, Cell, Unit, rate_cell
-from pffbench.summary.summary import (
+from pffbench.results.cells import varying
+from pffbench.results.names import not_in_force, words
+from pffbench.results.phases import PhaseSummary, RankSpread
+from pffbench.results.quantities import PHASE_QUANTITIES, Cell, Unit, rate_cell
+from pffbench.results.summary import (
     AMPLIFICATIONS,
     CaseSummary,
-    PhaseSummary,
     Summary,
     amplification,
     compression_ratio,
 )
-from pffbench.text import without_digests
+from pffbench.text import counted, value_text, without_digests
 from pffbench.units import Size, significant
 from pffbench.workloads.base import CountColumn, Workload
 from pffbench.workloads.registry import is_workload, workload
@@ -75,7 +76,7 @@ class Column(msgspec.Struct, frozen=True):
 
 def columns_of(cases: Sequence[CaseSummary], of: Literal["text", "page"] = "text") -> list[Column]:
     """Return the columns that suit a comparison, as text or on the page."""
-    found = [*_columns_of_cases(cases)]
+    found = [*_columns_of_cases()]
     for part in _PARTS:
         found += _columns_of_counts(cases, part)
         found += _columns_of_workload(cases, part)
@@ -85,15 +86,10 @@ def columns_of(cases: Sequence[CaseSummary], of: Literal["text", "page"] = "text
     return [column for column in found if column.shown in ("everywhere", of)]
 
 
-def _columns_of_cases(cases: Sequence[CaseSummary]) -> Iterator[Column]:
+def _columns_of_cases() -> Iterator[Column]:
     """Yield the columns that name the cases, and the number of repetitions."""
-    legend = "backend, settings, transfer: keys of the experiment, as --set takes them"
-    yield Column("backend", "case", lambda case: Cell(case.sample.backend), legend)
-    yield Column("settings", "case", lambda case: Cell("raw" if case.raw else case.sample.settings))
-    yield Column("transfer", "case", lambda case: Cell(case.sample.transfer))
-    if any(case.variant for case in cases):
-        yield Column("variant", "case", lambda case: Cell(case.variant))
-    legend = "n: repetitions; times are medians of the slowest rank, low–high their 95 % interval"
+    yield Column("", "case", lambda case: Cell(case.label))
+    legend = "n: rounds; times are medians of the slowest rank, low–high their 95 % interval"
     yield Column("n", "case", _repetitions, legend)
 
 
@@ -107,7 +103,7 @@ def _columns_of_counts(cases: Sequence[CaseSummary], part: Part) -> Iterator[Col
     counts = [case.counts for case in cases]
     for movers, phase, counter in _MOVERS:
         # Of interest only where some ranks move nothing by calls of their own.
-        some = (0 < case.counts.get((phase, counter), 0) < case.sample.ranks for case in cases)
+        some = (0 < case.counts.get((phase, counter), 0) < case.ranks for case in cases)
         if phase == part and any(some):
             yield Column(movers, part, partial(_counted, phase, counter, 1), _MOVERS_LEGEND)
     if part not in ("write", "read"):
@@ -139,7 +135,7 @@ _CALLS_LEGEND = (
 
 def workload_of(case: CaseSummary) -> Workload | None:
     """Return the workload of a case; None where the package that brings it is not installed."""
-    name = case.sample.workload
+    name = str(case.parameters.get("workload", ""))
     return workload(name) if is_workload(name) else None
 
 
@@ -217,8 +213,8 @@ def footprint_columns(cases: Sequence[CaseSummary], part: Part) -> list[Column]:
     ]
     if part == "write":
         found += [
-            Column("files", part, lambda case: _number(case.disk_files, "{}")),
-            Column("inodes", part, lambda case: _number(case.disk_inodes, "{}"), legend),
+            Column("files", part, partial(_on_disk, "files")),
+            Column("inodes", part, partial(_on_disk, "inodes"), legend),
         ]
     return found
 
@@ -243,77 +239,73 @@ def _counted(phase: str, counter: str, unit: float, case: CaseSummary) -> Cell:
 
 def _of_a_rank(phase: str, counter: str, unit: float, case: CaseSummary) -> Cell:
     """Return a counter of a phase, the mean over ranks, in a unit."""
-    return _counted(phase, counter, unit * case.sample.ranks, case)
+    return _counted(phase, counter, unit * case.ranks, case)
+
+
+def _on_disk(what: Literal["files", "inodes"], case: CaseSummary) -> Cell:
+    return Cell() if case.disk is None else Cell(str(getattr(case.disk, what)))
 
 
 def _amplified(part: Literal["read", "write"], counter: str, case: CaseSummary) -> Cell:
     return _number(amplification(case, counter, part), "{:.3g}")
 
 
-def stored_lines(cases: Sequence[CaseSummary]) -> list[str]:
-    """Describe each storage layout of the formats' arrays once."""
-    found: dict[str, str] = {}
+def notes(cases: Sequence[CaseSummary]) -> Iterator[str]:
+    """Yield the lines below the table of a group: storage, maps, and what is not in force."""
+    yield from dict.fromkeys(filter(None, map(_stored, ordered(cases))))
+    maps = dict.fromkeys(case.entry.transfer_facts.get("stretches") for case in ordered(cases))
+    yield from (f"map {text}" for text in maps if text)
     for case in ordered(cases):
-        if case.raw or case.invalid or not case.stored_as:
-            continue
-        plural = "" if case.disk_files == 1 else "s"
-        size = f"{Size(case.disk_bytes or 0)} in {case.disk_files} file{plural}"
-        found.setdefault(f"{case.sample.backend} {case.sample.settings}: {case.stored_as}", size)
-    return [f"{text}, {size}" for text, size in found.items()]
+        if ignored := not_in_force(case.entry):
+            yield f"not in force: {ignored} ({case.label})"
+        if case.invalid:
+            yield f"INVALID, takes part in nothing: {case.label}: {case.invalid}"
 
 
-def ignored_lines(cases: Sequence[CaseSummary]) -> list[str]:
-    """Return the hints and stripes that were asked for and are not in force."""
-    return [
-        f"not in force: {ignored}; {case.sample.backend} {case.sample.transfer} {case.variant}"
-        for case in ordered(cases)
-        if (ignored := ignored_of(case.entry))
+def _stored(case: CaseSummary) -> str:
+    """Return the storage layout of the arrays of a format; empty for raw bytes."""
+    stored, disk = case.entry.stored_as, case.disk
+    if case.raw or case.invalid or stored is None or disk is None:
+        return ""
+    parts = [
+        f"chunks {value_text(stored.chunks)}" if stored.chunks else "contiguous",
+        f"codec {codec_words(stored.codec)}",
+        f"fill {stored.fill}",
+        *(f"{key} {value}" for key, value in stored.more.items()),
+        f"{Size(disk.stored)} in {counted(disk.files, 'file')}",
     ]
-
-
-def stretch_lines(cases: Sequence[CaseSummary]) -> list[str]:
-    """Return how many stretches ranks have by a decomposition map, once for each map."""
-    facts = (case.entry.get("transfer_facts") or {} for case in ordered(cases))
-    return [f"map {text}" for text in dict.fromkeys(one.get("stretches") for one in facts) if text]
-
-
-def invalid_lines(cases: Sequence[CaseSummary]) -> list[str]:
-    """Return the cases excluded from the comparison, with reasons."""
-    return [
-        f"INVALID, takes part in nothing: {case.sample.backend} {case.sample.settings} "
-        f"{case.sample.transfer}: {case.invalid}"
-        for case in ordered(cases)
-        if case.invalid
-    ]
+    return f"{case.label}: {', '.join(parts)}"
 
 
 def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
-    """Return the subject of a comparison in one line."""
-    s = cases[0].sample
-    p = summary.record.cases[s.case]["parameters"]
-    apart = comparisons_apart(summary.record).get(s.group, "")
-    of = f"{s.arrays} array{'s' if s.arrays != 1 else ''}"
-    printed = ", reads printed within their time" if p.get("read_sink") == "print" else ""
-    chunks = chunks_apart(summary.record).get(s.group, "")
-    amount = f"{Size(cases[0].nbytes)} in {of} of {p['dtype']} ({p['source']}){chunks}"
-    return (
-        f"{s.workload}{apart}, layout {s.layout}: {amount}, {s.ranks} ranks, "
-        f"cache {p['cache']}, written until {p['durability']}{printed}"
-    )
+    """Return the subject of a group in one line: what sets it apart, and the amount of data."""
+    first, p = cases[0], cases[0].parameters
+    peers = [group[0].keys for group in summary.groups.values()]
+    inside = varying([case.keys for case in cases])
+    apart = [key for key in varying(peers) if key not in inside and key != "backend"]
+    named = [w for w in words(first.keys, apart) if w not in words(first.keys, ())]
+    arrays = counted(first.entry.cost.arrays, "array")
+    size = f"{Size(first.nbytes or first.read_bytes)} in {arrays}"
+    until = f"written until {p['durability']}, cache {p['cache']}"
+    data = f"{size} of {p['dtype']} ({p['source']})"
+    return f"{p['workload']}: {', '.join([*named, data, counted(first.ranks, 'rank'), until])}"
+
+
+def legends(summary: Summary, of: Literal["text", "page"] = "text") -> list[str]:
+    """Return the explanations of the headings that occur."""
+    columns = [column for group in summary.groups.values() for column in columns_of(group, of)]
+    # The page names its cases by itself.
+    columns = [column for column in columns if of == "text" or not column.is_text]
+    return list(dict.fromkeys(column.legend for column in columns if column.legend))
 
 
 def ordered(cases: Sequence[CaseSummary]) -> list[CaseSummary]:
-    """Return formats first, in a fixed order, raw bytes last."""
-
-    def key(case: CaseSummary) -> tuple[bool, str, str, str, str]:
-        s = case.sample
-        return (case.raw, s.backend, s.settings, s.transfer, case.variant)
-
-    return sorted(cases, key=key)
+    """Return formats first, by their names, raw bytes last."""
+    return sorted(cases, key=lambda case: (case.raw, case.backend, case.label))
 
 
 def details(summary: Summary) -> list[str]:
-    """Return further information about a run, in addition to its verdict."""
+    """Return further information about a run, in addition to its answer."""
     record = summary.record
     count = sum(len(case.phases) for case in summary.cases)
     warned = [p for c in summary.cases for p in c.phases.values() if p.warnings]
@@ -330,12 +322,12 @@ def details(summary: Summary) -> list[str]:
 def _floor(record: RunRecord) -> str:
     """Describe the overhead of the harness, and the speed of memory."""
     floor = record.floor
-    rate = floor.get("memory_copy_bytes_per_second")
+    rate = floor.memory_copy_bytes_per_second
     copy = f"; all ranks together copy {Size(rate)}/s in memory" if rate else ""
     clock = "the slowest rank" if record.clock == "own" else "all ranks together"
     return (
-        f"floor: an empty phase takes {floor['own'] * 1e6:.3g} µs on a rank and "
-        f"{floor['synced'] * 1e6:.3g} µs until all have ended; job times are those of {clock}{copy}"
+        f"floor: an empty phase takes {floor.own * 1e6:.3g} µs on a rank and "
+        f"{floor.synced * 1e6:.3g} µs until all have ended; job times are those of {clock}{copy}"
     )
 
 
@@ -345,8 +337,8 @@ def _memory(record: RunRecord) -> Iterator[str]:
     known = [total for total in totals if isinstance(total, int)]
     if not known or not record.cases:
         return
-    largest = max(case["cost"]["nbytes"] for case in record.cases.values())
-    most = max(record.topology["ranks_per_node"]) / record.ranks
+    largest = max(case.cost.nbytes for case in record.cases.values())
+    most = max(record.topology.ranks_per_node) / record.ranks
     data = Size(largest * most)
     yield (
         f"data: at most {data} on a node with {Size(min(known))} of memory "
@@ -368,9 +360,8 @@ def _imbalance(summary: Summary) -> Iterator[str]:
     lagging = [found for found in _watched(summary) if found[2].imbalance >= _APART]
     if lagging:
         case, phase, ranks = max(lagging, key=lambda f: f[2].imbalance)
-        s = case.sample
         yield (
-            f"largest rank imbalance: {phase} of {s.backend} {s.layout} {s.transfer}, "
+            f"largest rank imbalance: {phase} of {case.label}, "
             f"slowest/median {ranks.imbalance:.2g}; usually rank {ranks.slowest_rank} "
             f"({ranks.slowest_share:.0%} of repetitions), host {ranks.slowest_host} "
             f"({ranks.host_share:.0%})"
@@ -382,14 +373,13 @@ def _waited_for(summary: Summary) -> Iterator[str]:
     found = [
         (case, phase, ranks)
         for case, phase, ranks in _watched(summary)
-        if case.sample.transfer == "collective"
+        if case.parameters.get("transfer") == "collective"
         if ranks.idle >= _IDLE and ranks.idlest_share >= _USUALLY
     ]
     if found:
         case, phase, ranks = max(found, key=lambda f: f[2].idle)
-        s = case.sample
         yield (
-            f"collective {phase} of {s.backend} {s.layout}: the ranks wait for rank "
+            f"collective {phase} of {case.label}: the ranks wait for rank "
             f"{ranks.idlest_rank}, which takes {ranks.idle:.0%} of the time less processor time "
             f"than the median rank ({ranks.idlest_share:.0%} of repetitions)"
         )

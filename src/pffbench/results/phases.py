@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import mmap
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 
 import msgspec
 import numpy as np
 
 from pffbench.phases import ARRIVING, MOVING, TOTALS
-from pffbench.record.run import Seconds
-from pffbench.record.samples import Sample
-from pffbench.summary.rank_test import Ratio
-from pffbench.summary.statistics import Caveat, Spread, spread, warnings_for
+from pffbench.record.repetitions import PhaseTimes, Repetition
+from pffbench.record.run import MeasuredRun, Seconds
+from pffbench.results.spread import Caveat, Spread, spread, warnings_for
 
 #: Fraction of the bytes of a read in new memory from which on it is reported.
 MUCH_FAULTED = 0.5
@@ -29,7 +28,7 @@ class PhaseSummary(msgspec.Struct, frozen=True):
         Name of the phase.
     seconds : Spread
         Job time of each repetition.
-    by_block : dict of int to float
+    by_round : dict of int to float
         The same seconds for each repetition.
     parts : dict of str to dict
         The seconds for each repetition of the phases that it is the sum of, or of itself.
@@ -39,19 +38,15 @@ class PhaseSummary(msgspec.Struct, frozen=True):
         Median seconds divided by the number of arrays of all ranks.
     operations_rate : float or None
         Library calls of all ranks per second of the median; None for sums of phases.
-    ratio : Ratio or None
-        Time over that of the fastest case of the comparison, over their common repetitions;
-        None for raw bytes, for invalid cases and without another case.
-    cpu_seconds : float or None
-        Median processor seconds of all ranks together; None where they were not recorded.
+    cpu_seconds : float
+        Median processor seconds of all ranks together.
     faulted : float or None
-        Bytes of new memory over the bytes moved; None if none are moved or it was not recorded.
+        Bytes of new memory over the bytes moved; None if none are moved.
     new_memory_seconds : float or None
         Seconds that new memory takes of a read, by its bytes and the measured rate; None for other
         phases, and where the rate is not known.
     ranks : RankSpread or None
-        Spread of the ranks; None for sums of phases, whose slowest rank is not recorded, and for
-        results of other programs without it.
+        Spread of the ranks; None for sums of phases, whose slowest rank is not recorded.
     first_done : float or None
         Bytes per second if all ranks had taken as long as the fastest one; `rate` is that of the
         slowest one. None where no data move, and for sums.
@@ -64,16 +59,15 @@ class PhaseSummary(msgspec.Struct, frozen=True):
 
     phase: str
     seconds: Spread
-    by_block: Mapping[int, float]
+    by_round: Mapping[int, float]
     parts: Seconds
     rate: float | None
     per_array: float
     operations_rate: float | None
     ranks: RankSpread | None
     first_done: float | None
-    ratio: Ratio | None
     roofline: float | None
-    cpu_seconds: float | None
+    cpu_seconds: float
     faulted: float | None
     new_memory_seconds: float | None
     warnings: tuple[Caveat, ...]
@@ -86,12 +80,9 @@ class PhaseSummary(msgspec.Struct, frozen=True):
 def phase_summary(
     phase: str,
     seconds: Seconds,
-    rows: Mapping[str, Sequence[Sample]],
-    ratio: Ratio | None,
+    repetitions: Sequence[Repetition],
     roof: float | None,
-    resolution: float,
-    inflation: float,
-    new_memory_rate: float | None = None,
+    run: MeasuredRun,
 ) -> PhaseSummary:
     """Summarise a phase, or sum of phases, of one case.
 
@@ -102,55 +93,50 @@ def phase_summary(
     seconds : dict of str to dict
         Seconds of each repetition of the case that counts, by phase or total; those of this phase
         are not empty.
-    rows : dict of str to sequence of Sample
-        The rows of the case, by phase, warm-ups included.
-    ratio : Ratio, optional
-        Time over that of the fastest case of the comparison.
+    repetitions : sequence of Repetition
+        Repetitions of the case, warm-ups included.
     roof : float, optional
         Part of the speed of raw bytes that was reached.
-    resolution : float
-        Resolution of the harness in seconds.
-    inflation : float
-        Variance inflation by dependent repetitions.
-    new_memory_rate : float, optional
-        Bytes of new memory that all ranks together get from the kernel in a second.
+    run : MeasuredRun
+        The run.
     """
+    counted = [one for one in repetitions if not one.warmup]
+    warmup = [one.seconds[phase] for one in repetitions if one.warmup and phase in one.seconds]
+    last = counted[-1].by_phase
     # A sum of phases is described by its transfer, or its first phase if no data are moved.
-    by_block = seconds[phase]
-    parts = [part for part in TOTALS.get(phase, (phase,)) if part in rows]
+    parts = [part for part in TOTALS.get(phase, (phase,)) if part in last]
     part = next((part for part in parts if part in MOVING), parts[0])
-    counted = [row for row in rows[part] if not row.warmup]
-    warmup = [row.seconds for row in rows.get(phase, ()) if row.warmup]
-    arrived = counted[0].bytes if part in MOVING else 0
+    arrived = last[part].bytes if part in MOVING else 0
     # Data that one rank reads and passes on move in two phases of a total.
-    moved = sum(rows[name][-1].bytes for name in parts if name in MOVING or name in ARRIVING)
-    values = list(by_block.values())
-    found = spread(values, inflation)
-    ranks = None if phase in TOTALS else rank_spread(counted)
-    new = _new_memory(counted)
-    faulted = new / arrived if arrived and new is not None else None
-    new_seconds = None
-    if part == "read" and new is not None and new_memory_rate:
-        new_seconds = new / new_memory_rate
-    caveats = warnings_for(values, warmup, resolution)
+    moved = sum(last[name].bytes for name in parts if name in MOVING or name in ARRIVING)
+    by_round = seconds[phase]
+    values = list(by_round.values())
+    found = spread(values)
+    ranks = None
+    if phase not in TOTALS:
+        ranks = rank_spread([one.by_phase[phase] for one in counted], run.record.topology.hosts)
+    new = _new_memory(counted, part)
+    faulted = new / arrived if arrived else None
+    rate = run.record.floor.memory_new_bytes_per_second
+    new_seconds = new / rate if part == "read" and rate else None
+    caveats = warnings_for(values, warmup, run.resolution)
     if faulted is not None and faulted >= MUCH_FAULTED and part == "read":
         caveats.append(_much_new_memory(faulted, new_seconds, found.median))
     return PhaseSummary(
         phase=phase,
         seconds=found,
-        by_block=by_block,
+        by_round=by_round,
         parts={name: seconds[name] for name in parts if name in seconds},
         rate=moved / found.median if moved and found.median else None,
-        per_array=found.median / counted[0].arrays,
-        operations_rate=_operations(phase, counted[0].operations, found.median),
+        per_array=found.median / max(1, run.record.cases[counted[0].case].cost.arrays),
+        operations_rate=_operations(phase, last[part].operations, found.median),
         ranks=ranks,
         first_done=_per_second(moved, ranks.first) if ranks and moved else None,
-        ratio=ratio,
         roofline=roof,
-        cpu_seconds=_cpu_seconds([rows[name] for name in parts]),
+        cpu_seconds=_cpu_seconds(counted, parts),
         faulted=faulted,
         new_memory_seconds=new_seconds,
-        warnings=(*caveats, *_unproved(phase, rows)),
+        warnings=(*caveats, *_unproved(phase, counted)),
     )
 
 
@@ -163,40 +149,35 @@ def _per_second(amount: int, seconds: float) -> float | None:
     return amount / seconds if seconds else None
 
 
-def _unproved(phase: str, rows: Mapping[str, Sequence[Sample]]) -> Iterator[Caveat]:
+def _unproved(phase: str, counted: Sequence[Repetition]) -> Iterator[Caveat]:
     """Report reads before which the requested cache state was not proved."""
     if phase not in (*TOTALS["read_total"], "read_total"):
         return
-    reads = [row for row in rows.get("read", ()) if not row.warmup]
-    if unproved := sum(row.cache == "unproved" for row in reads):
+    reads = [one.read for one in counted if one.read]
+    if unproved := sum(read.cache == "unproved" for read in reads):
         text = (
             f"the state of the page cache was not proved in {unproved} of {len(reads)} repetitions"
         )
         yield Caveat("cache_unproved", text)
 
 
-def _cpu_seconds(parts: Sequence[Sequence[Sample]]) -> float | None:
+def _cpu_seconds(counted: Sequence[Repetition], parts: Sequence[str]) -> float:
     """Return the median over repetitions of the processor seconds of some phases together."""
-    total: dict[int, float] = defaultdict(float)
-    for rows in parts:
-        for row in rows:
-            if not row.warmup:
-                total[row.repetition] += row.cpu_seconds
-    median = float(np.median(list(total.values())))
-    return None if math.isnan(median) else median
+    phases = [one.by_phase for one in counted]
+    return median(sum(there[part].cpu_seconds for part in parts) for there in phases)
 
 
-def _new_memory(counted: Sequence[Sample]) -> float | None:
-    """Return the median bytes of new memory of all ranks together; None if not recorded.
+def _new_memory(counted: Sequence[Repetition], part: str) -> float:
+    """Return the median bytes of new memory of all ranks together.
 
-    Phases other than reads count page faults alone: of huge pages that is too little.
+    Of phases other than reads page faults alone are counted: of huge pages that is too little.
     """
-    known = [
-        row.minor_faults * mmap.PAGESIZE if row.new_memory is None else row.new_memory
-        for row in counted
-        if row.minor_faults is not None
-    ]
-    return float(np.median(known)) if known else None
+    return median(
+        one.by_phase[part].minor_faults * mmap.PAGESIZE
+        if part != "read" or one.read is None or one.read.new_memory is None
+        else one.read.new_memory
+        for one in counted
+    )
 
 
 def _much_new_memory(part: float, seconds: float | None, median: float) -> Caveat:
@@ -227,10 +208,10 @@ class RankSpread(msgspec.Struct, frozen=True):
         The host that had the slowest rank most often.
     host_share : float
         Fraction of the repetitions in which it had.
-    idlest_rank : int or None
-        The rank that used the smallest processor time most often; None if not recorded. In a
-        collective call all ranks take equally long, and those that wait for another one poll:
-        that one is idle in the system, or does not get a processor.
+    idlest_rank : int
+        The rank that used the smallest processor time most often. In a collective call all ranks
+        need equally long, and those that wait for another one poll: that rank is idle in the
+        system, or does not get a processor.
     idlest_share : float
         Fraction of the repetitions in which it did.
     idle : float
@@ -245,38 +226,38 @@ class RankSpread(msgspec.Struct, frozen=True):
     slowest_share: float
     slowest_host: str
     host_share: float
-    idlest_rank: int | None = None
+    idlest_rank: int = 0
     idlest_share: float = 0.0
     idle: float = 0.0
 
 
-def rank_spread(rows: Sequence[Sample]) -> RankSpread:
-    """Describe the ranks by the samples of one phase, one for each repetition; not empty."""
-    middle = np.array([row.own_median for row in rows])
-    last = np.array([row.own_max for row in rows])
+def rank_spread(times: Sequence[PhaseTimes], hosts: Sequence[str]) -> RankSpread:
+    """Describe the ranks by the times of one phase, one for each repetition.
+
+    Parameters
+    ----------
+    times : sequence of PhaseTimes
+        Not empty.
+    hosts : sequence of str
+        Host of each rank.
+    """
+    middle = np.array([one.own_median for one in times])
+    last = np.array([one.own_max for one in times])
     ratios = last[middle > 0] / middle[middle > 0]
-    rank, times = Counter([row.slowest_rank for row in rows]).most_common(1)[0]
-    host, visits = Counter([row.slowest_host for row in rows]).most_common(1)[0]
-    idlest, idle_times, idle = _idlest(rows)
+    rank, often = Counter([one.slowest_rank for one in times]).most_common(1)[0]
+    host, visits = Counter([hosts[one.slowest_rank] for one in times]).most_common(1)[0]
+    long = [one for one in times if one.seconds > 0] or times
+    idlest, idle_often = Counter([one.idlest_rank for one in long]).most_common(1)[0]
     return RankSpread(
-        first=float(np.median([row.own_min for row in rows])),
+        first=median(one.own_min for one in times),
         middle=float(np.median(middle)),
         last=float(np.median(last)),
         imbalance=float(np.median(ratios)) if ratios.size else float("nan"),
         slowest_rank=rank,
-        slowest_share=times / len(rows),
+        slowest_share=often / len(times),
         slowest_host=host,
-        host_share=visits / len(rows),
+        host_share=visits / len(times),
         idlest_rank=idlest,
-        idlest_share=idle_times / len(rows),
-        idle=idle,
+        idlest_share=idle_often / len(long),
+        idle=median(one.idle_seconds / max(one.seconds, 1e-9) for one in long),
     )
-
-
-def _idlest(rows: Sequence[Sample]) -> tuple[int | None, int, float]:
-    """Return the idlest rank, its frequency, and its difference from the median."""
-    known = [row for row in rows if row.idlest_rank is not None and row.seconds > 0]
-    if not known:
-        return None, 0, 0.0
-    rank, times = Counter(row.idlest_rank for row in known).most_common(1)[0]
-    return rank, times, float(np.median([row.idle_seconds / row.seconds for row in known]))

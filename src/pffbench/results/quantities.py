@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from statistics import mean, stdev
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from pffbench.phases import TOTALS
-from pffbench.summary.conclusions import bounds, number
-from pffbench.summary.phases import PhaseSummary
-from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Caveat, Spread
-from pffbench.summary.summary import CaseSummary
+from pffbench.results.phases import PhaseSummary
+from pffbench.results.spread import FEWEST_FOR_INTERVAL, Caveat, Spread
+from pffbench.results.summary import CaseSummary
 from pffbench.units import significant
 
 _MIB = 2**20
@@ -160,13 +160,6 @@ def rate_cell(found: PhaseSummary) -> Cell:
     )
 
 
-def _ratio_cell(_: Unit, found: PhaseSummary) -> Cell:
-    ratio = found.ratio
-    if ratio is None:
-        return Cell()
-    return Cell(number(ratio.value), "" if ratio.low == ratio.high else bounds(ratio))
-
-
 def _roof_cell(_: Unit, found: PhaseSummary) -> Cell:
     if found.roofline is None:
         return Cell()
@@ -207,23 +200,24 @@ def _mib(rate: float | None) -> float | None:
     return None if rate is None else rate / _MIB
 
 
+def _parameter(name: str, case: CaseSummary) -> str:
+    return str(case.parameters.get(name, ""))
+
+
 #: Facts of a case, which `summary.csv` repeats in the rows of its phases.
 CASE_QUANTITIES = (
+    Quantity("case", "name", "Name of the case in `run.json`."),
+    Quantity("group", "entry.group", "Cases of a group move the same bytes in the same boxes."),
     *(
-        Quantity(name, f"sample.{name}", "As in `samples.csv`.")
-        for name in ("case", "group", "backend", "workload", "layout", "transfer", "settings")
+        Quantity(name, partial(_parameter, name), "As in `run.json`.")
+        for name in ("backend", "workload", "layout", "transfer", "settings")
     ),
     Quantity(
         "cache",
         "cache",
         "State of the page cache before reading; several with slashes when repetitions differ.",
     ),
-    Quantity(
-        "invalid",
-        "invalid",
-        "Why the case takes part in no best, ratio, roofline, sentence, figure or "
-        "recommendation; mostly empty.",
-    ),
+    Quantity("invalid", "invalid", "Why the case takes part in no comparison, figure or answer."),
 )
 #: Quantities of a phase, or of a total of phases.
 PHASE_QUANTITIES = (
@@ -242,13 +236,13 @@ PHASE_QUANTITIES = (
     Quantity("mad_s", "seconds.mad", "Median absolute deviation, not scaled.", float),
     Quantity(
         "mean_s",
-        lambda p: mean(p.by_block.values()),
+        lambda p: mean(p.by_round.values()),
         "Mean, as studies publish it; one slow repetition moves it.",
         float,
     ),
     Quantity(
         "sd_s",
-        lambda p: stdev(p.by_block.values()) if len(p.by_block) > 1 else math.nan,
+        lambda p: stdev(p.by_round.values()) if len(p.by_round) > 1 else math.nan,
         "Sample standard deviation, as studies publish it.",
     ),
     Quantity(
@@ -261,7 +255,7 @@ PHASE_QUANTITIES = (
     Quantity(
         "high_s",
         "seconds.high",
-        "Upper end of this interval. Whether two cases differ is shown by `ratio`, not by "
+        "Upper end of this interval. Whether two ways differ is shown by the answer, not by "
         "whether their intervals overlap.",
     ),
     Quantity("cv", "seconds.cv", "Standard deviation over mean."),
@@ -290,28 +284,6 @@ PHASE_QUANTITIES = (
         "Median time over `operations` of all ranks, in µs: what one small operation takes, such "
         "as creating a dataset or setting an attribute. Where it is far above the clock's floor "
         "over `operations`, fractions of a microsecond are resolved.",
-    ),
-    Quantity(
-        "ratio",
-        "ratio.value",
-        "Time over that of the fastest case of the comparison in this phase, of equal settings "
-        "and compressed or not like this one. The fastest has 1. Empty for raw bytes, INVALID "
-        "cases and where there is nothing to compare with. In a single phase it can mislead: "
-        "compare totals.",
-        table=TotalColumn(
-            "×best", _ratio_cell, "×best: time over that of the fastest case with the same settings"
-        ),
-    ),
-    Quantity(
-        "ratio_low",
-        "ratio.low",
-        "Lower end of the interval of the ratio, which holds at all looks at the results together.",
-    ),
-    Quantity(
-        "ratio_high",
-        "ratio.high",
-        "Upper end of this interval. It knows nothing of other cases; which cases differ is in "
-        "the verdict.",
     ),
     Quantity(
         "roofline",

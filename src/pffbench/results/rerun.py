@@ -70,19 +70,20 @@ def larger(record: RunRecord, names: Iterable[str], factor: int) -> tuple[str, d
     factor : int
         How many times as long they are to be. Arrays grow along their first axis.
     """
-    there = [record.cases[name]["parameters"] for name in names]
+    there = [record.cases[name].parameters for name in names]
     key = next((key for key in _AMOUNTS if any(p.get(key) for p in there)), None)
     if key is None:
         return "use larger arrays", {}
     words = f"use a larger {key}" if key.startswith("shape") else f"use more {key}"
-    every = [e["parameters"].get(key) for e in record.cases.values() if not e.get("raw")]
+    every = [e.parameters.get(key) for e in record.cases.values() if not e.raw]
     if any(value != every[0] for value in every):  # which one setting cannot keep apart
         return words, {}
     match every[0]:
         case [first, *others]:
             return words, {key: f"{[factor * first, *others]}"}
-        case count:
+        case int(count):
             return words, {key: f"{factor * count}"}
+    return words, {}
 
 
 def _launcher(record: RunRecord) -> list[str]:
@@ -104,7 +105,7 @@ def _kept(command: list[str]) -> Iterator[tuple[str, str]]:
             yield option, value if equals else next(words, "")
 
 
-def broken(command: str, width: int) -> list[str]:
+def wrapped(command: str, width: int) -> list[str]:
     """Return a command in lines of at most so many columns, that a shell joins again.
 
     A word that is longer has a line of its own.

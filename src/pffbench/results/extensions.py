@@ -12,7 +12,7 @@ from pffbench.plugins import load, plugins
 if TYPE_CHECKING:
     import argparse
 
-    from pffbench.summary.summary import Summary
+    from pffbench.results.summary import Summary
 
 #: Other packages extend reports by an entry point of this group: a class with these methods.
 ENTRY_POINT_GROUP = "pffbench.reports"

@@ -1,0 +1,391 @@
+"""`repetitions.jsonl`: a line for each repetition, appended and synced before the next one begins.
+
+A line is whole or absent: one that a killed run left incomplete counts as never written. In a run
+of two jobs, one that writes and one that reads, a repetition has a line of each.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Literal
+
+import msgspec
+
+from pffbench.record.plausible import Count, Natural, Positive
+from pffbench.regular_files import append_regular, open_regular
+from pffbench.storage.durability import DiskUsage
+from pffbench.text import escaped, json_needs_escaping, one_line
+
+FILE = "repetitions.jsonl"
+#: Maximum bytes of a line; one of a hundred phases has some 30 KB.
+_LONGEST_LINE = 2**24
+Part = Literal["all", "write", "read"]
+#: Seconds; an INVALID repetition may have those of a clock that ran backwards, or -1 for what is
+#: no number.
+Seconds = float
+Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class PhaseTimes(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One phase of a repetition, over all ranks.
+
+    Parameters
+    ----------
+    phase : str
+        The phase that was timed.
+    seconds : float
+        The time of the job, of which all statistics are made: `own_max` where each rank has a core
+        of its own. Where ranks share cores (``clock`` in `run.json`) it is `synced_max` less the
+        time of an empty phase, and never less than `own_max`.
+    own_max, own_median, own_min : float
+        Own time of the slowest, the middle and the fastest rank: from when it left the barrier
+        before the phase until its own end of it. Of data that move in several batches the slowest
+        rank of each batch is added up.
+    synced_max : float
+        Largest time of any rank from the same barrier until the barrier after the phase. It
+        includes one barrier.
+    bytes : int
+        Array data moved by all ranks, before compression; 0 where no data move.
+    operations : int
+        Library calls of all ranks: arrays in `define` and `open_array`, transfers in `write` and
+        `read`, files and directories in `sync`.
+    slowest_rank : int
+        Rank with the largest own time.
+    cpu_seconds : float
+        Processor time of all ranks and all their threads.
+    minor_faults : int
+        Pages mapped anew, of all ranks together.
+    idlest_rank : int
+        Rank that spent most of the phase off the processor.
+    idle_seconds : float
+        Seconds that this rank spent off the processor in the phase.
+    """
+
+    phase: str
+    seconds: Seconds
+    own_max: Seconds
+    own_median: Seconds
+    own_min: Seconds
+    synced_max: Seconds
+    bytes: Natural = 0
+    operations: Natural = 0
+    slowest_rank: Natural = 0
+    cpu_seconds: float = 0.0
+    minor_faults: Natural = 0
+    idlest_rank: Natural = 0
+    idle_seconds: float = 0.0
+
+
+class MachineState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The state of the nodes during a repetition; for each quantity, that of the worst node.
+
+    Parameters
+    ----------
+    settle_seconds : float
+        Seconds, before the repetition and not timed, until earlier writes were on their device.
+    dirty_bytes : int
+        Bytes of earlier writes, of all programs and file systems of the node, that were not on
+        their device when the repetition began.
+    load : float
+        Load average of the last minute; processes that wait for devices are in it.
+    busy_others : float
+        Part of the node's processor time that other processes used, 0 to 1.
+    steal : float
+        Part of the processor time that the host of a virtual machine used, 0 to 1.
+    cpu_pressure, io_pressure : float
+        Part of the repetition in which some process waited for a processor, or for a device.
+    """
+
+    settle_seconds: float = 0.0
+    dirty_bytes: Natural = 0
+    load: float = 0.0
+    busy_others: float = 0.0
+    steal: float = 0.0
+    cpu_pressure: float = 0.0
+    io_pressure: float = 0.0
+
+
+class ReadState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What is known of the reads of a repetition.
+
+    Parameters
+    ----------
+    cache : str
+        The proved state of the page cache, or ``unproved``. Caches of servers, RAID controllers
+        and disks are not seen.
+    resident : float or None
+        Part of the pages of the files to be read that was in the page cache before `open`.
+    verified_bytes : int
+        Bytes compared with what they should be, over all ranks: all bytes that the phases of
+        reading moved, times `times`, or the run is INVALID.
+    times : int
+        How often everything was read; numbers of the phases of reading are means over so many.
+    device_bytes : int or None
+        Bytes that the kernel fetched from a device for these processes, in all reads; 0 on file
+        systems without a device of their own.
+    resident_after : int or None
+        With cache ``dropped``: bytes of the files in the page cache after reading.
+    new_memory : int or None
+        Bytes of memory that all ranks together got from the kernel in the phase `read`.
+    """
+
+    cache: str
+    resident: Fraction | None = None
+    verified_bytes: Natural = 0
+    times: Positive = 1
+    device_bytes: Natural | None = None
+    resident_after: Natural | None = None
+    new_memory: Natural | None = None
+
+
+class Counted(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A counter of a phase.
+
+    Parameters
+    ----------
+    phase, name : str
+        The phase and the counter.
+    total, largest : float
+        Of all ranks together, and of the rank with most.
+    """
+
+    phase: str
+    name: str
+    total: float
+    largest: float = 0.0
+
+
+class Repetition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One repetition of a case, over all ranks: a line of the file.
+
+    Parameters
+    ----------
+    case : str
+        Name of the case; `run.json` has its parameters under this name.
+    round : int
+        Number of the round, from 0, warm-ups included. All cases ran once in a round.
+    position : int
+        Position of the case in the random order of its round.
+    started : str
+        When it began, in UTC by the clock of rank 0.
+    phases : tuple of PhaseTimes
+        The phases in their order.
+    totals : dict of str to float
+        Seconds of each total: where each rank has a core of its own, the sum of a rank's own times
+        over the phases of the total, of the rank with the largest sum; else the sum of the phases.
+    warmup : bool
+        Whether it is left out of all statistics.
+    valid : bool
+        False: something read was wrong, or the cache state asked for was not reached; `run.json`
+        has the reason.
+    part : {"all", "write", "read"}
+        The part of the repetition that the job did.
+    peak_memory : int
+        Largest peak of resident memory of any rank, in bytes; -1 where Linux does not report it.
+    machine : MachineState
+        The nodes.
+    read : ReadState, optional
+        Of a repetition that reads.
+    disk : DiskUsage, optional
+        Of a repetition that writes, when the store was closed.
+    counts : tuple of Counted
+        With `counters`: what the kernel and the workload counted.
+    """
+
+    case: str
+    round: Natural
+    position: Natural
+    started: str
+    phases: tuple[PhaseTimes, ...]
+    totals: dict[str, float]
+    warmup: bool = False
+    valid: bool = True
+    part: Part = "all"
+    peak_memory: Count = -1
+    machine: MachineState = MachineState()
+    read: ReadState | None = None
+    disk: DiskUsage | None = None
+    counts: tuple[Counted, ...] = ()
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds by phase and by total."""
+        return {times.phase: times.seconds for times in self.phases} | self.totals
+
+    @property
+    def by_phase(self) -> dict[str, PhaseTimes]:
+        """Its phases by their names."""
+        return {times.phase: times for times in self.phases}
+
+
+#: Names of cases with numbers of rounds.
+Done = frozenset[tuple[str, int]]
+
+
+def done_parts(repetitions: Iterable[Repetition]) -> tuple[Done, Done]:
+    """Return the repetitions that are finished, and those that are written but not yet read."""
+    parts: dict[tuple[str, int], set[Part]] = {}
+    for one in repetitions:
+        parts.setdefault((one.case, one.round), set()).add(one.part)
+    finished = frozenset(key for key, some in parts.items() if some != {"write"})
+    return finished, frozenset(parts) - finished
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(Repetition)
+
+
+class RepetitionsLog:
+    """Appends repetitions; each is on the device before the next one begins.
+
+    Parameters
+    ----------
+    directory : str or Path
+        The results directory.
+    """
+
+    def __init__(self, directory: str | Path) -> None:
+        self._path = Path(directory) / FILE
+        append_regular(self._path).close()
+
+    def append(self, repetition: Repetition) -> None:
+        """Write a repetition with one call and sync it."""
+        with append_regular(self._path) as file:
+            file.write(_ENCODER.encode(repetition) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def claim(directory: str | Path) -> None:
+    """Claim a results directory: of two concurrent runs one is rejected.
+
+    Raises
+    ------
+    FileExistsError
+        Another run has claimed the directory.
+    """
+    with Path(directory, FILE).open("x"):
+        return
+
+
+def read_repetitions(directory: str | Path) -> list[Repetition]:
+    """Read all repetitions of a results directory, in the order in which they ended.
+
+    Raises
+    ------
+    ValueError
+        A line other than an incomplete last one is not a repetition, or is there twice.
+    OSError
+        The file cannot be read.
+    """
+    path = Path(directory) / FILE
+    found: list[Repetition] = []
+    known: set[tuple[str, int, str]] = set()
+    for number, line in enumerate(_whole_lines(path), start=1):
+        try:
+            repetition = _decoded(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            why = one_line(str(error), 200).replace("`", "")
+            raise ValueError(f"{path} line {number}: not a repetition: {why}") from None
+        if reason := _implausible(repetition, known):
+            raise ValueError(f"{path} line {number}: {reason}")
+        found.append(repetition)
+    return found
+
+
+def _decoded(line: bytes) -> Repetition:
+    """Return a repetition, without text that would act on a terminal."""
+    if json_needs_escaping(line):
+        return msgspec.convert(escaped(msgspec.json.decode(line)), Repetition)
+    return _DECODER.decode(line)
+
+
+def merged(repetitions: Iterable[Repetition]) -> list[Repetition]:
+    """Join the parts of repetitions that two jobs did; parts without the other stay as they are."""
+    found: dict[tuple[str, int], Repetition] = {}
+    for one in repetitions:
+        key = one.case, one.round
+        written = found.get(key)
+        found[key] = one if written is None else _joined(written, one)
+    return list(found.values())
+
+
+def _joined(written: Repetition, read: Repetition) -> Repetition:
+    return msgspec.structs.replace(
+        written,
+        phases=(*written.phases, *read.phases),
+        totals=written.totals | read.totals,
+        valid=written.valid and read.valid,
+        part="all",
+        peak_memory=max(written.peak_memory, read.peak_memory),
+        read=read.read,
+        counts=(*written.counts, *read.counts),
+    )
+
+
+def median_counts(repetitions: Iterable[Repetition]) -> dict[tuple[str, str], float]:
+    """Return the counters of the repetitions of a case, by phase and name.
+
+    Median over those that count, of all ranks together. Of a counter that only warm-ups have
+    (``memory_added``) these are used.
+    """
+    values: dict[tuple[str, str], list[float]] = {}
+    warmups: dict[tuple[str, str], list[float]] = {}
+    for one in repetitions:
+        for count in one.counts:
+            into = warmups if one.warmup else values
+            into.setdefault((count.phase, count.name), []).append(count.total)
+    return {key: median(some) for key, some in (warmups | values).items()}
+
+
+def is_torn(directory: str | Path) -> bool:
+    """Return whether the file ends in an incomplete line, as left by a killed run."""
+    with open_regular(Path(directory) / FILE) as file:
+        return _end_of_whole_lines(file.read()) != file.tell()
+
+
+def cut_torn(directory: str | Path) -> Path | None:
+    """Move an incomplete last line into a file of its own; return that file, or None."""
+    path = Path(directory) / FILE
+    with open_regular(path) as file:
+        data = file.read()
+    end = _end_of_whole_lines(data)
+    if end == len(data):
+        return None
+    aside = path.with_name(FILE + ".unfinished")
+    with append_regular(aside) as file:
+        file.write(data[end:] + b"\n")
+    os.truncate(path, end)
+    return aside
+
+
+def _end_of_whole_lines(data: bytes) -> int:
+    return data.rfind(b"\n") + 1
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    with open_regular(path) as file:
+        while line := file.readline(_LONGEST_LINE):
+            if len(line) == _LONGEST_LINE:
+                raise ValueError(f"{path} has a line of more than {_LONGEST_LINE >> 20} MiB")
+            if line.endswith(b"\n"):
+                yield line
+
+
+def _implausible(one: Repetition, known: set[tuple[str, int, str]]) -> str:
+    """Return why a line cannot have been written by a run; empty if it can."""
+    key = (one.case, one.round, one.part)
+    if key in known:
+        return f"round {one.round} of {one_line(one.case, 80)} is there twice"
+    known.add(key)
+    names = [times.phase for times in one.phases]
+    if len(set(names)) < len(names):
+        return "a phase is there twice"
+    # A repetition that is not valid may hold the times of a clock that ran backwards.
+    if one.valid and any(not 0 <= s < math.inf for s in one.seconds.values()):
+        return "a time is not a number of seconds"
+    return ""

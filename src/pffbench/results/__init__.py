@@ -1,0 +1,1 @@
+"""What a run shows: cells, the judge, comparisons, tables and the answer."""

@@ -1,0 +1,280 @@
+"""The answer of a run: which way to use, what it costs at most, and what the others cost.
+
+Terminal, page, `summary.md`, `results.json` and `recommend` show the same one.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from pffbench.record.run import MeasuredRun
+from pffbench.record.run_json import RunRecord
+from pffbench.results import grid
+from pffbench.results.cautions import cautions
+from pffbench.results.cells import Cell, grouped
+from pffbench.results.comparisons import Compared
+from pffbench.results.decision import Decision, way_keys
+from pffbench.results.judge import FEWEST
+from pffbench.results.load import LoadSummary
+from pffbench.results.names import format_name, value_name
+from pffbench.results.obstacles import (
+    command_to_repeat,
+    duration_of,
+    obstacle,
+    seconds_again,
+)
+from pffbench.results.purposes import heading_of, purposes_of
+from pffbench.results.rerun import command_again, wrapped
+from pffbench.results.table import Table
+from pffbench.results.words import cost
+from pffbench.text import counted, one_line, without_digests
+from pffbench.units import Size, duration_text
+
+#: Columns of an answer, on any terminal and in a log.
+WIDTH = 80
+#: The price, as a part, above which nothing is recommended.
+REGRET = 0.25
+#: Rows of a run that compares nothing.
+_MOST_ROWS = 8
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a run answers.
+
+    Parameters
+    ----------
+    word : {"USE", "NO DECISION", "NO ANSWER", "MEASURED", "INVALID"}
+        ``USE``: a way is recommended. ``NO DECISION``: its price is too high. ``NO ANSWER``: the
+        times show nothing. ``MEASURED``: the run compares nothing. ``INVALID``: something that was
+        read was wrong, or was not proved, or the run has not ended.
+    headline : str
+        The sentence, without the word.
+    evidence : str
+        What was verified, and how often everything ran.
+    way : dict of str to str
+        Values of the keys in which ways differ, of the way to use.
+    price : float or None
+        What it costs at most: upper bound of its time over the one of the best way.
+    prices : dict of str to float or None
+        The same in each column; null where it is not known.
+    columns : tuple of str
+        Headings of the table.
+    rows : tuple of tuple of str
+        Its rows.
+    notes : tuple of str
+        Sentences below the table.
+    command : str
+        The command that would decide more, or that measures again; empty where none helps.
+    why_command : str
+        What the command is for.
+    """
+
+    word: Literal["USE", "NO DECISION", "NO ANSWER", "MEASURED", "INVALID"]
+    headline: str
+    evidence: str
+    way: dict[str, str] = {}
+    price: float | None = None
+    prices: dict[str, float | None] = {}
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+    command: str = ""
+    why_command: str = ""
+
+    @property
+    def decides(self) -> bool:
+        """Whether ways are compared."""
+        return self.word in ("USE", "NO DECISION")
+
+    @property
+    def sentence(self) -> str:
+        """The word and the sentence; of an invalid run the evidence, which has its word."""
+        if self.word == "INVALID":
+            return self.evidence
+        return f"USE {self.headline}" if self.word == "USE" else f"{self.word}: {self.headline}"
+
+    @property
+    def table(self) -> Table:
+        """The table."""
+        return Table("", ["", *self.columns], self.rows)
+
+    @property
+    def below(self) -> tuple[str, ...]:
+        """The sentences below the table, and the evidence."""
+        return self.notes if self.word == "INVALID" else (*self.notes, self.evidence)
+
+
+def answer_of(
+    run: MeasuredRun,
+    cells: Sequence[Cell],
+    load: LoadSummary,
+    found: Compared | None,
+    regret: float = REGRET,
+) -> Answer | None:
+    """Answer a run; None where no round counts.
+
+    Parameters
+    ----------
+    run : MeasuredRun
+        The run.
+    cells : sequence of Cell
+        Its cells.
+    load : LoadSummary
+        The use of the machine by others.
+    found : Compared or None
+        What its usable cells show; None if nothing is compared.
+    regret : float
+        The price, as a part, above which nothing is recommended.
+    """
+    record = run.record
+    every = [cell for cell in cells if cell.seconds]
+    if not every:
+        return None
+    evidence = evidence_of(run, every)
+    if record.valid is not True:
+        return Answer("INVALID", "", evidence, notes=tuple(cautions(run, (), load)))
+    if why := obstacle(run, every, load):
+        about = f" (about {duration_text(why.seconds)})" if why.seconds else ""
+        purpose = f"To measure again{about}:" if why.command else ""
+        return Answer(
+            "NO ANSWER",
+            f"{why.reason}.",
+            evidence,
+            notes=tuple(cautions(run, (), load)),
+            command=why.command,
+            why_command=purpose,
+        )
+    if found is None:
+        return _measured(record, every, evidence)
+    return _with_way(run, found, evidence, load, 1 + regret)
+
+
+def _with_way(
+    run: MeasuredRun, found: Compared, evidence: str, load: LoadSummary, most: float
+) -> Answer:
+    decision = found.decided.decision
+    use = decision.price <= most
+    command, purpose = "", ""
+    if not use and not math.isinf(decision.price):
+        rounds = 4 * decision.rounds  # half as wide an interval
+        seconds = seconds_again(run.record, 4.0)
+        command = command_to_repeat(run.record, rounds, seconds)
+        about = f" (about {duration_text(seconds)})" if seconds else ""
+        purpose = f"More rounds make the price smaller{about}:"
+    return Answer(
+        "USE" if use else "NO DECISION",
+        _headline(decision, most),
+        evidence,
+        decision.used,
+        _finite(decision.price),
+        {heading: _finite(price) for heading, price in found.decided.prices.items()},
+        tuple(purpose.heading for purpose in found.decided.purposes),
+        tuple(tuple(row) for row in grid.rows(found)),
+        (*grid.notes(found), *cautions(run, found.formats, load)),
+        command,
+        purpose,
+    )
+
+
+def _headline(decision: Decision, most: float) -> str:
+    name = grid.way_name(decision)
+    if decision.price < 1.005:
+        return f"{name}: no way measured is faster (95 %)."
+    if decision.price <= most:
+        return f"{name}: {cost(decision.price)} than any way measured (95 %)."
+    if math.isinf(decision.price):
+        return f"the ways share fewer than {FEWEST} rounds."
+    part = 100 * (decision.price - 1)
+    return (
+        f"{name} is at most {part:.0f} % slower than any way measured, and a decision needs "
+        f"{100 * (most - 1):.0f} %."
+    )
+
+
+def _finite(value: float) -> float | None:
+    return None if math.isinf(value) or math.isnan(value) else value
+
+
+def _measured(record: RunRecord, cells: Sequence[Cell], evidence: str) -> Answer:
+    """Return the times of a run that compares nothing, and the command that compares it."""
+    formats = [cell for cell in cells if not cell.raw] or list(cells)
+    headings = tuple(purpose.heading for purpose in purposes_of(formats))
+    by_case = grouped(formats, lambda cell: cell.case)
+    keys = way_keys([[some[0] for some in by_case.values()]])
+    rows = []
+    for some in list(by_case.values())[:_MOST_ROWS]:
+        there = {heading_of(cell): cell for cell in some}
+        words = [value_name(key, some[0].keys[key]) for key in keys if some[0].keys.get(key)]
+        name = ", ".join(words) or format_name(some[0].keys["backend"])
+        rows.append((name, *(grid.amount(there[h]) if h in there else "" for h in headings)))
+    names = list(dict.fromkeys(cell.keys["backend"] for cell in formats))
+    other = "hdf5" if "zarr" in names else "zarr"
+    command = command_again(record, {"backend": f"[{', '.join([*names, other])}]"})
+    return Answer(
+        "MEASURED",
+        "nothing is compared with something else.",
+        evidence,
+        columns=headings,
+        rows=tuple(rows),
+        command=command,
+        why_command=f"To compare with {format_name(other)}:" if command else "",
+    )
+
+
+def evidence_of(run: MeasuredRun, cells: Sequence[Cell] = ()) -> str:
+    """Return what was verified and how often everything ran, after the verdict on the run."""
+    record = run.record
+    if record.valid is None:
+        return {
+            "written": "WRITTEN: nothing has been read and verified yet.",
+            "interrupted": "INTERRUPTED: rounds are missing; pffbench run --resume continues.",
+        }.get(record.status, "NOT FINISHED: rounds are missing.")
+    if reason := record.objection:
+        more = len(record.reasons) - 1
+        also = f" (and {counted(more, 'more reason')})" if more > 0 else ""
+        return f"INVALID: {without_digests(reason)}{also}."
+    word = "VALID" if record.status == "finished" else "INTERRUPTED"
+    counts = [len(next(iter(s.values()), ())) for s in run.seconds.values()]
+    rounds = f"{min(counts)}–{max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"
+    cases = counted(len(counts), "case")
+    if out := record.without_time:
+        cases = f"{len(counts)} of {len(counts) + out} cases fitted in the time"
+    took = duration_of(record)
+    facts = [
+        "every byte verified",
+        cases,
+        f"{rounds} round{'s' * (rounds != '1')}",
+        counted(record.ranks, "rank"),
+        _sizes(cells),
+        str((record.provenance.get("filesystem") or {}).get("type") or ""),
+        duration_text(took) if took else "",
+    ]
+    return f"{word}: {', '.join(filter(None, facts))}."
+
+
+def _sizes(cells: Sequence[Cell]) -> str:
+    sizes = sorted({cell.nbytes for cell in cells if not cell.raw})
+    ends = dict.fromkeys(str(Size(size)) for size in (*sizes[:1], *sizes[-1:]))
+    return "–".join(ends)
+
+
+def lines_of(answer: Answer) -> Iterator[str]:
+    """Yield the answer as lines of at most 80 columns."""
+    yield from wrap(answer.sentence)
+    if answer.rows:
+        yield from ("", *answer.table.lines(), "")
+    for note in answer.below:
+        yield from wrap(note)
+    if answer.command:
+        yield from wrap(answer.why_command)
+        yield from wrapped(one_line(answer.command), WIDTH)
+
+
+def wrap(text: str) -> list[str]:
+    """Return a text in lines."""
+    return textwrap.wrap(one_line(text), WIDTH, break_long_words=False, break_on_hyphens=False)

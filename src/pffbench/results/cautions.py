@@ -1,0 +1,117 @@
+"""What a reader of the answer must know in addition to the numbers, each with a remedy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+
+from pffbench.record.run import MeasuredRun
+from pffbench.results.cells import Cell
+from pffbench.results.compare import Comparison
+from pffbench.results.load import LoadSummary, busy, unsettled
+from pffbench.results.names import format_name
+from pffbench.results.phases import MUCH_FAULTED
+from pffbench.results.words import number
+
+#: Times that add up to so many times what their medians say are reported.
+_APART = 1.10
+#: A round so many times above the median is named with them.
+_SLOW = 1.5
+
+
+def cautions(run: MeasuredRun, formats: Sequence[Comparison], load: LoadSummary) -> Iterator[str]:
+    """Yield the sentences.
+
+    Parameters
+    ----------
+    run : MeasuredRun
+        The run.
+    formats : sequence of Comparison
+        The formats of the answer, compared with the one to use.
+    load : LoadSummary
+        The use of the machine by others.
+    """
+    yield from (f"Limited: {text}." for text in run.record.limits)
+    yield from _absent(run)
+    yield from filter(None, map(_sums, formats))
+    yield from _reads(run)
+    yield from (f"{text}." for text in unsettled(load))
+    if run.record.accept_busy:
+        yield from (f"Accepted: {text}." for text in busy(load))
+
+
+def _absent(run: MeasuredRun) -> Iterator[str]:
+    """Report the formats that take no part in some comparison, since their case failed."""
+    entries = run.record.cases.values()
+    for backend in dict.fromkeys(entry.backend for entry in entries):
+        own = [entry for entry in entries if entry.backend == backend]
+        out = [entry for entry in own if entry.excluded]
+        if out:
+            often = "" if len(out) == len(own) else f" in {len(out)} of {len(own)} cases"
+            yield f"{format_name(backend)} is missing{often}: {out[0].excluded}."
+
+
+def _sums(found: Comparison) -> str:
+    """Report a format that is chosen by medians, but whose times add up to more.
+
+    The choice by medians is safe. A bound on sums would not be: a few slow rounds decide them.
+    """
+    ratios = [math.log(_total(base, cell) / _total(cell, base)) for cell, base in found.cells]
+    by_sum = math.exp(sum(ratios) / len(ratios)) if ratios else 1.0
+    by_median = found.verdict.ratio.inverse.value
+    if by_sum < _APART or by_sum < _APART * by_median:
+        return ""
+    slow = [text for _, base in found.cells if (text := slow_rounds(base))]
+    return (
+        f"By the sum of the times {format_name(found.base)} is {number(by_sum)} times as slow as "
+        f"{format_name(found.value)} ({found.cells[0][0].keys['column']})"
+        f"{f': {slow[0]}' if slow else ''}."
+    )
+
+
+def _total(cell: Cell, other: Cell) -> float:
+    common = cell.seconds.keys() & other.seconds.keys()
+    return sum(cell.seconds[r] for r in common) or 1.0
+
+
+def slow_rounds(cell: Cell) -> str:
+    """Describe the rounds far above the median, such as those of a second mode."""
+    middle = median(cell.seconds.values())
+    slow = sorted(value / middle for value in cell.seconds.values() if value > _SLOW * middle)
+    if not slow:
+        return ""
+    ends = "–".join(dict.fromkeys(f"{value:.2g}" for value in (slow[0], slow[-1])))
+    return f"{len(slow)} of {len(cell.seconds)} rounds took {ends} times the median"
+
+
+def _reads(run: MeasuredRun) -> Iterator[str]:
+    """Report reads whose time is not the library's, or whose source is not proved."""
+    unproved: dict[str, None] = {}
+    faulted: dict[str, None] = {}
+    for case, repetitions in run.by_case.items():
+        reads = [one for one in repetitions if one.read and not one.warmup]
+        entry = run.record.cases[case]
+        if not reads or entry.raw or entry.excluded:
+            continue
+        name = format_name(entry.backend)
+        if any(one.read and one.read.cache == "unproved" for one in reads):
+            unproved[name] = None
+        new = [(one.read.new_memory or 0) for one in reads if one.read]
+        moved = run.bytes_moved(case, "read")
+        if moved and median(new) >= MUCH_FAULTED * moved and entry.caller_buffer:
+            faulted[name] = None
+    if faulted:
+        yield (
+            f"Half or more of the bytes went through memory that {_names(faulted)} took again for "
+            "each read: the allocator is part of the time. Use smaller arrays or chunks."
+        )
+    if unproved:
+        yield (
+            f"The state of the page cache was not proved for {_names(unproved)}. Use cache: "
+            "dropped, or read in another job (cache: separate)."
+        )
+
+
+def _names(names: Mapping[str, None]) -> str:
+    return " and ".join(names)

@@ -1,0 +1,329 @@
+"""The judge: what a set of times shows about ways to do the same work.
+
+A run is a randomised block design. In each round every way does the work once, so two ways are
+compared by the logarithms of their ratios in the rounds that both have: whatever a round has in
+common, such as the load of the machine, cancels. The estimate is the mean of these logarithms.
+Runs of different starts of the program share no round, and there the unit is the start.
+
+Every statement about faster, slower or same comes from `decide`, and every price from `bounds`.
+Both use `estimate`. `benchmarks/decisions.py` simulates how often they are right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+Seconds = Mapping[int, float]
+Word = Literal["slower", "faster", "same", "open"]
+K = TypeVar("K", bound=Hashable)
+Way = TypeVar("Way", bound=Hashable)
+
+#: Rounds of a later start of the program are numbered from a multiple of this number.
+START = 1_000_000
+#: Fewest rounds, or starts, that a statement rests on.
+FEWEST = 7
+#: Ratios within this distance of 1 are called the same.
+MARGIN = 0.10
+#: A difference below this size is never called one.
+SMALLEST = 0.05
+#: Standard deviation between starts of the program of the logarithm of a ratio of two ways, and of
+#: one time (docs/evidence/starts.md).
+BETWEEN_RATIOS, BETWEEN_TIMES = 0.025, 0.06
+#: Number of starts that this knowledge is worth, as degrees of freedom.
+KNOWN = 8
+#: Correlation of successive differences above which no word is printed.
+MOST_DEPENDENT = 0.15
+#: Number of observations by which a measured correlation is drawn towards 0.
+DOUBT = 20
+
+
+class Ratio(NamedTuple):
+    """A ratio of two times, with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def inverse(self) -> Ratio:
+        """The second time over the first."""
+        return Ratio(1 / self.value, 1 / self.high, 1 / self.low)
+
+
+class Pair(NamedTuple):
+    """Two ways of the same work, in one comparison or in several that are averaged.
+
+    Parameters
+    ----------
+    times : sequence of (Seconds, Seconds)
+        For each comparison the seconds of the one and of the other way, by round.
+    kind : hashable
+        Pairs of one kind, such as the same two formats in writes of several sizes, are as dependent
+        on the rounds before.
+    """
+
+    times: Sequence[tuple[Seconds, Seconds]]
+    kind: Hashable = ""
+
+
+class Estimate(NamedTuple):
+    """A logarithm of a ratio.
+
+    Parameters
+    ----------
+    centre, error : float
+        The logarithm and its standard error.
+    freedom : int
+        Degrees of freedom of the error.
+    rounds : int
+        Number of rounds, or of starts, that it rests on.
+    dependence : float
+        Correlation of successive rounds, from 0.
+    """
+
+    centre: float
+    error: float
+    freedom: int
+    rounds: int
+    dependence: float
+
+    def ratio(self, level: float) -> Ratio:
+        """Return the ratio; each end of its interval is wrong with a probability of `level`."""
+        reach = quantile(level, self.freedom) * self.error
+        ends = (self.centre, self.centre - reach, self.centre + reach)
+        return Ratio(*map(math.exp, ends))
+
+
+class Verdict(NamedTuple):
+    """What is shown about a pair."""
+
+    word: Word
+    ratio: Ratio
+    rounds: int
+
+    @property
+    def turned(self) -> Verdict:
+        """The same of the second time over the first."""
+        word = self.word
+        if word in ("slower", "faster"):
+            word = "faster" if word == "slower" else "slower"
+        return Verdict(word, self.ratio.inverse, self.rounds)
+
+
+#: Of a pair with too few rounds.
+NOTHING = Verdict("open", Ratio(math.nan, 0.0, math.inf), 0)
+
+
+def decide(
+    pairs: Mapping[K, Pair], *, alpha: float = 0.05, between: float = BETWEEN_RATIOS
+) -> dict[K, Verdict]:
+    """Decide all pairs of a family.
+
+    Any statement of a difference in the family is false with a probability of at most `alpha`
+    (Bonferroni), and each statement of equality with that of one pair.
+
+    Parameters
+    ----------
+    pairs : mapping of any to Pair
+        The family.
+    alpha : float
+        Probability of a false difference in the family.
+    between : float
+        Standard deviation between starts of the logarithm of a ratio.
+
+    Returns
+    -------
+    dict of any to Verdict
+        The same keys. *slower* and *faster*: the interval excludes 1, and the ratio is at least 5 %
+        from 1. *same*: the interval of the pair alone lies within 10 % of 1.
+    """
+    level = alpha / 2 / max(1, len(pairs))
+    found = estimates(pairs, between)
+    return {key: _verdict(found[key], level, alpha) if key in found else NOTHING for key in pairs}
+
+
+def _verdict(known: Estimate, level: float, alpha: float) -> Verdict:
+    ratio, alone = known.ratio(level), known.ratio(alpha)
+    word: Word = "open"
+    if known.dependence > MOST_DEPENDENT:
+        pass
+    elif ratio.low > 1 and ratio.value >= 1 + SMALLEST:
+        word = "slower"
+    elif ratio.high < 1 and ratio.value <= 1 / (1 + SMALLEST):
+        word = "faster"
+    elif alone.high < 1 + MARGIN and alone.low > 1 / (1 + MARGIN):
+        word = "same"
+    return Verdict(word, ratio, known.rounds)
+
+
+def bounds(
+    ways: Mapping[Way, Sequence[Seconds]],
+    *,
+    alpha: float = 0.05,
+    between: float = BETWEEN_RATIOS,
+) -> dict[Way, float]:
+    """Return for each way an upper bound of its time over the shortest time of all ways.
+
+    All bounds hold together with a probability of at least 1 - `alpha`, so the bound of the way
+    with the smallest one holds too (Hsu, 1984, comparisons with the best, by Bonferroni).
+
+    Parameters
+    ----------
+    ways : mapping of any to sequence of Seconds
+        For each way its times in each comparison, in the same order; ratios are averaged
+        geometrically over the comparisons.
+    alpha, between : float
+        As in `decide`.
+
+    Returns
+    -------
+    dict of any to float
+        1 at least; infinite where there are fewer than seven rounds.
+    """
+    names = list(ways)
+    pairs = {
+        (a, b): Pair(list(zip(ways[a], ways[b], strict=True)), (a, b))
+        for i, a in enumerate(names)
+        for b in names[i + 1 :]
+    }
+    found = estimates(pairs, between)
+    level = alpha / max(1, len(ways) - 1)
+    bound = dict.fromkeys(names, 1.0)
+    for a, b in pairs:
+        ratio = found[a, b].ratio(level) if (a, b) in found else NOTHING.ratio
+        bound[a] = max(bound[a], ratio.high)
+        bound[b] = max(bound[b], 1 / ratio.low if ratio.low > 0 else math.inf)
+    return bound
+
+
+def estimates(pairs: Mapping[K, Pair], between: float = BETWEEN_RATIOS) -> dict[K, Estimate]:
+    """Estimate the ratio of each pair that has enough rounds."""
+    paired = {key: _differences(pair) for key, pair in pairs.items() if _share_rounds(pair)}
+    alike: dict[Hashable, list[np.ndarray]] = defaultdict(list)
+    for key in paired:
+        alike[pairs[key].kind] += map(_log_ratios, *zip(*pairs[key].times, strict=True))
+    correlation = {kind: _correlation(series) for kind, series in alike.items()}
+    found = {
+        key: _of_starts([starts], between, correlation[pairs[key].kind])
+        for key, starts in paired.items()
+    }
+    for key, pair in pairs.items():
+        if key not in paired:
+            found[key] = _of_starts(_sides(pair), BETWEEN_TIMES, 0.0)
+    return {key: one for key, one in found.items() if one is not None}
+
+
+def _share_rounds(pair: Pair) -> bool:
+    return all(one.keys() & other.keys() for one, other in pair.times)
+
+
+def _log_ratios(one: Seconds, other: Seconds) -> np.ndarray:
+    return np.log([one[r] / other[r] for r in sorted(one.keys() & other.keys())])
+
+
+def _differences(pair: Pair) -> list[np.ndarray]:
+    """Return for each start the log ratios of its rounds, averaged over the comparisons."""
+    ratios = [{r: one[r] / other[r] for r in one if r in other} for one, other in pair.times]
+    return _logarithms(ratios)
+
+
+def _sides(pair: Pair) -> list[list[np.ndarray]]:
+    """Return for each of two runs, for each of its starts, the logarithms of its times."""
+    return [_logarithms(times) for times in zip(*pair.times, strict=True)]
+
+
+def _logarithms(times: Sequence[Seconds]) -> list[np.ndarray]:
+    """Return for each start the logarithms of its rounds, averaged over the comparisons."""
+    common = set.intersection(*map(set, times))
+    starts = sorted({r // START for r in common})
+    rounds = [[r for r in sorted(common) if r // START == start] for start in starts]
+    return [np.mean([[math.log(t[r]) for r in some] for t in times], axis=0) for some in rounds]
+
+
+def _of_starts(
+    sides: Sequence[Sequence[np.ndarray]], between: float, dependence: float
+) -> Estimate | None:
+    """Estimate from the starts of one side, or of two whose difference is wanted.
+
+    With few starts the variance between them is what is known of it, corrected by what is seen.
+    From seven starts on it is what is seen. With one start it is added to the variance of the mean
+    over the rounds.
+    """
+    means = [np.array([start.mean() for start in starts]) for starts in sides]
+    counts = [len(starts) for starts in sides]
+    rounds = min(sum(start.size for start in starts) for starts in sides)
+    if rounds < FEWEST:
+        return None
+    centre = float(means[0].mean() - (means[1].mean() if len(means) > 1 else 0.0))
+    seen = sum(float(((m - m.mean()) ** 2).sum()) for m in means)
+    free = sum(counts) - len(counts)
+    if min(counts) >= FEWEST:
+        variance, rounds = seen / free, min(counts)
+    else:
+        inside = float(np.mean([_of_mean(s, dependence) for starts in sides for s in starts]))
+        variance = (KNOWN * (between**2 + inside) + seen) / (KNOWN + free)
+        free = KNOWN + free if free else rounds - 1
+    error = math.sqrt(variance * sum(1 / n for n in counts))
+    return Estimate(centre, error, free, rounds, dependence)
+
+
+def _of_mean(series: np.ndarray, dependence: float) -> float:
+    """Return the variance of the mean of successive rounds.
+
+    That of independent rounds is widened by their correlation, and is at least what the two halves
+    of the run differ by: a drift or a step makes them differ by more than their scatter does.
+    """
+    n = series.size
+    if n < 2:
+        return 0.0
+    half = n // 2
+    shift = float(series[:half].mean() - series[n - half :].mean()) / 2
+    wider = (1 + dependence) / (1 - dependence)
+    return float(max(series.var(ddof=1) / n * wider, shift**2))
+
+
+def _correlation(family: Iterable[np.ndarray]) -> float:
+    """Return the correlation of successive rounds in all series together, from 0 to 0.8.
+
+    Corrected for the bias of short series (Kendall, 1954). Few observations are drawn towards 0.
+    """
+    centred = [series - series.mean() for series in family if series.size > 2]
+    size = sum(series.size for series in centred)
+    squares = sum(float(series @ series) for series in centred)
+    if not squares:
+        return 0.0
+    n = size / len(centred)
+    seen = sum(float(series[1:] @ series[:-1]) for series in centred) / squares
+    return min(max((seen + 1 / n) / (1 - 4 / n) * size / (size + DOUBT), 0.0), 0.8)
+
+
+def _tail(t: float, free: int) -> float:
+    """Return P(T > t) of Student's t for t from 0 (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    angle = math.atan2(t, math.sqrt(free))
+    cosine2, odd = math.cos(angle) ** 2, free % 2
+    term = total = math.cos(angle) if odd else 1.0
+    for j in range(1, free // 2):
+        term *= cosine2 * (2 * j - 1 + odd) / (2 * j + odd)
+        total += term
+    if not odd:
+        return max(0.0, (1 - math.sin(angle) * total) / 2)
+    inside = angle + (math.sin(angle) * total if free > 1 else 0.0)
+    return max(0.0, 0.5 - inside / math.pi)
+
+
+@lru_cache(4096)
+def quantile(level: float, free: int) -> float:
+    """Return t with P(T > t) = `level` for Student's t with whole degrees of freedom."""
+    low, high = 0.0, 1.0
+    while _tail(high, free) > level and high < 1e9:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _tail(middle, free) > level else (low, middle)
+    return high

@@ -1,0 +1,166 @@
+"""Purposes: the parts of the work in which ways are compared, and the price of a way for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pffbench.results.cells import Cell
+from pffbench.results.decision import Decision, Weights, decide_way
+from pffbench.results.judge import bounds
+from pffbench.units import Size
+
+#: The work of a user who names none.
+ONCE: Weights = {"write": 1.0, "read": 1.0}
+#: States of the cache in which files are read from the page cache.
+CACHED = frozenset({"warm", "shifted", "copied"})
+_ORDER = ("write", "update", "read")
+
+
+class Purpose(NamedTuple):
+    """A part of the work that ways are compared in, and a column of the answer.
+
+    Parameters
+    ----------
+    total : str
+        ``write``, ``update`` or ``read``.
+    heading : str
+        What it is for a user.
+    cells : sequence of Cell
+        The cells, raw ones among them.
+    """
+
+    total: str
+    heading: str
+    cells: Sequence[Cell]
+
+    @property
+    def verb(self) -> str:
+        """The heading within a sentence: ``to write to disk``."""
+        return f"to {self.heading.replace('read, page cache', 'read from the page cache')}"
+
+
+class Worst(NamedTuple):
+    """The price of a way in a single comparison, with words for which one."""
+
+    price: float
+    where: str
+
+
+class Decided(NamedTuple):
+    """The way to use, and what it costs for each purpose alone.
+
+    Parameters
+    ----------
+    decision : Decision
+        The way to use for all of the work, and the price of each way.
+    purposes : sequence of Purpose
+        The parts of the work.
+    each : dict of str to Decision
+        The prices of all ways for each part alone, by heading.
+    worst : Worst or None
+        The highest price of the way in a single comparison; None if there is only one for each
+        part.
+    """
+
+    decision: Decision
+    purposes: Sequence[Purpose]
+    each: Mapping[str, Decision]
+    worst: Worst | None = None
+
+    @property
+    def backend(self) -> str:
+        """The format to use."""
+        return self.decision.cell.keys["backend"]
+
+    @property
+    def prices(self) -> dict[str, float]:
+        """Price of the way for each part that it was measured in, by heading."""
+        ways = {heading: one.way_of(self.decision.used) for heading, one in self.each.items()}
+        return {h: self.each[h].prices[way] for h, way in ways.items() if way is not None}
+
+    @property
+    def most(self) -> float:
+        """The highest price."""
+        return max([self.decision.price, *self.prices.values()])
+
+
+def decide_work(cells: Sequence[Cell], weights: Weights | None = None) -> Decided | None:
+    """Choose a way for a work, and return its price for each part; None if nothing is compared.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Of totals, as `usable` returns them.
+    weights : dict of str to float, optional
+        How often data are written and read; once each if not given.
+    """
+    cached = [c for c in cells if c.keys["cache"] in CACHED]
+    main = cached if any(not c.raw for c in cached) else cells
+    totals = {c.keys["total"] for c in main if not c.raw}
+    wanted = {t: n for t, n in (weights or ONCE).items() if t in totals and n}
+    decision = decide_way(main, wanted or dict.fromkeys(totals, 1.0))
+    if decision is None:
+        return None
+    purposes = purposes_of(cells)
+    each = {p.heading: one for p in purposes if (one := decide_way(p.cells, {p.total: 1.0}))}
+    return Decided(decision, purposes, each, _worst(purposes, each, decision))
+
+
+def _worst(
+    purposes: Sequence[Purpose], each: Mapping[str, Decision], decision: Decision
+) -> Worst | None:
+    found = []
+    for purpose in purposes:
+        one = each.get(purpose.heading)
+        way = one.way_of(decision.used) if one else None
+        if one is None or way is None or len(one.cells[way]) < 2:
+            continue
+        for place, cell in enumerate(one.cells[way]):
+            seconds = {other: [some[place].seconds] for other, some in one.cells.items()}
+            size = f", {Size(cell.nbytes)} in all"
+            found.append(Worst(bounds(seconds)[way], f"{purpose.verb}{size}"))
+    return max(found, key=lambda worst: worst.price, default=None)
+
+
+def usable(cells: Sequence[Cell], resolution: float) -> list[Cell]:
+    """Return the cells that comparisons rest on: of equal work, and long enough to be measured.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Of totals.
+    resolution : float
+        Seconds below which the overhead of the harness matters.
+    """
+    measured = [c for c in cells if c.seconds and c.median >= resolution]
+    matched = [c for c in measured if c.raw or c.keys.get("settings") == "matched"]
+    return matched if any(not c.raw for c in matched) else measured
+
+
+def purposes_of(cells: Sequence[Cell]) -> list[Purpose]:
+    """Return the parts of the work: writing and changing, then reading by the cache.
+
+    Cases whose files are read from disk are compared in reading only, unless all are.
+    """
+    found: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        total, cache = cell.keys["total"], cell.keys["cache"]
+        if total == "read" or cache in CACHED:
+            found.setdefault((total, heading_of(cell)), []).append(cell)
+    if not any(not c.raw and c.keys["total"] != "read" for some in found.values() for c in some):
+        for cell in cells:
+            if cell.keys["total"] != "read" and cell.keys["cache"] not in CACHED:
+                found.setdefault((cell.keys["total"], heading_of(cell)), []).append(cell)
+    purposes = [Purpose(total, heading, some) for (total, heading), some in found.items()]
+    kept = [p for p in purposes if any(not cell.raw for cell in p.cells)]
+    return sorted(kept, key=lambda purpose: _ORDER.index(purpose.total))
+
+
+def heading_of(cell: Cell) -> str:
+    """Return what a cell measures, in words."""
+    total = cell.keys["total"]
+    if total == "read":
+        return "read, page cache" if cell.keys["cache"] in CACHED else "read from disk"
+    verb = {"write": "write", "update": "change"}[total]
+    return f"{verb} to disk" if cell.keys.get("durability") == "sync" else f"{verb}, until close"

@@ -1,0 +1,152 @@
+"""Which way to use, and what it costs: cells of runs with known times."""
+
+import math
+
+import numpy as np
+import pytest
+
+from drawn_runs import a_case, timed_run
+from pffbench.record.run import MeasuredRun
+from pffbench.results.answer import answer_of, lines_of
+from pffbench.results.cells import cells_of, summed
+from pffbench.results.compare import Question, compare
+from pffbench.results.decision import decide_way, price_of
+from pffbench.results.names import name
+
+ONCE = {"write": 1.0, "read": 1.0}
+ROUNDS = 20
+
+
+def cells(directory, cases, **how):
+    """Write a run of cases that take these mean seconds to write and read; return its cells."""
+    rng = np.random.default_rng(1)
+    load = np.exp(0.3 * rng.standard_normal(ROUNDS))
+
+    def drawn(mean):
+        return mean * load * np.exp(0.02 * rng.standard_normal(ROUNDS))
+
+    entries = {key: entry for (key, entry), _ in cases}
+    seconds = {key: [drawn(t) for t in times] for (key, _), times in cases}
+    timed_run(directory, seconds, entries, **how)
+    return cells_of(MeasuredRun.load(directory))
+
+
+def two_files(hdf5=(0.2, 0.1), zarr=(0.4, 0.2), apart=2.0):
+    """Cases of two formats, in a file for each rank, and in one file that takes longer."""
+    return [
+        (a_case(backend, layout=layout), [t * more for t in times])
+        for layout, more in (("file_per_process", 1.0), ("shared", apart))
+        for backend, times in (("hdf5", hdf5), ("zarr", zarr))
+    ]
+
+
+def test_cells_have_totals_keys_and_rounds(tmp_path):
+    found = cells(tmp_path, two_files())
+    assert {c.keys["total"] for c in found} == {"write", "read"}
+    assert {c.keys["layout"] for c in found} == {"file_per_process", "shared"}
+    assert all(len(c.seconds) == ROUNDS for c in found)
+    assert len({c.keys["work"] for c in found}) == 1  # layouts are ways of the same work
+
+
+def test_the_fastest_way_is_used_and_costs_nothing(tmp_path):
+    decision = decide_way(cells(tmp_path, two_files()), ONCE)
+    assert decision.keys == ["backend", "layout"]
+    assert decision.way == ("hdf5", "file_per_process")
+    assert decision.price == 1.0
+    assert decision.prices["zarr", "file_per_process"] == pytest.approx(2.0, rel=0.15)
+
+
+def test_of_ways_that_are_as_good_one_is_used_with_its_price(tmp_path):
+    decision = decide_way(cells(tmp_path, two_files(zarr=(0.2, 0.1))), ONCE)
+    assert decision.decided
+    assert 1.0 < decision.price < 1.12
+
+
+def test_the_purpose_decides(tmp_path):
+    found = cells(tmp_path, two_files(hdf5=(0.1, 0.4), zarr=(0.2, 0.1)))
+    assert decide_way(found, {"write": 1.0}).way[0] == "hdf5"
+    reading = decide_way(found, {"read": 1.0})
+    assert reading.way[0] == "zarr"
+    assert price_of(reading, found, {"write": 1.0}) == pytest.approx(2.0, rel=0.15)
+    assert decide_way(found, {"write": 10.0, "read": 1.0}).way[0] == "hdf5"
+
+
+def test_purposes_add_totals_round_by_round(tmp_path):
+    found = cells(tmp_path, two_files())
+    write, read = (next(c for c in found if c.keys["total"] == t) for t in ("write", "read"))
+    both = next(c for c in summed(found, {"write": 2.0, "read": 1.0}) if c.case == write.case)
+    assert both.seconds == pytest.approx(
+        {r: 2 * s + read.seconds[r] for r, s in write.seconds.items()}
+    )
+
+
+def test_comparisons_that_have_the_same_ways_are_averaged(tmp_path):
+    sizes = [
+        (a_case(backend, shape_per_rank=[n]), times)
+        for n, hdf5, zarr in ((8, 0.1, 0.2), (64, 0.8, 0.4))
+        for backend, times in (("hdf5", (hdf5, hdf5)), ("zarr", (zarr, zarr)))
+    ]
+    decision = decide_way(cells(tmp_path, sizes), ONCE)
+    assert [len(some) for some in decision.cells.values()] == [2, 2]
+    assert decision.price < 1.1  # half as fast in one, twice as fast in the other
+
+
+def test_raw_transfers_are_not_used(tmp_path):
+    cases = [*two_files(), (a_case("posix", layout="file_per_process"), (0.01, 0.01))]
+    assert decide_way(cells(tmp_path, cases), ONCE).way[0] == "hdf5"
+
+
+def test_cases_that_failed_are_not_used(tmp_path):
+    cases = two_files()
+    cases[0][0][1]["failure"] = {"phase": "write", "rank": 0, "error": "E", "repetition": 1}
+    assert decide_way(cells(tmp_path, cases), ONCE).way != ("hdf5", "file_per_process")
+
+
+def test_a_single_way_decides_nothing(tmp_path):
+    assert decide_way(cells(tmp_path, [(a_case("hdf5"), (0.1, 0.1))]), ONCE) is None
+
+
+def test_names_are_of_what_sets_a_way_apart(tmp_path):
+    found = [c for c in cells(tmp_path, two_files()) if c.keys["total"] == "write"]
+    assert {name(c, found) for c in found} == {
+        "HDF5, one file per rank", "Zarr, one file per rank",
+        "HDF5, one shared file", "Zarr, one shared file",
+    }  # fmt: skip
+    alike = [c for c in found if c.keys["layout"] == "shared"]
+    assert {name(c, alike) for c in alike} == {"HDF5", "Zarr"}
+
+
+def test_one_engine_compares_by_any_key(tmp_path):
+    found = cells(tmp_path, two_files())
+    formats, files = compare(
+        found,
+        [
+            Question("backend", ["total"], ["layout"], "hdf5"),
+            Question("layout", ["total", "backend"], [], "file_per_process"),
+        ],
+    )
+    assert {(c.value, c.verdict.word) for c in formats} == {("zarr", "slower")}
+    assert all(len(c.cells) == 2 for c in formats)
+    assert {(c.value, c.verdict.word) for c in files} == {("shared", "slower")}
+    assert len(files) == 4  # two formats, two totals
+    turned = formats[0].turned
+    assert (turned.value, turned.base, turned.verdict.word) == ("hdf5", "zarr", "faster")
+
+
+def test_the_answer_is_a_decision_with_its_price(tmp_path):
+    answer = answer_of(cells(tmp_path, two_files()))
+    lines = list(lines_of(answer))
+    assert lines[0] == "USE HDF5, one file per rank: no way measured is faster (95 %)."
+    assert all(len(line) <= 80 for line in lines)
+    assert answer.prices == {"write to disk": 1.0, "read, page cache": 1.0}
+    rows = {row[0]: row[1:] for row in answer.table.rows}
+    assert list(rows) == ["HDF5", "Zarr"]
+    assert rows["Zarr"][0].startswith(("1.9", "2.0"))
+
+
+def test_too_few_rounds_are_no_decision(tmp_path):
+    rows = {key: [[0.1] * 6, [0.1] * 6] for (key, _), _ in two_files()}
+    timed_run(tmp_path, rows, {key: entry for (key, entry), _ in two_files()})
+    answer = answer_of(cells_of(MeasuredRun.load(tmp_path)))
+    assert math.isinf(answer.decision.price)
+    assert answer.headline.startswith("NO DECISION")

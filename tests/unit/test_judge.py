@@ -1,0 +1,163 @@
+"""The judge: ratios, words and prices of times with known truth."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pffbench.results.judge import FEWEST, START, Pair, bounds, decide, estimates, quantile
+
+RUNS = 200
+
+
+def times(rng, ratio=1.0, n=20, cv=0.1, first=0):
+    seconds = ratio * np.exp(cv * rng.standard_normal(n))
+    return {first + i: float(s) for i, s in enumerate(seconds)}
+
+
+def one_verdict(one, other, **how):
+    return decide({"pair": Pair([(one, other)])}, **how)["pair"]
+
+
+@pytest.mark.parametrize("free", [1, 2, 3, 6, 9, 20, 39, 200])
+@pytest.mark.parametrize("level", [0.2, 0.025, 1e-3, 1e-5])
+def test_quantiles_are_those_of_student(level, free):
+    assert quantile(level, free) == pytest.approx(stats.t.isf(level, free), rel=1e-9)
+
+
+def test_what_a_round_has_in_common_cancels():
+    rng = np.random.default_rng(1)
+    load = np.exp(rng.standard_normal(20))
+    one = {r: 1.2 * load[r] * math.exp(0.01 * rng.standard_normal()) for r in range(20)}
+    other = {r: load[r] for r in range(20)}
+    found = one_verdict(one, other)
+    assert found.word == "slower"
+    assert found.ratio.value == pytest.approx(1.2, rel=0.02)
+
+
+def test_a_ratio_is_of_the_rounds_that_both_have():
+    one, other = {0: 9.0} | dict.fromkeys(range(1, 11), 2.0), dict.fromkeys(range(1, 12), 1.0)
+    found = one_verdict(one, other, between=0.0)
+    assert (found.ratio.value, found.rounds) == (pytest.approx(2.0), 10)
+
+
+def test_fewer_than_seven_rounds_show_nothing():
+    few = dict.fromkeys(range(FEWEST - 1), 1.0), dict.fromkeys(range(FEWEST - 1), 9.0)
+    assert one_verdict(*few).word == "open"
+    assert bounds({"a": [few[0]], "b": [few[1]]}) == {"a": math.inf, "b": math.inf}
+
+
+def test_a_difference_under_five_percent_is_called_none():
+    rng = np.random.default_rng(2)
+    base = times(rng, n=40, cv=1e-3)
+    slower = {r: 1.04 * s for r, s in base.items()}
+    found = one_verdict(slower, base, between=0.0)
+    assert found.ratio.low > 1
+    assert found.word == "same"
+
+
+def test_a_verdict_turns_with_the_pair():
+    rng = np.random.default_rng(3)
+    slow, fast = times(rng, 1.5), times(rng)
+    found, turned = one_verdict(slow, fast), one_verdict(fast, slow)
+    assert (found.word, turned.word) == ("slower", "faster")
+    assert found.ratio.inverse == pytest.approx(turned.ratio)
+
+
+def test_equal_ways_are_seldom_called_different():
+    wrong = 0
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        ways = [times(rng) for _ in range(4)]
+        pairs = {(a, b): Pair([(ways[a], ways[b])]) for a in range(4) for b in range(a)}
+        wrong += any(v.word in ("slower", "faster") for v in decide(pairs, between=0.0).values())
+    assert wrong <= 0.08 * RUNS
+
+
+def test_intervals_of_an_average_hold_the_truth():
+    held = 0
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        both = [(times(rng, 1.1), times(rng)) for _ in range(3)]
+        known = estimates({"": Pair(both)}, between=0.0)[""].ratio(0.025)
+        held += known.low <= 1.1 <= known.high
+    assert held >= 0.93 * RUNS
+
+
+def test_the_price_of_the_chosen_way_holds():
+    broken, prices = 0, []
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        true = {"a": 1.0, "b": 1.05, "c": 1.6}
+        price = bounds({way: [times(rng, t, n=10)] for way, t in true.items()}, between=0.0)
+        way = min(price, key=price.get)
+        prices.append(price[way])
+        broken += true[way] > price[way]
+    assert broken <= 0.08 * RUNS
+    assert np.median(prices) < 1.12
+
+
+def test_a_price_counts_the_variation_between_starts():
+    rng = np.random.default_rng(4)
+    ways = {way: [times(rng, n=40, cv=1e-3)] for way in "ab"}
+    assert max(bounds(ways, between=0.0).values()) < 1.01
+    assert max(bounds(ways, between=0.03).values()) > 1.04
+
+
+def test_a_step_in_the_middle_widens_the_interval():
+    rng = np.random.default_rng(5)
+    base, one = times(rng, n=40, cv=0.02), times(rng, n=40, cv=0.02)
+    stepped = {r: s * (1.3 if r >= 20 else 1.0) for r, s in one.items()}
+    found = one_verdict(stepped, base, between=0.0)
+    assert found.ratio.low < 1 < found.ratio.high
+
+
+def test_rounds_that_depend_on_each_other_get_no_word():
+    rng = np.random.default_rng(6)
+    state = np.repeat(rng.permutation([0.0, 1.0, 0.0, 1.0]), 10)
+    base = times(rng, n=40, cv=0.02)
+    sticky = {r: 2 * s * math.exp(0.3 * state[r]) for r, s in times(rng, n=40, cv=0.02).items()}
+    assert one_verdict(sticky, base).word == "open"
+    assert one_verdict({r: 2 * s for r, s in base.items()}, base).word == "slower"
+
+
+def of_run(rng, starts, ratio=1.0, between=0.06, n=10):
+    """Draw a run of several starts, each of which has a speed of its own."""
+    return {
+        r: s
+        for start in range(starts)
+        for r, s in times(
+            rng, ratio * math.exp(between * rng.standard_normal()), n, 0.1, start * START
+        ).items()
+    }
+
+
+def moved(seconds, to):
+    return {to * 1_000 * START + r: s for r, s in seconds.items()}
+
+
+@pytest.mark.parametrize("starts", [1, 3, 8])
+def test_runs_of_equal_programs_are_seldom_called_different(starts):
+    wrong = 0
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        pairs = {k: Pair([(of_run(rng, starts), moved(of_run(rng, starts), 1))]) for k in range(6)}
+        wrong += any(v.word in ("slower", "faster") for v in decide(pairs).values())
+    assert wrong <= 0.08 * RUNS
+
+
+def test_three_starts_a_side_show_a_slowdown_by_a_quarter():
+    shown = 0
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        pairs = {0: Pair([(of_run(rng, 3, 1.25, 0.03), moved(of_run(rng, 3, 1.0, 0.03), 1))])}
+        shown += decide(pairs)[0].word == "slower"
+    assert shown >= 0.7 * RUNS
+
+
+def test_many_starts_of_one_run_need_no_prior_knowledge():
+    rng = np.random.default_rng(7)
+    one = {s * START: 1.0 + 0.001 * rng.random() for s in range(12)}
+    other = {s * START: 1.0 for s in range(12)}
+    assert one_verdict(one, other, between=0.5).word == "same"
