@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from drawn_runs import BYTES, PHASES, a_case, a_run, a_sample
-from pffbench.record.counters import append_counts
-from pffbench.record.gather import Count
-from pffbench.record.samples import SamplesLog
+from drawn_runs import BYTES, PHASES, a_case, a_repetition, a_run, rewrite
+from pffbench.phases import READ_PHASES
+from pffbench.record.repetitions import Counted
 
 #: Source, backend and codec → ratio, seconds to write and seconds to read.
 WAYS = {
@@ -32,23 +31,20 @@ def a_codecs_run(
         for source, backend, codec in ways
     }
     for (source, *_), (_, entry) in cases.items():
-        entry["group"] = f"codecs.{source}"  # other data are another comparison
+        entry.group = f"codecs.{source}"  # other data are another comparison
     a_run(directory, cases.values(), repetitions=0, **record)
-    (directory / "samples.csv").unlink()
     rng = np.random.default_rng(7)
     load = np.exp(rng.normal(0, 0.1, repetitions))
-    rows = []
+    repetitions_made = []
     for way, (name, entry) in cases.items():
         ratio, *seconds = ways[way]
         for number in range(repetitions):
-            took = dict(zip(("write", "read"), np.array(seconds) * load[number], strict=True))
-            for p in PHASES:
-                if way in unread and p in ("open", "open_array", "read", "close_read"):
-                    continue
-                s = float(took.get(p, 1e-9) * np.exp(rng.normal(0, noise)))
-                rows.append(a_sample(name, entry, number + 1, p, s))
-            if way not in uncounted:
-                stored = Count("write", "stored_bytes", BYTES / ratio, BYTES / ratio)
-                append_counts(directory, name, number + 1, False, [stored])
-    SamplesLog(str(directory / "samples.csv")).append(rows)
-    return directory
+            took = dict.fromkeys(PHASES, 1e-9)
+            took |= dict(zip(("write", "read"), np.array(seconds) * load[number], strict=True))
+            if way in unread:
+                took = {p: s for p, s in took.items() if p not in READ_PHASES}
+            took = {p: float(s * np.exp(rng.normal(0, noise))) for p, s in took.items()}
+            stored = Counted("write", "stored_bytes", BYTES / ratio, BYTES / ratio)
+            counts = () if way in uncounted else (stored,)
+            repetitions_made.append(a_repetition(name, entry, number + 1, took, counts=counts))
+    return rewrite(directory, repetitions_made)

@@ -8,24 +8,25 @@ from pathlib import Path
 
 import numpy as np
 
-from pffbench.phases import READ_PHASES
+from pffbench.experiment.plan import Cost
+from pffbench.phases import READ_PHASES, TOTALS
 from pffbench.record.ranks import RanksFile
-from pffbench.record.run_json import RunRecord
-from pffbench.record.samples import Sample, SamplesLog
+from pffbench.record.repetitions import FILE, PhaseTimes, ReadState, Repetition, RepetitionsLog
+from pffbench.record.run_json import CaseEntry, FloorEntry, RunRecord, Startup, TopologyEntry
+from pffbench.storage.durability import DiskUsage
 
 PHASES = (
     "create", "define", "write", "flush", "close", "sync",
     "open", "open_array", "read", "close_read", "remove",
 )  # fmt: skip
 BYTES = 8 * 2**20
+RAW = ("mpiio", "posix", "null")
 RANKS = 2
-FLOOR = {"own": 1e-7, "synced": 2e-7, "tick": 1e-8, "memory_copy_bytes_per_second": 1e9}
-#: An experiment of which runs look at their results, as `run.json` keeps it.
-AUTO = {"repetitions": "auto", "max_repetitions": 40, "margin": 0.1}
+FLOOR = FloorEntry(1e-7, 2e-7, 1e-8, memory_copy_bytes_per_second=1e9)
 
 
 def a_case(backend, transfer="independent", workload="hyperslab", layout="shared", **more):
-    """Return a name and its entry in run.json."""
+    """Return a name and its entry in `run.json`."""
     parameters = {
         "workload": workload, "backend": backend, "layout": layout, "transfer": transfer,
         "settings": "matched", "dtype": "float32", "source": "uniform", "codec": "none",
@@ -33,13 +34,13 @@ def a_case(backend, transfer="independent", workload="hyperslab", layout="shared
     }  # fmt: skip
     group = f"{workload}.{layout}.{more.get('cache', 'warm')}"
     told = "-".join(str(v) for v in more.values())
-    entry = {
-        "parameters": parameters,
-        "options": {},
-        "group": group,
-        "raw": backend in ("mpiio", "posix", "null"),
-        "verified": backend != "null",
-    }
+    entry = CaseEntry(
+        parameters=parameters,
+        group=group,
+        cost=Cost(BYTES, more.get("datasets") or 4, 1, BYTES, 0),
+        raw=backend in RAW,
+        verified=backend != "null",
+    )
     return f"{backend}.{workload}.{layout}.{transfer}.{told}", entry
 
 
@@ -57,18 +58,21 @@ def a_run(directory, cases, repetitions=4, speed=None, **record):
     return directory
 
 
-def _write(directory, entries, repetitions, speed, record):
+def a_record(cases, **record):
+    """Return what `run.json` says of a finished run."""
     given = {
         "run_id": "some-20260101-120000-1", "name": "some", "question": "", "command": ["pffbench"],
         "ranks": RANKS, "started": "2026-01-01T12:00:00+00:00", "experiment": {},
-        "experiment_file": "some.yaml", "cases": entries, "left_out": [], "scratch": "",
-        "topology": {"hosts": ["a", "b"], "nodes": [0, 1], "ranks_per_node": [1, 1]},
-        "floor": FLOOR,
-        "startup": {}, "provenance": {},
-        "status": "finished", "valid": True,
+        "experiment_file": "some.yaml", "experiment_digest": "", "cases": dict(cases),
+        "left_out": [], "scratch": "", "topology": TopologyEntry(["a", "b"], [0, 1], [1, 1]),
+        "floor": FLOOR, "startup": Startup(), "provenance": {}, "status": "finished", "valid": True,
     }  # fmt: skip
-    RunRecord(**(given | record)).save(directory)
-    log = SamplesLog(str(directory / "samples.csv"))
+    return RunRecord(**(given | record))
+
+
+def _write(directory, entries, repetitions, speed, record):
+    a_record(entries, **record).save(directory)
+    log = RepetitionsLog(directory)
     ranks = RanksFile(str(directory / "ranks.h5"), ["a", "b"])
     for number, (name, entry) in enumerate(entries.items(), start=1):
         for repetition in range(repetitions + 1):
@@ -78,8 +82,9 @@ def _write(directory, entries, repetitions, speed, record):
                 * (1 + 0.1 * ((repetition * 3) % 5))
                 for i in range(len(PHASES))
             ]
-            rows = zip(PHASES, seconds, strict=True)
-            log.append([a_sample(name, entry, repetition, p, s) for p, s in rows])
+            log.append(
+                a_repetition(name, entry, repetition, dict(zip(PHASES, seconds, strict=True)))
+            )
             append_ranks(ranks, name, repetition, seconds)
 
 
@@ -93,38 +98,64 @@ def timed_run(directory, seconds, cases, **record):
         read where it does not read.
     """
     a_run(directory, cases, repetitions=0, **record)
-    (directory / "samples.csv").unlink()
-    rows = []
+    repetitions = []
     for name, entry in dict(cases).items():
         write, read = seconds[name]
         for number, value in enumerate(write, start=1):
-            took = {"write": float(value)} | (
-                {"read": float(read[number - 1])} if len(read) else {}
-            )
-            phases = PHASES if len(read) else [p for p in PHASES if p not in READ_PHASES]
-            rows += [a_sample(name, entry, number, p, took.get(p, 1e-9)) for p in phases]
-    SamplesLog(str(directory / "samples.csv")).append(rows)
+            took = dict.fromkeys(PHASES, 1e-9) | {"write": float(value)}
+            if len(read):
+                took["read"] = float(read[number - 1])
+            else:
+                took = {phase: s for phase, s in took.items() if phase not in READ_PHASES}
+            repetitions.append(a_repetition(name, entry, number, took))
+    return rewrite(directory, repetitions)
+
+
+def rewrite(directory, repetitions):
+    """Replace the repetitions of a run."""
+    (directory / FILE).unlink()
+    log = RepetitionsLog(directory)
+    for repetition in repetitions:
+        log.append(repetition)
     return directory
 
 
-def a_sample(name, entry, repetition, phase, seconds):
-    p = entry["parameters"]
-    moves = phase in ("write", "read")
-    nbytes = entry.get("cost", {}).get("nbytes", BYTES)
-    return Sample(
-        case=name, repetition=repetition, warmup=repetition == 0, position=0, phase=phase,
-        backend=p["backend"], workload=p["workload"], layout=p["layout"], transfer=p["transfer"],
-        settings=p["settings"], group=entry["group"], ranks=RANKS, nodes=2, operations=1,
-        arrays=p.get("datasets") or 4,
-        bytes=nbytes if moves else 0, own_max=seconds, own_median=seconds, own_min=seconds / 2,
-        synced_max=seconds * 1.01, slowest_rank=0, slowest_host="a", below_resolution=False,
-        cache=p["cache"] if phase == "read" else "", resident=1.0 if phase == "read" else None,
-        verified_bytes=nbytes if phase == "read" else None,
-        peak_memory=2**20, disk_bytes=nbytes if phase == "close" else None,
-        disk_files=1 if phase == "close" else None, valid=True,
-        started="2026-01-01T12:00:00.000+00:00", seconds=seconds,
-        cpu_seconds=0.75 * RANKS * seconds, environment=p.get("environment", ""),
+def a_repetition(name, entry, number, took, **more):
+    """Return a repetition whose phases took these seconds.
+
+    Parameters
+    ----------
+    name, entry : str, CaseEntry
+        The case.
+    number : int
+        The round; 0 is a warm-up.
+    took : dict of str to float
+        Seconds by phase.
+    **more
+        Fields of the repetition.
+    """
+    nbytes = entry.cost.nbytes
+    phases = tuple(
+        PhaseTimes(
+            phase, seconds, seconds, seconds, seconds / 2, seconds * 1.01,
+            bytes=nbytes if phase in ("write", "read") else 0, operations=1,
+            cpu_seconds=0.75 * RANKS * seconds,
+        )
+        for phase, seconds in took.items()
     )  # fmt: skip
+    totals = {
+        total: sum(took[part] for part in parts if part in took)
+        for total, parts in TOTALS.items()
+        if any(part in took for part in parts)
+    }
+    given = {
+        "case": name, "round": number, "position": 0, "started": "2026-01-01T12:00:00.000+00:00",
+        "phases": phases, "totals": totals, "warmup": number == 0, "peak_memory": 2**20,
+        "disk": DiskUsage(nbytes, nbytes, 1),
+    }  # fmt: skip
+    if "read" in took:
+        given["read"] = ReadState(entry.parameters["cache"], 1.0, nbytes)
+    return Repetition(**(given | more))
 
 
 def append_ranks(ranks, name, repetition, seconds):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
@@ -25,8 +24,9 @@ import pytest
 import yaml
 
 import pffbench
-from pffbench.summary.results import FILE as RESULTS
-from pffbench.summary.results import results_schema
+from pffbench.phases import READ_PHASES
+from pffbench.results.document import FILE as RESULTS
+from pffbench.results.document import results_schema
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 #: The experiments of the repository; those that redo a study need the package of the studies.
@@ -146,16 +146,26 @@ class Finished:
         return json.loads((self.out / "run.json").read_text())
 
     @cached_property
+    def repetitions(self):
+        """The lines of repetitions.jsonl as plain data."""
+        return lines_of(self.out)
+
+    @cached_property
     def rows(self):
-        """The rows of samples.csv as plain mappings of text."""
-        with (self.out / "samples.csv").open(newline="") as file:
-            return list(csv.DictReader(file))
+        """A mapping of text for each phase of each repetition, with the facts of both."""
+        return [row for one in self.repetitions for row in _rows(one, self.record)]
 
     @cached_property
     def counts(self):
-        """The rows of counters.csv as plain mappings of text."""
-        with (self.out / "counters.csv").open(newline="") as file:
-            return list(csv.DictReader(file))
+        """A mapping of text for each count of each repetition."""
+        return [
+            {"case": one["case"], "repetition": str(one["round"]),
+             "warmup": str(one.get("warmup", False)).lower(), "phase": count["phase"],
+             "counter": count["name"], "total": _plain(count["total"]),
+             "largest": _plain(count.get("largest", 0))}
+            for one in self.repetitions
+            for count in one.get("counts", ())
+        ]  # fmt: skip
 
     def phases(self, case):
         """Return the rows of a case by phase, one row for each repetition."""
@@ -174,6 +184,54 @@ class Finished:
         ]
         assert len(names) == 1, f"{wanted} fits {names}"
         return names[0]
+
+
+def lines_of(out):
+    """Return the whole lines of the repetitions.jsonl of a results directory as plain data."""
+    text = (Path(out) / "repetitions.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+_NAMED = ("backend", "workload", "layout", "transfer", "settings")
+
+
+def _rows(one, record):
+    """Yield a mapping of text for each phase of a repetition."""
+    entry = record["cases"][one["case"]]
+    given = {"warmup": False, "valid": True, "part": "all", "peak_memory": -1} | {
+        key: value for key, value in one.items() if not isinstance(value, dict | list)
+    }
+    p = entry["parameters"]
+    common = given | one.get("machine", {}) | {
+        "repetition": one["round"], "group": entry["group"], "ranks": record["ranks"],
+        "environment": p.get("environment", ""), "arrays": entry["cost"]["arrays"],
+        "nodes": len(set(record["topology"]["nodes"])),
+        **{key: p.get(key, "") for key in _NAMED},
+    }  # fmt: skip
+    read, disk = one.get("read", {}), one.get("disk", {})
+    for times in one["phases"]:
+        row = {"bytes": 0, "operations": 0, "slowest_rank": 0, "cpu_seconds": 0.0,
+               "minor_faults": 0, "idlest_rank": 0, "idle_seconds": 0.0} | times  # fmt: skip
+        reads = times["phase"] in READ_PHASES
+        row |= {"reads": read.get("times", 1) if reads else 1}
+        if times["phase"] == "read":
+            row |= {"resident": "", "verified_bytes": 0, "device_bytes": "", "resident_after": "",
+                    "new_memory": ""} | {k: v for k, v in read.items() if k != "times"}  # fmt: skip
+        if times["phase"] == "close" and disk:
+            files = disk["files"]
+            row |= {"disk_bytes": disk["stored"], "disk_files": files,
+                    "disk_inodes": files + disk.get("directories", 0)}  # fmt: skip
+        row |= {"slowest_host": record["topology"]["hosts"][row["slowest_rank"]]}
+        yield defaultdict(str, {key: _plain(value) for key, value in (common | row).items()})
+
+
+def _plain(value):
+    """Return a value as text; whole numbers without a fraction."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
 
 
 def _comparable(entry):

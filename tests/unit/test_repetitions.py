@@ -71,10 +71,6 @@ def test_a_line_cut_short_counts_as_never_written_and_is_kept_aside(tmp_path, lo
             msgspec.json.encode(repetition(number=3, totals={"write": -1.0})),
             "line 3: a time is not a number of seconds",
         ),
-        (
-            msgspec.json.encode(repetition("a\x1b[31m", number=3)),
-            "line 3: a text contains control characters",
-        ),
         (b'{"case": "\xff"}', "line 3: not a repetition"),
     ],
 )
@@ -83,6 +79,11 @@ def test_a_line_that_no_run_wrote_is_refused_with_its_number(tmp_path, log, line
         file.write(line + b"\n")
     with pytest.raises(ValueError, match=why):
         read_repetitions(tmp_path)
+
+
+def test_text_that_would_act_on_a_terminal_is_escaped(tmp_path, log):
+    log.append(repetition("a\x1b[31m", number=3))
+    assert read_repetitions(tmp_path)[-1].case == "a\\x1b[31m"
 
 
 def test_an_invalid_repetition_may_have_the_times_of_a_clock_that_ran_backwards(tmp_path, log):

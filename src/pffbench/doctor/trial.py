@@ -69,9 +69,7 @@ def ways_of(record: RunRecord) -> dict[Way, str]:
     """Return the ways in which a run wrote and read, and why they failed; empty if they work."""
     ways: dict[Way, str] = {}
     for entry in record.cases.values():
-        p, why = entry["parameters"], entry.get("invalid", "")
-        if failure := entry.get("failure"):
-            why = "{phase} failed on rank {rank} ({host}): {error}".format_map(failure)
+        p, why = entry.parameters, str(entry.failure or entry.invalid)
         way = p["backend"], p["layout"], p["transfer"]
         ways[way] = ways.get(way) or without_digests(why)
     return ways

@@ -307,7 +307,8 @@ def _tail(t: float, free: int) -> float:
     """Return P(T > t) of Student's t for t from 0 (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
     angle = math.atan2(t, math.sqrt(free))
     cosine2, odd = math.cos(angle) ** 2, free % 2
-    term = total = math.cos(angle) if odd else 1.0
+    term: float = math.cos(angle) if odd else 1.0
+    total = term
     for j in range(1, free // 2):
         term *= cosine2 * (2 * j - 1 + odd) / (2 * j + odd)
         total += term

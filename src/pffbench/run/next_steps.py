@@ -6,8 +6,8 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 
-from pffbench.run.options import RunOptions
 from pffbench.results.summary import Summary
+from pffbench.run.options import RunOptions
 from pffbench.units import duration_text
 
 #: Number of ranks in an example is that of the processors, in these limits.

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec.structs import asdict
@@ -34,8 +33,8 @@ from pffbench.record.repetitions import (
 from pffbench.record.run_json import CaseEntry, FailureEntry, FloorEntry, LeftOut, RunRecord
 from pffbench.record.validity import clock_trouble, missing_repetitions, read_trouble
 from pffbench.regular_files import SpareDescriptors
-from pffbench.storage.page_cache import DROPPED_BELOW
 from pffbench.results.names import not_in_force
+from pffbench.storage.page_cache import DROPPED_BELOW
 
 
 def floor_entry(floors: Sequence[Floor], rates: MemoryRates | None = None) -> FloorEntry:

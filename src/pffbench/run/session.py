@@ -29,6 +29,7 @@ from pffbench.parallel.watchdog import Watchdog
 from pffbench.phases import UPDATE_PHASES, WRITE_PHASES
 from pffbench.provenance.collect import collect_provenance
 from pffbench.record.lock import RunLock
+from pffbench.record.run_json import Startup
 from pffbench.run.options import RunOptions
 from pffbench.run.resources import available_resources, seconds_since_start
 from pffbench.run.runner import Runner

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from pffbench.errors import NOT_VALID
 from pffbench.parallel.launcher import on_terminal
-from pffbench.run.next_steps import next_steps
-from pffbench.run.options import RunOptions
-from pffbench.run.output import make_console, print_json
-from pffbench.run.recorder import Recorder
 from pffbench.results.answer import WIDTH
 from pffbench.results.document import as_data, write_results
 from pffbench.results.export import print_summary, write_summary
 from pffbench.results.summary import Summary, summarise
+from pffbench.run.next_steps import next_steps
+from pffbench.run.options import RunOptions
+from pffbench.run.output import make_console, print_json
+from pffbench.run.recorder import Recorder
 from pffbench.text import one_line
 
 

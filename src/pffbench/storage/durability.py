@@ -14,10 +14,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from pffbench.case import Natural
 from pffbench.proc import PROC, labelled_bytes
 from pffbench.storage.filesystem import filesystem
 
