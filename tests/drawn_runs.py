@@ -7,11 +7,19 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from pffbench.experiment.plan import Cost
 from pffbench.phases import READ_PHASES, TOTALS
 from pffbench.record.ranks import RanksFile
-from pffbench.record.repetitions import FILE, PhaseTimes, ReadState, Repetition, RepetitionsLog
+from pffbench.record.repetitions import (
+    FILE,
+    PhaseTimes,
+    ReadState,
+    Repetition,
+    RepetitionsLog,
+    read_repetitions,
+)
 from pffbench.record.run_json import CaseEntry, FloorEntry, RunRecord, Startup, TopologyEntry
 from pffbench.storage.durability import DiskUsage
 
@@ -118,6 +126,17 @@ def rewrite(directory, repetitions):
     for repetition in repetitions:
         log.append(repetition)
     return directory
+
+
+def edit(directory, change):
+    """Replace each repetition of a run by what a function makes of it."""
+    return rewrite(directory, [change(one) for one in read_repetitions(directory)])
+
+
+def with_phase(repetition, phase, **fields):
+    """Return a repetition with other fields of one phase."""
+    phases = (replace(t, **fields) if t.phase == phase else t for t in repetition.phases)
+    return replace(repetition, phases=tuple(phases))
 
 
 def a_repetition(name, entry, number, took, **more):

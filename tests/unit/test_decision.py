@@ -1,17 +1,15 @@
 """Which way to use, and what it costs: cells of runs with known times."""
 
-import math
-
 import numpy as np
 import pytest
 
 from drawn_runs import a_case, timed_run
 from pffbench.record.run import MeasuredRun
-from pffbench.results.answer import answer_of, lines_of
 from pffbench.results.cells import cells_of, summed
 from pffbench.results.compare import Question, compare
-from pffbench.results.decision import decide_way, price_of
-from pffbench.results.names import name
+from pffbench.results.decision import decide_way
+from pffbench.results.names import labels
+from pffbench.results.purposes import decide_work, usable
 
 ONCE = {"write": 1.0, "read": 1.0}
 ROUNDS = 20
@@ -58,7 +56,6 @@ def test_the_fastest_way_is_used_and_costs_nothing(tmp_path):
 
 def test_of_ways_that_are_as_good_one_is_used_with_its_price(tmp_path):
     decision = decide_way(cells(tmp_path, two_files(zarr=(0.2, 0.1))), ONCE)
-    assert decision.decided
     assert 1.0 < decision.price < 1.12
 
 
@@ -67,7 +64,8 @@ def test_the_purpose_decides(tmp_path):
     assert decide_way(found, {"write": 1.0}).way[0] == "hdf5"
     reading = decide_way(found, {"read": 1.0})
     assert reading.way[0] == "zarr"
-    assert price_of(reading, found, {"write": 1.0}) == pytest.approx(2.0, rel=0.15)
+    writing = decide_way(found, {"write": 1.0})
+    assert writing.prices[writing.way_of(reading.used)] == pytest.approx(2.0, rel=0.15)
     assert decide_way(found, {"write": 10.0, "read": 1.0}).way[0] == "hdf5"
 
 
@@ -98,7 +96,7 @@ def test_raw_transfers_are_not_used(tmp_path):
 
 def test_cases_that_failed_are_not_used(tmp_path):
     cases = two_files()
-    cases[0][0][1]["failure"] = {"phase": "write", "rank": 0, "error": "E", "repetition": 1}
+    cases[0][0][1].invalid = "read something else"
     assert decide_way(cells(tmp_path, cases), ONCE).way != ("hdf5", "file_per_process")
 
 
@@ -107,23 +105,22 @@ def test_a_single_way_decides_nothing(tmp_path):
 
 
 def test_names_are_of_what_sets_a_way_apart(tmp_path):
-    found = [c for c in cells(tmp_path, two_files()) if c.keys["total"] == "write"]
-    assert {name(c, found) for c in found} == {
+    found = {c.case: c.keys for c in cells(tmp_path, two_files()) if c.keys["total"] == "write"}
+    assert set(labels(found).values()) == {
         "HDF5, one file per rank", "Zarr, one file per rank",
         "HDF5, one shared file", "Zarr, one shared file",
     }  # fmt: skip
-    alike = [c for c in found if c.keys["layout"] == "shared"]
-    assert {name(c, alike) for c in alike} == {"HDF5", "Zarr"}
+    alike = {case: keys for case, keys in found.items() if keys["layout"] == "shared"}
+    assert set(labels(alike).values()) == {"HDF5", "Zarr"}
 
 
 def test_one_engine_compares_by_any_key(tmp_path):
     found = cells(tmp_path, two_files())
     formats, files = compare(
-        found,
         [
-            Question("backend", ["total"], ["layout"], "hdf5"),
-            Question("layout", ["total", "backend"], [], "file_per_process"),
-        ],
+            (found, Question("backend", ["total"], ["layout"], "hdf5")),
+            (found, Question("layout", ["total", "backend"], [], "file_per_process")),
+        ]
     )
     assert {(c.value, c.verdict.word) for c in formats} == {("zarr", "slower")}
     assert all(len(c.cells) == 2 for c in formats)
@@ -133,20 +130,33 @@ def test_one_engine_compares_by_any_key(tmp_path):
     assert (turned.value, turned.base, turned.verdict.word) == ("hdf5", "zarr", "faster")
 
 
-def test_the_answer_is_a_decision_with_its_price(tmp_path):
-    answer = answer_of(cells(tmp_path, two_files()))
-    lines = list(lines_of(answer))
-    assert lines[0] == "USE HDF5, one file per rank: no way measured is faster (95 %)."
-    assert all(len(line) <= 80 for line in lines)
-    assert answer.prices == {"write to disk": 1.0, "read, page cache": 1.0}
-    rows = {row[0]: row[1:] for row in answer.table.rows}
-    assert list(rows) == ["HDF5", "Zarr"]
-    assert rows["Zarr"][0].startswith(("1.9", "2.0"))
+def test_each_part_of_the_work_has_a_price_and_the_worst_comparison_is_named(tmp_path):
+    sizes = [
+        (a_case(backend, shape_per_rank=[n]), times)
+        for n, hdf5, zarr in ((8, 0.1, 0.2), (64, 0.8, 0.6))
+        for backend, times in (("hdf5", (hdf5, hdf5)), ("zarr", (zarr, zarr)))
+    ]
+    decided = decide_work(cells(tmp_path, sizes))
+    assert decided.decision.used == {"backend": "hdf5"}
+    assert set(decided.prices) == {"write to disk", "read, page cache"}
+    assert decided.worst.price == pytest.approx(0.8 / 0.6, rel=0.15)
 
 
-def test_too_few_rounds_are_no_decision(tmp_path):
-    rows = {key: [[0.1] * 6, [0.1] * 6] for (key, _), _ in two_files()}
-    timed_run(tmp_path, rows, {key: entry for (key, entry), _ in two_files()})
-    answer = answer_of(cells_of(MeasuredRun.load(tmp_path)))
-    assert math.isinf(answer.decision.price)
-    assert answer.headline.startswith("NO DECISION")
+def test_a_purpose_that_the_way_was_not_measured_for_has_no_price(tmp_path):
+    cold = [
+        (a_case(backend, layout="file_per_process", cache="dropped"), (t, t))
+        for backend, t in (("hdf5", 0.2), ("zarr", 0.1))
+    ]
+    found = cells(tmp_path, [*two_files(apart=0.5), *cold])
+    decided = decide_work(found)
+    assert decided.decision.used["layout"] == "shared"
+    assert "read from disk" in decided.each
+    assert "read from disk" not in decided.prices
+
+
+def test_times_that_the_clock_does_not_resolve_are_not_used(tmp_path):
+    found = cells(tmp_path, two_files())
+    assert usable(found, 0.0) == found
+    assert usable(found, 1e3) == []
+    fast = min(found, key=lambda cell: cell.median)
+    assert fast not in usable(found, 1.01 * fast.median)

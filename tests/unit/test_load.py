@@ -1,4 +1,4 @@
-"""The load of the machine: what others used of it, and the line BUSY at the verdict."""
+"""The load of the machine: what others used of it, and the word BUSY."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from drawn_runs import a_case, timed_run
+from drawn_runs import a_case, edit, timed_run
 from pffbench.parallel.machine import LoadMeter, MachineLoad
-from pffbench.record.gather import Conditions, Machine
-from pffbench.record.samples import SamplesLog, read_samples
+from pffbench.record.gather import Conditions, state_of
+from pffbench.record.repetitions import MachineState, read_repetitions
+from pffbench.results.load import busy, summarise_load
+from pffbench.results.summary import summarise
 from pffbench.storage.durability import Settled
-from pffbench.summary.cautions import cautions
-from pffbench.results.load import summarise_load
-from pffbench.summary.summary import summarise
 
 CASES = (a_case("hdf5"), a_case("zarr"))
 
@@ -21,26 +20,24 @@ CASES = (a_case("hdf5"), a_case("zarr"))
 def machine(*ranks):
     """Return the state of a node of these ranks; the first one measures the load."""
     numbers = [Conditions(Settled(), load, cpu).numbers for load, cpu in ranks]
-    return Machine.of(np.array(numbers), [0] * len(ranks))
+    return state_of(np.array(numbers), [0] * len(ranks))
 
 
 def a_busy_run(directory, others, steal=None, seconds=0.3, cases=CASES):
-    """Write a run in whose blocks other processes, and the host, took these parts."""
+    """Write a run in whose rounds other processes, and the host, took these parts."""
     times = [seconds] * len(others)
     timed_run(directory, {name: (times, times) for name, _ in cases}, cases)
-    path = directory / "samples.csv"
-    rows = [
-        replace(row, busy_others=others[row.repetition - 1],
-                steal=(steal or [0.0] * len(others))[row.repetition - 1])
-        for row in read_samples(path)
-    ]  # fmt: skip
-    path.unlink()
-    SamplesLog(str(path)).append(rows)
-    return directory
+    steal = steal or [0.0] * len(others)
+
+    def disturb(one):
+        place = one.round - 1
+        return replace(one, machine=MachineState(busy_others=others[place], steal=steal[place]))
+
+    return edit(directory, disturb)
 
 
 def busy_lines(directory):
-    return [line for line in cautions(summarise(directory)) if line.startswith("BUSY")]
+    return list(busy(summarise(directory).load))
 
 
 def test_own_ranks_are_no_others():
@@ -56,7 +53,7 @@ def test_the_rest_of_the_used_time_is_that_of_others():
 def test_nodes_are_judged_apart_by_their_own_processors():
     loads = [MachineLoad(busy=1.0, capacity=4.0), MachineLoad(busy=0.5, capacity=64.0)]
     numbers = [Conditions(Settled(), load, 4.0).numbers for load in loads]
-    assert Machine.of(np.array(numbers), [0, 1]).busy_others == pytest.approx(0.5 - 4 / 64)
+    assert state_of(np.array(numbers), [0, 1]).busy_others == pytest.approx(0.5 - 4 / 64)
 
 
 def test_the_kernel_s_ticks_become_parts_of_the_time(tmp_path):
@@ -76,10 +73,10 @@ def test_the_kernel_s_ticks_become_parts_of_the_time(tmp_path):
     assert load.capacity > 0
 
 
-def test_the_line_names_the_part_and_the_blocks(tmp_path):
+def test_the_line_names_the_part_and_the_rounds(tmp_path):
     run = a_busy_run(tmp_path / "run", [0.8, 0.82, 0.02, 0.78, 0.8])
     (line,) = busy_lines(run)
-    begin = "BUSY: others used 80% of the processors in 4 of 5 blocks of repetitions; run again"
+    begin = "BUSY: others used 80% of the processors in 4 of 5 rounds; measure again"
     assert line.startswith(begin)
 
 
@@ -98,7 +95,7 @@ def test_a_machine_that_is_seldom_or_little_used_is_not_called_busy(tmp_path, ot
     assert not busy_lines(a_busy_run(tmp_path / "run", others))
 
 
-def test_blocks_shorter_than_the_kernel_s_ticks_are_not_judged(tmp_path):
+def test_rounds_shorter_than_the_kernel_s_ticks_are_not_judged(tmp_path):
     run = a_busy_run(tmp_path / "run", [0.5] * 6, seconds=0.01)
-    assert summarise_load(read_samples(run / "samples.csv")).blocks == 0
+    assert summarise_load(read_repetitions(run)).rounds == 0
     assert not busy_lines(run)

@@ -137,7 +137,7 @@ def answer_of(
         return None
     evidence = evidence_of(run, every)
     if record.valid is not True:
-        return Answer("INVALID", "", evidence, notes=tuple(cautions(run, (), load)))
+        return Answer("INVALID", "", evidence, notes=tuple(cautions(run, every, (), load)))
     if why := obstacle(run, every, load):
         about = f" (about {duration_text(why.seconds)})" if why.seconds else ""
         purpose = f"To measure again{about}:" if why.command else ""
@@ -145,17 +145,22 @@ def answer_of(
             "NO ANSWER",
             f"{why.reason}.",
             evidence,
-            notes=tuple(cautions(run, (), load)),
+            notes=tuple(cautions(run, every, (), load)),
             command=why.command,
             why_command=purpose,
         )
     if found is None:
         return _measured(record, every, evidence)
-    return _with_way(run, found, evidence, load, 1 + regret)
+    return _with_way(run, every, found, evidence, load, 1 + regret)
 
 
 def _with_way(
-    run: MeasuredRun, found: Compared, evidence: str, load: LoadSummary, most: float
+    run: MeasuredRun,
+    cells: Sequence[Cell],
+    found: Compared,
+    evidence: str,
+    load: LoadSummary,
+    most: float,
 ) -> Answer:
     decision = found.decided.decision
     use = decision.price <= most
@@ -175,7 +180,7 @@ def _with_way(
         {heading: _finite(price) for heading, price in found.decided.prices.items()},
         tuple(purpose.heading for purpose in found.decided.purposes),
         tuple(tuple(row) for row in grid.rows(found)),
-        (*grid.notes(found), *cautions(run, found.formats, load)),
+        (*grid.notes(found), *cautions(run, cells, found.formats, load)),
         command,
         purpose,
     )

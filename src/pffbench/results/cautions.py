@@ -12,6 +12,7 @@ from pffbench.results.compare import Comparison
 from pffbench.results.load import LoadSummary, busy, unsettled
 from pffbench.results.names import format_name
 from pffbench.results.phases import MUCH_FAULTED
+from pffbench.results.rerun import larger
 from pffbench.results.words import number
 
 #: Times that add up to so many times what their medians say are reported.
@@ -20,13 +21,17 @@ _APART = 1.10
 _SLOW = 1.5
 
 
-def cautions(run: MeasuredRun, formats: Sequence[Comparison], load: LoadSummary) -> Iterator[str]:
+def cautions(
+    run: MeasuredRun, cells: Sequence[Cell], formats: Sequence[Comparison], load: LoadSummary
+) -> Iterator[str]:
     """Yield the sentences.
 
     Parameters
     ----------
     run : MeasuredRun
         The run.
+    cells : sequence of Cell
+        Its cells.
     formats : sequence of Comparison
         The formats of the answer, compared with the one to use.
     load : LoadSummary
@@ -34,6 +39,7 @@ def cautions(run: MeasuredRun, formats: Sequence[Comparison], load: LoadSummary)
     """
     yield from (f"Limited: {text}." for text in run.record.limits)
     yield from _absent(run)
+    yield from _too_short(run, cells)
     yield from filter(None, map(_sums, formats))
     yield from _reads(run)
     yield from (f"{text}." for text in unsettled(load))
@@ -50,6 +56,15 @@ def _absent(run: MeasuredRun) -> Iterator[str]:
         if out:
             often = "" if len(out) == len(own) else f" in {len(out)} of {len(own)} cases"
             yield f"{format_name(backend)} is missing{often}: {out[0].excluded}."
+
+
+def _too_short(run: MeasuredRun, cells: Sequence[Cell]) -> Iterator[str]:
+    """Report the cases that take no part, since the clock does not resolve their times."""
+    formats = [cell for cell in cells if not cell.raw]
+    short = [cell for cell in formats if cell.median < run.resolution]
+    if short and len(short) < len(formats):
+        words, _ = larger(run.record, [cell.case for cell in short], 1)
+        yield f"{len(short)} of {len(formats)} times are too short to be measured: {words}."
 
 
 def _sums(found: Comparison) -> str:

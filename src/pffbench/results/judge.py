@@ -293,7 +293,7 @@ def _correlation(family: Iterable[np.ndarray]) -> float:
 
     Corrected for the bias of short series (Kendall, 1954). Few observations are drawn towards 0.
     """
-    centred = [series - series.mean() for series in family if series.size > 2]
+    centred = [series - series.mean() for series in family if series.size >= FEWEST]
     size = sum(series.size for series in centred)
     squares = sum(float(series @ series) for series in centred)
     if not squares:
