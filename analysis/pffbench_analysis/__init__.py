@@ -1,5 +1,1 @@
-"""Analysis of pffbench results directories: frames, figures and reports, without MPI."""
-
-from pffbench_analysis.runs import Run
-
-__all__ = ["Run"]
+"""Comparisons of runs, scaling, recommendations, figures and the page of `pffbench`."""

@@ -1,142 +1,160 @@
-"""The recommendation of a run: an answer for each work and purpose, or a reason for its absence."""
+"""The recommendation of a run: its answer for a purpose, the program, and the time it needs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import msgspec
+
+import pffbench
 from pffbench.errors import UserError
-from pffbench.summary.answer import answer_of, obstacle, why_none
-from pffbench.summary.conclusions import command_to_decide
-from pffbench.summary.headline import Design
-from pffbench.summary.summary import Summary
-from pffbench_analysis.recommend.bounds import objection
-from pffbench_analysis.recommend.candidates import (
-    Candidate,
-    Filters,
-    Weights,
-    Work,
-    purposes,
-    works,
-)
-from pffbench_analysis.recommend.judge import Recommendation, WayStanding, judge
-from pffbench_analysis.runs import readable
+from pffbench.results.answer import Answer, answer_of, lines_of, wrap
+from pffbench.results.cells import Cell, summed
+from pffbench.results.comparisons import compare_work
+from pffbench.results.decision import Weights
+from pffbench.results.purposes import usable
+from pffbench.results.rerun import command_again
+from pffbench.results.summary import Summary
+from pffbench.text import counted
+from pffbench.units import Size, duration_text
+from pffbench_analysis.recommend.code import NoCodeError, code_for
+
+#: Times are given for at most so many times the largest amount of data that was measured.
+_FARTHEST = 10
 
 
-@dataclass(frozen=True)
-class WorkAdvice:
-    """The answers for one work.
-
-    Parameters
-    ----------
-    work : Work
-        The work.
-    answers : tuple of Recommendation
-        For writing, for reading and for their weighted sum.
-    obstacle : str, optional
-        Why nothing can be concluded from the run, so that nothing is taken.
-    """
-
-    work: Work
-    answers: tuple[Recommendation, ...]
-    obstacle: str | None = None
-
-    @property
-    def choice(self) -> Candidate | None:
-        """The recommended way; None where nothing is decided."""
-        taken = None if self.answer is None or self.obstacle else self.answer.taken
-        return None if taken is None else taken.candidate
-
-    @property
-    def answer(self) -> Recommendation | None:
-        """The answer for the sum, else for writing, else for reading, if there is one."""
-        writing, reading, both = self.answers
-        return next((answer for answer in (both, writing, reading) if answer.placed), None)
-
-
-@dataclass(frozen=True)
-class Advice:
-    """The answers of a run.
+class Advice(NamedTuple):
+    """The recommendation of a run.
 
     Parameters
     ----------
     directory : Path
         The results directory.
-    summary : Summary
-        Summary of the run.
-    works : tuple of WorkAdvice
-        One per work; empty where the run can be used for none.
+    answer : Answer
+        The answer for the purpose.
+    program : str
+        A program that uses the recommended way; empty if there is none.
+    why_none : str
+        Why there is none.
+    time : str
+        How long the user's data need, in a sentence; empty if that was not asked.
     """
 
     directory: Path
-    summary: Summary
-    works: tuple[WorkAdvice, ...]
+    answer: Answer
+    program: str = ""
+    why_none: str = ""
+    time: str = ""
 
-    def command_for(self, one: WorkAdvice) -> tuple[str, str]:
-        """Return what to do about a work of which nothing is taken: in words, and a command.
+    def lines(self) -> Iterator[str]:
+        """Yield the recommendation as text."""
+        yield from lines_of(self.answer)
+        if self.time:
+            yield from ("", *wrap(self.time))
+        if self.program:
+            yield from ("", "In a program of your own (run it with mpiexec or srun):", "")
+            yield from self.program.rstrip("\n").split("\n")
+        elif self.why_none:
+            yield from ("", *wrap(f"No program is printed: {self.why_none}."))
 
-        Both are empty where a way is taken that has been compared, or no command helps.
-        """
-        own = answer_of(self.summary)
-        if own and (one.obstacle or self.why_none):
-            return own.open, own.command
-        if one.answer is None or one.answer.taken is None:
-            needed = one.answer.needed if one.answer else 0
-            return "To decide it:", command_to_decide(self.summary, needed)
-        alone = one.answer.taken.standing is WayStanding.ONLY
-        if alone and own and own.word == "MEASURED":
-            return own.open, own.command
-        return "", ""
-
-    @property
-    def why_none(self) -> str | None:
-        """Why nothing is taken, in the words of the run's own answer; None where something is."""
-        return None if any(one.choice for one in self.works) else why_none(self.summary)
+    def data(self) -> dict[str, Any]:
+        """Return the same as plain data, for `--json`."""
+        return {
+            **self._asdict(),
+            "directory": str(self.directory),
+            "answer": msgspec.to_builtins(self.answer),
+        }
 
 
 def advise(
-    directory: str | Path, weights: Weights | None = None, filters: Filters | None = None
+    directory: str | Path,
+    weights: Weights,
+    only: Mapping[str, Sequence[str]],
+    regret: float,
+    nbytes: int = 0,
+    steps: int = 1,
 ) -> Advice:
-    """Read a run and return its recommendation.
+    """Read a run and recommend a way.
 
     Parameters
     ----------
     directory : str or Path
         Results directory.
-    weights : Weights, optional
-        How often data are written and read; by default once each.
-    filters : Filters, optional
-        The ways to choose from; by default all of each layout.
+    weights : dict of str to float
+        How often data are written and read.
+    only : dict of str to sequence of str
+        Allowed values of some keys, such as ``{"backend": ["hdf5"]}``.
+    regret : float
+        The price, as a part, above which nothing is recommended.
+    nbytes, steps : int
+        Bytes that the user's program writes in a step, and its steps; 0 if no time is asked for.
 
     Raises
     ------
     UserError
-        The directory holds no run of this version, or one that allows no conclusion, or none of
-        these ways.
+        The directory holds no run of this version, or no way with these values.
     """
-    path = Path(directory)
-    return advice_of(readable(path), path, weights, filters)
+    summary = pffbench.load(directory)
+    cells = _allowed(summary, only)
+    found = compare_work(usable(cells, summary.run.resolution), weights)
+    answer = answer_of(summary.run, cells, summary.load, found, regret)
+    assert answer is not None  # a run that is loaded has a round that counts
+    place = Path(directory)
+    if answer.word != "USE" or found is None:
+        return Advice(place, answer)
+    decision = found.decided.decision
+    cell = max(decision.cells[decision.way], key=lambda one: one.nbytes)
+    time = _time(summary, cell, weights, nbytes, steps) if nbytes else ""
+    try:
+        program = code_for(summary.record.cases[cell.case], summary.run.ranks)
+        return Advice(place, answer, program, "", time)
+    except NoCodeError as error:
+        return Advice(place, answer, "", str(error), time)
 
 
-def advice_of(
-    summary: Summary, path: Path, weights: Weights | None = None, filters: Filters | None = None
-) -> Advice:
-    """Return the recommendation of a run that has been read; see `advise`."""
-    if why := objection(summary.record):
-        raise UserError(f"{path} recommends nothing: {why}")
-    wanted = purposes(weights or Weights())
-    there = works(summary, filters or Filters())
-    # All questions about a run at once, so that its claims are one family.
-    questions = [(work.candidates, purpose) for work in there for purpose in wanted]
-    answers = judge(questions, Design.of_experiment(summary.record.experiment))
-    hindrance = obstacle(summary)
-    hindered = hindrance.reason if hindrance else None
-    found = tuple(
-        WorkAdvice(work, tuple(answers[i * len(wanted) : (i + 1) * len(wanted)]), hindered)
-        for i, work in enumerate(there)
-    )
-    if not any(one.answer or one.obstacle for one in found):
-        reasons = {a.why_not for one in found for a in one.answers if a.why_not}
-        why = "; ".join(sorted(reasons)) or "it holds no case of a format that counts"
-        raise UserError(f"{path} recommends nothing: {why}")
-    return Advice(path, summary, found)
+def _allowed(summary: Summary, only: Mapping[str, Sequence[str]]) -> list[Cell]:
+    """Return the cells with the allowed values; raw transfers need not have them.
+
+    Raises
+    ------
+    UserError
+        No case has a value.
+    """
+    formats = [cell for cell in summary.cells if not cell.raw]
+    for key, values in only.items():
+        known = sorted({cell.keys[key] for cell in formats if key in cell.keys})
+        for value in values:
+            if value not in known:
+                has = ", ".join(known) or "no such key"
+                raise UserError(f"--only {key}={value}: the run has {has}")
+    kept = [
+        cell
+        for cell in summary.cells
+        if cell.raw or all(cell.keys.get(key) in values for key, values in only.items())
+    ]
+    if formats and all(cell.raw for cell in kept):
+        given = " ".join(f"--only {key}={','.join(values)}" for key, values in only.items())
+        raise UserError(f"{given}: no way of the run is left; give fewer of these")
+    return kept
+
+
+def _time(summary: Summary, cell: Cell, weights: Weights, nbytes: int, steps: int) -> str:
+    """Return how long the user's data need, by the rate of the largest comparison."""
+    data = f"{counted(steps, 'step')} of {Size(nbytes).decimal()}"
+    if nbytes > _FARTHEST * cell.nbytes:
+        command = command_again(
+            summary.record, {"scale": f"{nbytes / _FARTHEST / cell.nbytes:.0f}"}
+        )
+        measure = f": {command}" if command else ""
+        return (
+            f"No time is given for {data}: the largest data measured are {Size(cell.nbytes)}, and "
+            f"times of more than {_FARTHEST} times as much do not follow from them. Measure at "
+            f"least a tenth of a step{measure}"
+        )
+    own = [one for one in summary.cells if one.case == cell.case]
+    totals = {one.keys["total"] for one in own}
+    (whole,) = summed(own, {t: n for t, n in weights.items() if n and t in totals})
+    seconds = steps * nbytes / cell.nbytes * whole.median
+    return f"{data} need about {duration_text(seconds)}, if time grows as the bytes do."

@@ -21,8 +21,8 @@ from pffbench.backends.registry import backend_class
 from pffbench.case import Layout, Options, Parameters
 from pffbench.commands import to_install_analysis
 from pffbench.parallel.decomposition import Shape, process_grid
+from pffbench.record.run_json import CaseEntry
 from pffbench.workloads.registry import workload
-from pffbench_analysis.recommend.candidates import Candidate
 
 if TYPE_CHECKING:
     import jinja2
@@ -57,12 +57,12 @@ class Geometry:
     count: int
 
 
-def code_for(candidate: Candidate, ranks: int) -> str:
+def code_for(case: CaseEntry, ranks: int) -> str:
     """Return a program that writes and reads arrays like a case; of a list its first array.
 
     Parameters
     ----------
-    candidate : Candidate
+    case : CaseEntry
         The case.
     ranks : int
         Number of ranks with which it was measured.
@@ -72,7 +72,7 @@ def code_for(candidate: Candidate, ranks: int) -> str:
     NoCodeError
         There is no template for the case; the message gives the reason.
     """
-    listed, options = _typed(candidate)
+    listed, options = _typed(case)
     _, parameters = listed.each[0]
     _refuse(parameters, options)
     group = parameters.group
@@ -89,8 +89,8 @@ def code_for(candidate: Candidate, ranks: int) -> str:
         raise NoCodeError("the shape of the arrays is not in run.json") from None
     if group is not None and (geometry.shape or geometry.grid[:1] not in ((), ("comm.size",))):
         raise NoCodeError("the parts of the ranks of a group are no equal slabs")
-    plugin = None if candidate.backend == "zarr" else plugin_filter(spec)
-    if plugin is not None and candidate.backend == "netcdf4":
+    plugin = None if case.backend == "zarr" else plugin_filter(spec)
+    if plugin is not None and case.backend == "netcdf4":
         raise NoCodeError(
             f"codec {spec.codec} is a filter that pffbench sets below netCDF4-python, which offers "
             "it only where netCDF-C was built with it"
@@ -107,11 +107,11 @@ def code_for(candidate: Candidate, ranks: int) -> str:
         "group": group,
         "ndim": len(geometry.block),
         "steps": getattr(parameters, "steps", None),
-        "path": f"data{_SUFFIXES[candidate.backend]}",
+        "path": f"data{_SUFFIXES[case.backend]}",
         "fill": spec.fill == "library" and getattr(options, "fill", None) is not False,
         "chunks": spec.chunks if isinstance(spec.chunks, tuple) else None,
     }
-    template = _environment().get_template(f"{candidate.backend}.py.j2")
+    template = _environment().get_template(f"{case.backend}.py.j2")
     return template.render(told).strip() + "\n"
 
 
@@ -141,18 +141,18 @@ def _refuse(parameters: Parameters, options: Options) -> None:
         )
 
 
-def _typed(candidate: Candidate) -> tuple[Parameters, Options]:
+def _typed(case: CaseEntry) -> tuple[Parameters, Options]:
     """Return parameters and options as values of checked types, since they become code."""
-    backend = candidate.backend
+    backend = case.backend
     if backend not in _SUFFIXES:
         raise NoCodeError(f"there are no lines for the backend {backend}")
-    kind = workload(str(candidate.parameters["workload"])).parameters_type
+    kind = workload(str(case.parameters["workload"])).parameters_type
     # Which environment ran it is no parameter of the case.
-    given = {key: value for key, value in candidate.parameters.items() if key != "environment"}
+    given = {key: value for key, value in case.parameters.items() if key != "environment"}
     try:
         parameters = msgspec.convert(given, kind)
         options = msgspec.convert(
-            dict(candidate.options),
+            case.options,
             backend_class(backend).options_type,
             dec_hook=lambda kind, value: kind(value),  # the number in run.json is a size
         )

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from pffbench.commands.arguments import add_json, number_of
 from pffbench.errors import UserError
-from pffbench.run.output import make_console, print_json
+from pffbench.results.answer import REGRET
+from pffbench.run.output import print_json
 from pffbench.units import Size
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 #: Version of what `--json` prints; a higher one changed or removed a key.
 _JSON_VERSION = 1
@@ -45,51 +40,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how many times your program reads what it has written once (example: --reads 10)",
     )
     parser.add_argument(
-        "--layout",
+        "--only",
         action="append",
         default=[],
-        choices=("shared", "own", "file_per_process", "file_per_group"),
-        help="restrict to this layout; repeat to compare layouts (default: each layout by itself) "
-        "(example: --layout shared --layout file_per_process)",
+        type=_key_and_values,
+        metavar="KEY=VALUE,…",
+        help="choose only among ways with these values of a key; may be repeated "
+        "(example: --only layout=shared --only backend=hdf5,netcdf4)",
     )
     parser.add_argument(
-        "--format",
-        action="append",
-        default=[],
-        metavar="BACKEND",
-        help="restrict to this backend; may be repeated (example: --format hdf5)",
-    )
-    parser.add_argument(
-        "--transfer",
-        action="append",
-        default=[],
-        choices=("independent", "collective"),
-        help="restrict to this transfer of the writes (example: --transfer collective)",
-    )
-    parser.add_argument(
-        "--one-file",
-        action="store_true",
-        help="restrict to a single file: no file for each process, no directory "
-        "(example: --one-file)",
+        "--regret",
+        type=_percent,
+        default=REGRET,
+        metavar="PERCENT",
+        help="recommend a way that may be so much slower than the best one "
+        f"(default: {100 * REGRET:.0f}) (example: --regret 40)",
     )
     parser.add_argument(
         "--bytes",
         type=_size,
         metavar="SIZE",
-        help="bytes that your program, all ranks together, writes in a step: the time of each way "
-        "is told (example: --bytes 600G --steps 100)",
+        help="bytes that all ranks of your program together write in a step: print the time that "
+        "they need, if it follows from what was measured (example: --bytes 600M --steps 100)",
     )
     parser.add_argument(
         "--steps",
         type=number_of("steps"),
         default=1,
         metavar="N",
-        help="steps that the told time is for, such as those of a day (default: 1)",
-    )
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="answer every layout, size and cache state of the run, each with its program",
+        help="number of steps that the time is for, such as those of a day (default: 1)",
     )
     add_json(parser)
 
@@ -127,72 +106,48 @@ def _reads(text: str) -> tuple[float, float]:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of reads (0 or more)") from None
 
 
+def _key_and_values(text: str) -> tuple[str, list[str]]:
+    key, equals, values = text.partition("=")
+    if not (key and equals and values):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a key and its values (layout=shared)")
+    return key, values.split(",")
+
+
+def _percent(text: str) -> float:
+    try:
+        if 0 < (value := float(text.removesuffix("%"))) < float("inf"):
+            return value / 100
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of percent above 0")
+
+
 def main(arguments: argparse.Namespace) -> int:
     """Print the recommendation of runs. Return the exit status."""
-    from pffbench_analysis.recommend import Filters, OwnData, Weights, recommend
+    from pffbench_analysis.recommend import advise
 
     write, read = arguments.weight
-    filters = Filters(
-        tuple(arguments.layout),
-        tuple(arguments.format),
-        tuple(arguments.transfer),
-        arguments.one_file,
-    )
-    own = OwnData(arguments.bytes, arguments.steps) if arguments.bytes else None
-    if arguments.steps > 1 and own is None:
+    if arguments.steps > 1 and not arguments.bytes:
         raise UserError("--steps needs --bytes, the amount of data of a step")
-    found = recommend(arguments.runs, Weights(write, read), filters, own)
+    weights = {total: n for total, n in (("write", write), ("read", read)) if n}
+    found = [
+        advise(
+            run,
+            weights,
+            dict(arguments.only),
+            arguments.regret,
+            arguments.bytes or 0,
+            arguments.steps,
+        )
+        for run in arguments.runs
+    ]
     if arguments.json:
-        print_json({"format": "pffbench recommend", "version": _JSON_VERSION, **found.data()})
-    elif sys.stdout.isatty():
-        print_markdown(found.lines(every=arguments.all), make_console())
-    else:
-        for line in found.lines(every=arguments.all):
+        runs = [one.data() for one in found]
+        print_json({"format": "pffbench recommend", "version": _JSON_VERSION, "runs": runs})
+        return 0
+    for place, one in enumerate(found):
+        if len(found) > 1:
+            print(f"{'' if place == 0 else chr(10)}{one.directory}\n")
+        for line in one.lines():
             print(line)
     return 0
-
-
-def print_markdown(lines: Iterable[str], console: Console) -> None:
-    """Print Markdown on a terminal: headings, items that wrap under their text, programs.
-
-    Parameters
-    ----------
-    lines : iterable of str
-        Headings, list items with words in ``**``, fenced code and paragraphs. Other marks are
-        printed as they are.
-    console : Console
-        The terminal.
-    """
-    from rich.syntax import Syntax
-    from rich.table import Table
-    from rich.text import Text
-
-    from pffbench.results.rerun import broken
-
-    # Lines of a program are left to the terminal to wrap, so that they can be copied.
-    python = Syntax("", "python", theme="ansi_dark", background_color="default")
-    code: list[str] | None = None
-    for line in lines:
-        if line.startswith("```"):
-            if code is not None:
-                console.print(python.highlight("\n".join(code)), soft_wrap=True)
-            code = [] if code is None else None
-        elif code is not None:
-            code.append(line)
-        elif line.startswith("    "):  # a command, in lines that a shell joins
-            for part in broken(line.strip(), console.width):
-                console.print(Text(part), soft_wrap=True)
-        elif line.startswith("#"):
-            style = "bold underline" if line.startswith("# ") else "bold"
-            console.print(Text(line.lstrip("# "), style))
-        else:
-            text = line.lstrip()
-            item = text.startswith("- ")
-            words = text[2 * item :].split("**")
-            shown = Text.assemble(*((w, "bold" if i % 2 else "") for i, w in enumerate(words)))
-            if item:
-                grid = Table.grid()
-                grid.add_row(" " * (len(line) - len(text)) + "• ", shown)
-                console.print(grid)
-            else:
-                console.print(shown)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pffbench.record.repetitions import PhaseTimes, Repetition
 from pffbench.record.run_json import RunRecord
 from pffbench.regular_files import replacing, write_replacing
 from pffbench.results.answer import Answer, lines_of
@@ -22,17 +21,13 @@ from pffbench.results.columns import (
     ordered,
     title,
 )
+from pffbench.results.frames import SAMPLES, samples_of
 from pffbench.results.grid import ways_table
 from pffbench.results.phases import PhaseSummary
 from pffbench.results.quantities import CASE_QUANTITIES, PHASE_QUANTITIES
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench.results.table import Table
 from pffbench.text import escape_markdown, one_line
-
-SAMPLES = (
-    "case", "round", "warmup", "valid", "position", "phase", "seconds", "own_max", "own_median",
-    "own_min", "synced_max", "bytes", "operations", "slowest_rank", "cpu_seconds",
-)  # fmt: skip
 
 
 def write_summary(summary: Summary, directory: str | Path) -> None:
@@ -52,18 +47,13 @@ def write_summary(summary: Summary, directory: str | Path) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(SAMPLES)
         for repetition in summary.run.repetitions:
-            writer.writerows(_samples(repetition))
+            writer.writerows(map(_texts, samples_of(repetition)))
     write_replacing(place / "summary.md", "\n".join(_markdown(summary)) + "\n")
 
 
-def _samples(one: Repetition) -> Iterator[list[object]]:
-    """Yield a row for each phase, then for each total, which has its seconds alone."""
-    first = [one.case, one.round, str(one.warmup).lower(), str(one.valid).lower(), one.position]
-    fields = [name for name in SAMPLES if name in PhaseTimes.__struct_fields__]
-    for times in one.phases:
-        yield [*first, *(getattr(times, name) for name in fields)]
-    for total, seconds in one.totals.items():
-        yield [*first, total, seconds, *[""] * (len(fields) - 2)]
+def _texts(row: Iterable[object]) -> list[object]:
+    """Return a row as a table has it: truth in lower case, as in JSON."""
+    return [str(value).lower() if isinstance(value, bool) else value for value in row]
 
 
 def tables_of(summary: Summary) -> Iterator[Table]:

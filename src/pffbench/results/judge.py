@@ -37,7 +37,8 @@ SMALLEST = 0.05
 BETWEEN_RATIOS, BETWEEN_TIMES = 0.025, 0.06
 #: Number of starts that this knowledge is worth, as degrees of freedom.
 KNOWN = 8
-#: Correlation of successive differences above which no word is printed.
+#: Correlation of successive differences above which only a difference is called one that an interval
+#: of twice the width excludes 1 from: a measured correlation is often too small.
 MOST_DEPENDENT = 0.15
 #: Number of observations by which a measured correlation is drawn towards 0.
 DOUBT = 20
@@ -150,14 +151,12 @@ def decide(
 
 def _verdict(known: Estimate, level: float, alpha: float) -> Verdict:
     ratio, alone = known.ratio(level), known.ratio(alpha)
+    dependent = known.dependence > MOST_DEPENDENT
+    distance, reach = abs(known.centre), known.centre - math.log(ratio.low)
     word: Word = "open"
-    if known.dependence > MOST_DEPENDENT:
-        pass
-    elif ratio.low > 1 and ratio.value >= 1 + SMALLEST:
-        word = "slower"
-    elif ratio.high < 1 and ratio.value <= 1 / (1 + SMALLEST):
-        word = "faster"
-    elif alone.high < 1 + MARGIN and alone.low > 1 / (1 + MARGIN):
+    if distance > (2 if dependent else 1) * reach and distance >= math.log(1 + SMALLEST):
+        word = "slower" if known.centre > 0 else "faster"
+    elif not dependent and alone.high < 1 + MARGIN and alone.low > 1 / (1 + MARGIN):
         word = "same"
     return Verdict(word, ratio, known.rounds)
 

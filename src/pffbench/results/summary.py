@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from pffbench.errors import UserError
 from pffbench.phases import MOVING
 from pffbench.record.repetitions import median_counts
 from pffbench.record.run import MeasuredRun
@@ -21,6 +22,13 @@ from pffbench.results.names import labels
 from pffbench.results.phases import PhaseSummary, phase_summary
 from pffbench.results.purposes import usable
 from pffbench.storage.durability import DiskUsage
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class EmptyRunError(UserError):
+    """A run without a repetition that counts."""
 
 
 class CaseSummary(msgspec.Struct, frozen=True):
@@ -130,6 +138,32 @@ class Summary(msgspec.Struct, frozen=True):
         """Missing parts of the run: a summary may cover only a part of it."""
         return self.run.gaps
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Return all times as a frame; needs pandas.
+
+        Returns
+        -------
+        DataFrame
+            One row for each case, round and phase or total, with the columns of `samples.csv`
+            (times in seconds) and the parameters and options of the case, as text.
+        """
+        from pffbench.results.frames import frame_of
+
+        return frame_of(self)
+
+    def counts(self) -> pd.DataFrame:
+        """Return what was counted as a frame; needs pandas.
+
+        Returns
+        -------
+        DataFrame
+            One row for each case, round, phase and counter: its total and its largest value of a
+            rank.
+        """
+        from pffbench.results.frames import counts_of
+
+        return counts_of(self)
+
     @property
     def cases(self) -> list[CaseSummary]:
         """All cases."""
@@ -146,6 +180,19 @@ def summarise(directory: str | Path) -> Summary:
     run = MeasuredRun.load(directory)
     with readable(directory):
         return summary_of(run)
+
+
+def load(run: str | Path) -> Summary:
+    """Read a results directory; see `pffbench.load`."""
+    try:
+        summary = summarise(run)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    if not summary.cases:
+        raise EmptyRunError(
+            f"{run} holds no repetition that counts: it ended before the first one did"
+        )
+    return summary
 
 
 def summary_of(run: MeasuredRun) -> Summary:

@@ -1,106 +1,18 @@
-"""Results directories as values, and differences in the provenance of two runs."""
+"""Differences in the provenance of two runs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pffbench.errors import UserError
 from pffbench.record.run import MeasuredRun
 from pffbench.text import value_text
-from pffbench_analysis.frames import frame_of, load_counts, load_ranks
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from pffbench.summary.summary import Summary
 
 #: Placeholder for a fact that only the other run has recorded.
 ABSENT = "–"
-_EMPTY = "holds no repetition that counts: it ended before the first one did"
-
-
-class EmptyRunError(UserError):
-    """A run without counted repetitions."""
-
-
-class Run(MeasuredRun, frozen=True, dict=True):
-    """A results directory, read, with its tables as frames; `Run.load` returns it.
-
-    Examples
-    --------
-    >>> run = Run.load("results/first")  # doctest: +SKIP
-    >>> run.counted.groupby(["case", "phase"]).seconds.median()  # doctest: +SKIP
-    """
-
-    @classmethod
-    def load(cls, directory: str | Path) -> Run:
-        """Read a results directory.
-
-        Raises
-        ------
-        UserError
-            It holds no run, or one of another schema version.
-        EmptyRunError
-            It holds no counted repetition.
-        """
-        try:
-            run = super().load(directory)
-        except ValueError as error:
-            raise UserError(str(error)) from None
-        if not run.rows:
-            raise EmptyRunError(f"{directory} {_EMPTY}")
-        return run
-
-    def summary(self) -> Summary:
-        """Return the tables and conclusions of the run, as its end prints them."""
-        from pffbench.summary.summary import summary_of
-
-        return summary_of(self)
-
-    @cached_property
-    def samples(self) -> pd.DataFrame:
-        """Rows of `samples.csv` of complete repetitions, warm-ups included.
-
-        One for each case, repetition and phase, with the columns of the file and times in
-        seconds. ``started`` is a time stamp; what does not apply is missing (``NaN``, ``NA``).
-        """
-        return frame_of(self.kept)
-
-    @property
-    def counted(self) -> pd.DataFrame:
-        """Rows of the counted repetitions."""
-        return self.samples[~self.samples["warmup"]]
-
-    @property
-    def counts(self) -> pd.DataFrame:
-        """Rows of `counters.csv`: one for each case, repetition, phase and counter."""
-        return load_counts(self.directory)
-
-    def rank_times(self, case: str) -> pd.DataFrame:
-        """Return the times of every rank in a case, from `ranks.h5`.
-
-        Returns
-        -------
-        DataFrame
-            One row for each repetition, phase and rank; see `pffbench_analysis.frames.load_ranks`.
-
-        Raises
-        ------
-        ValueError
-            The file cannot be read, or there is no such case in it.
-        """
-        return load_ranks(self.directory, case)
-
-
-def readable(run: str | Path) -> Summary:
-    """Summarise a run; errors as of `Run.load`."""
-    return Run.load(run).summary()
-
 
 @dataclass(frozen=True)
 class Difference:
@@ -159,7 +71,7 @@ _ONLY_WHERE_BOTH = ("software.libraries.", "software.loaded.", "inputs.")
 def facts(run: MeasuredRun) -> dict[str, str]:
     """Return the facts that `differences` compares: a run's provenance as text, by path."""
     record, provenance = run.record, run.record.provenance
-    per_node = [{"ranks": number} for number in record.topology.get("ranks_per_node", [])]
+    per_node = [{"ranks": number} for number in record.topology.ranks_per_node]
     size = {"ranks": run.ranks, "nodes": run.nodes, "ranks_per_node": _each(per_node, "ranks")}
     found: dict[str, Any] = {
         "size": size,
