@@ -14,6 +14,7 @@ from pffbench.text import value_text
 #: Placeholder for a fact that only the other run has recorded.
 ABSENT = "–"
 
+
 @dataclass(frozen=True)
 class Difference:
     """A fact in which two runs differ.
