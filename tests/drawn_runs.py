@@ -20,7 +20,14 @@ from pffbench.record.repetitions import (
     RepetitionsLog,
     read_repetitions,
 )
-from pffbench.record.run_json import CaseEntry, FloorEntry, RunRecord, Startup, TopologyEntry
+from pffbench.record.run_json import (
+    CaseEntry,
+    FloorEntry,
+    RunRecord,
+    Startup,
+    TopologyEntry,
+    digest_of,
+)
 from pffbench.storage.durability import DiskUsage
 
 PHASES = (
@@ -71,11 +78,13 @@ def a_record(cases, **record):
     given = {
         "run_id": "some-20260101-120000-1", "name": "some", "question": "", "command": ["pffbench"],
         "ranks": RANKS, "started": "2026-01-01T12:00:00+00:00", "experiment": {},
-        "experiment_file": "some.yaml", "experiment_digest": "", "cases": dict(cases),
+        "experiment_file": "some.yaml", "cases": dict(cases),
         "left_out": [], "scratch": "", "topology": TopologyEntry(["a", "b"], [0, 1], [1, 1]),
         "floor": FLOOR, "startup": Startup(), "provenance": {}, "status": "finished", "valid": True,
     }  # fmt: skip
-    return RunRecord(**(given | record))
+    given |= record
+    given["experiment_digest"] = digest_of(given["experiment"])
+    return RunRecord(**given)
 
 
 def _write(directory, entries, repetitions, speed, record):

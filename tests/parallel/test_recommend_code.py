@@ -12,8 +12,10 @@ from drawn_runs import a_run
 from launch import PROGRAMS, pffbench_cli, run
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
+from pffbench.experiment.plan import Cost
+from pffbench.record.run_json import CaseEntry
 from pffbench.workloads.registry import workload
-from pffbench_analysis.recommend import recommend
+from pffbench_analysis.recommend import advise
 
 RANKS = 2
 BLOCK = {"shape_per_rank": [4, 6]}
@@ -163,19 +165,24 @@ def entry_of(told):
     options = msgspec.convert(own, kind.options_type, dec_hook=lambda type_, value: type_(value))
     case = Case(parameters, options)
     plain = {"workload": parameters.workload, **msgspec.to_builtins(parameters)}
-    entry = {
-        "parameters": {**plain, "dtype": plain["dtype"] or "float32"},
-        "options": msgspec.to_builtins(options, enc_hook=int),
-        "group": case.group, "raw": False, "verified": True,
-    }  # fmt: skip
-    return case.id, entry
+    return case.id, CaseEntry(
+        {**plain, "dtype": plain["dtype"] or "float32"},
+        case.group,
+        Cost(1, 1, 1, 1, 1),
+        msgspec.to_builtins(options, enc_hook=int),
+    )
 
 
-def printed_code(lines):
-    text = "\n".join(lines)
-    found = re.search(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert found, text
-    return found[1]
+def advice(directory, *told):
+    """Return the recommendation of a run of these cases."""
+    run_of_them = a_run(directory, list(map(entry_of, told)), repetitions=10)
+    return advise(run_of_them, {"write": 1.0, "read": 1.0}, {}, 0.25)
+
+
+def program(directory, told):
+    found = advice(directory, told)
+    assert found.program, found.why_none
+    return found.program
 
 
 @pytest.fixture(scope="module")
@@ -184,10 +191,9 @@ def stored(tmp_path_factory):
     parent = tmp_path_factory.mktemp("programs")
     places = []
     for name, (told, _, _) in CASES.items():
-        results = a_run(parent / f"{name}-results", [entry_of(told)], repetitions=6)
         place = parent / name
         place.mkdir()
-        (place / "program.py").write_text(printed_code(recommend([results]).lines()))
+        (place / "program.py").write_text(program(parent / f"{name}-results", told))
         places.append(place)
     done = run([PROGRAMS / "run_all.py", *places], ranks=RANKS, timeout=600)
     assert done.status == 0, done.said
@@ -208,25 +214,14 @@ def test_the_printed_code_stores_what_was_recommended(stored, name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_program_has_no_loop_of_one_and_nothing_empty(tmp_path, name):
-    results = a_run(tmp_path, [entry_of(CASES[name][0])], repetitions=6)
-    assert not re.search(r"range\(1\)|\{\s*\}", printed_code(recommend([results]).lines()))
+    assert not re.search(r"range\(1\)|\{\s*\}", program(tmp_path, CASES[name][0]))
 
 
 def test_a_program_of_a_list_says_for_which_array_it_is(tmp_path):
     told = {"backend": "zarr", "arrays": [{"name": n, "shape": [8]} for n in "abcdef"]}
-    results = a_run(tmp_path, [entry_of(told)], repetitions=6)
-    text = "\n".join(recommend([results]).lines())
-    assert "These lines are for the array a. " in text
-    assert "times are those of all arrays: b, c, d, and 2 more take the same calls" in text
-
-
-def test_ways_that_differ_in_their_writers_are_named_by_them(tmp_path):
-    ways = [{"backend": "hdf5", "rearrange": "box", "writers": {"count": n}, **BLOCK}
-            for n in (1, 2)]  # fmt: skip
-    results = a_run(tmp_path, [entry_of(told) for told in ways], repetitions=6)
-    (advice,) = recommend([results]).advices
-    named = {one.work.short(c) for one in advice.works for c in one.work.candidates}
-    assert {"HDF5, 1 writer (box)", "HDF5, 2 writers (box)"} <= named
+    (note,) = advice(tmp_path, told).notes
+    assert note.startswith("These lines are for the array a. ")
+    assert "times are of all arrays: b, c, d, and 2 more need the same calls" in note
 
 
 def test_every_rank_wrote_its_own_file_or_array(stored):
@@ -238,33 +233,30 @@ def test_every_rank_wrote_its_own_file_or_array(stored):
 
 def test_what_no_library_offers_is_said_instead_of_code(tmp_path):
     told = {"backend": "netcdf4", "layout": "own", "transfer": "collective", **BLOCK}
-    results = a_run(tmp_path, [entry_of(told)], repetitions=6)
-    done = pffbench_cli("recommend", results)
+    found = advice(tmp_path, told)
+    assert found.program == ""
+    assert found.why_none.startswith("collective writing")
+    done = pffbench_cli("recommend", tmp_path)
     assert done.status == 0, done.said
-    assert "```" not in done.stdout
-    assert "No lines of code: collective writing" in done.stdout
+    assert "No program is printed: collective writing" in done.stdout
 
 
 def test_unlimited_dimensions_are_not_written_into_a_program(tmp_path):
-    name, entry = entry_of({"backend": "netcdf4", **BLOCK})
-    entry["options"]["dimensions"] = "unlimited_shared"
-    text = "\n".join(recommend([a_run(tmp_path, [(name, entry)], repetitions=6)]).lines())
-    assert "```" not in text
-    assert "netcdf4.dimensions: fixed is what to take" in " ".join(text.split())
+    told = {"backend": "netcdf4", "dimensions": "unlimited_shared", **BLOCK}
+    found = advice(tmp_path, told)
+    assert found.program == ""
+    assert "netcdf4.dimensions: fixed is what to take" in found.why_none
 
 
 def test_numbers_in_run_json_cannot_become_other_code(tmp_path):
     name, entry = entry_of({"backend": "hdf5", **BLOCK})
-    entry["parameters"]["dtype"] = 'float32"); import os; os.abort(); ("'
-    results = a_run(tmp_path, [(name, entry)], repetitions=6)
-    text = "\n".join(recommend([results]).lines())
-    assert "```" not in text
-    assert "of another pffbench" in text
+    entry.parameters["dtype"] = 'float32"); import os; os.abort(); ("'
+    run_of_it = a_run(tmp_path, [(name, entry)], repetitions=10)
+    found = advise(run_of_it, {"write": 1.0, "read": 1.0}, {}, 0.25)
+    assert found.program == ""
+    assert "of another pffbench" in found.why_none
 
 
 @pytest.mark.parametrize("name", ["hdf5-collective-gzip-steps", "netcdf4-collective-gzip"])
 def test_the_program_has_the_hints(tmp_path, name):
-    results = a_run(tmp_path, [entry_of(CASES[name][0])], repetitions=6)
-    assert """"info": MPI.Info.Create({'cb_nodes': '1',""" in printed_code(
-        recommend([results]).lines()
-    )
+    assert """"info": MPI.Info.Create({'cb_nodes': '1',""" in program(tmp_path, CASES[name][0])

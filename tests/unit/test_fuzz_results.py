@@ -11,13 +11,12 @@ from rich.console import Console
 from drawn_runs import USUAL, a_run
 from pffbench.errors import UserError
 from pffbench.parallel.topology import Team, Topology
-from pffbench.record.counters import read_counts
 from pffbench.record.lock import RunLock
+from pffbench.record.repetitions import FILE, cut_torn, read_repetitions
 from pffbench.record.run_json import RunRecord, readable
-from pffbench.record.samples import drop_unfinished, read_samples
+from pffbench.results.export import print_summary, write_summary
+from pffbench.results.summary import summarise
 from pffbench.run.resume import resumed
-from pffbench.summary.export import print_summary, write_summary
-from pffbench.summary.summary import summarise
 
 JUNK = [
     None, True, False, -1, 0, 1, 2**63, 10**30, 1.5, -0.5, float("nan"), float("inf"), 1e308, "",
@@ -29,7 +28,6 @@ PROVENANCE = {
                  "libraries": {"numpy": {"imported": False}}},
     "hosts": [{"host": "a", "memory_bytes": 2**34}], "filesystem": {"type": "ext4"},
 }  # fmt: skip
-COUNTS = "case,repetition,warmup,phase,counter,total,largest\nx,0,false,write,cpu_seconds,1.5,0.7\n"
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +36,8 @@ def good(tmp_path_factory):
     directory = a_run(tmp_path_factory.mktemp("good"), USUAL, repetitions=3, provenance=PROVENANCE)
     record = json.loads((directory / "run.json").read_text())
     for entry in record["cases"].values():
-        entry["cost"] = {"nbytes": 8, "arrays": 1, "files": 1, "space": 8, "memory": 8}
         entry["stored_as"] = {"chunks": [2, 2], "codec": "none", "fill": "never", "more": {}}
-    return record, (directory / "samples.csv").read_text(), directory
+    return record, (directory / FILE).read_text(), directory
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +45,9 @@ def place(tmp_path_factory):
     return tmp_path_factory.mktemp("spoilt")
 
 
-def write(place, record, samples, counts=COUNTS):
+def write(place, record, lines):
     (place / "run.json").write_text(record, encoding="utf-8", errors="surrogatepass")
-    (place / "samples.csv").write_bytes(samples.encode("utf-8", errors="surrogatepass"))
-    (place / "counters.csv").write_bytes(counts.encode("utf-8", errors="surrogatepass"))
+    (place / FILE).write_bytes(lines.encode("utf-8", errors="surrogatepass"))
 
 
 def team(ranks):
@@ -73,8 +69,7 @@ def read_everything(place):
         return None
 
     attempt(lambda: RunRecord.load(place))
-    attempt(lambda: read_samples(place / "samples.csv"))
-    attempt(lambda: read_counts(place))
+    attempt(lambda: read_repetitions(place))
     summary = attempt(lambda: summarise(place))
     if summary is not None:
         attempt(lambda: _written(summary, place))
@@ -83,8 +78,8 @@ def read_everything(place):
     lock.release()
     if before is not None:
         attempt(lambda: before.done(3))
-        attempt(lambda: drop_unfinished(str(place / "samples.csv"), before.record.last_written))
-    (place / "samples.csv.unfinished").unlink(missing_ok=True)
+        attempt(lambda: cut_torn(place))
+    (place / f"{FILE}.unfinished").unlink(missing_ok=True)
     assert not (place / "run.lock").exists()
     return refused
 
@@ -92,12 +87,12 @@ def read_everything(place):
 def _written(summary, place):
     with readable(place), (place / "told").open("w", errors="replace") as file:
         write_summary(summary, place)
-        print_summary(summary, Console(file=file, width=120))
+        print_summary(summary, Console(file=file, width=120), tables=True)
 
 
 def test_a_good_run_is_read(good, place):
-    record, samples, _ = good
-    write(place, json.dumps(record | {"status": "interrupted"}), samples)
+    record, lines, _ = good
+    write(place, json.dumps(record | {"status": "interrupted"}), lines)
     assert read_everything(place) == []
 
 
@@ -110,7 +105,7 @@ def places(data, path=()):
 
 
 def spoilt_record(record, data):
-    """Return a record with one or two values replaced or removed."""
+    """Return plain data with one or two values replaced or removed."""
     record = copy.deepcopy(record)
     for _ in range(data.draw(st.integers(1, 2))):
         path = data.draw(st.sampled_from(list(places(record))))
@@ -124,16 +119,16 @@ def spoilt_record(record, data):
     return record
 
 
-def spoilt_table(samples, data):
-    """Return a table with up to three cells and lines spoilt."""
-    lines = samples.splitlines(keepends=True)
+def spoilt_lines(text, data):
+    """Return lines of which up to three are spoilt."""
+    good = text.splitlines(keepends=True)
+    lines = list(good)
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(lines) - 1))
-        cells = lines[at].rstrip("\n").split(",")
-        cells[data.draw(st.integers(0, len(cells) - 1))] = str(data.draw(st.sampled_from(JUNK)))
+        line = good[at]
         lines[at] = data.draw(st.sampled_from([
-            ",".join(cells) + "\n", ",".join(cells), "\n", ",".join(cells[:-1]) + "\n",
-            lines[at] * 2, lines[at].replace("\n", ",x\n"),
+            json.dumps(spoilt_record(json.loads(line), data)) + "\n", line.rstrip("\n"), "\n",
+            line * 2, line.replace("}\n", "\n"),
         ]))  # fmt: skip
     return "".join(lines)
 
@@ -149,16 +144,16 @@ def spoilt_text(text, data):
 @settings(suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_spoilt_run_is_read_or_refused_in_words(good, place, data):
-    record, samples, _ = good
+    record, lines, _ = good
     record = record | {"status": "interrupted"}
-    files = [json.dumps(record), samples, COUNTS * 3]
-    how = data.draw(st.sampled_from(["record", "table", "bytes"]))
+    files = [json.dumps(record), lines]
+    how = data.draw(st.sampled_from(["record", "lines", "bytes"]))
     if how == "record":
         files[0] = json.dumps(spoilt_record(record, data))
-    elif how == "table":
-        files[1] = spoilt_table(samples, data)
+    elif how == "lines":
+        files[1] = spoilt_lines(lines, data)
     else:
-        which = data.draw(st.integers(0, 2))
+        which = data.draw(st.integers(0, 1))
         files[which] = spoilt_text(files[which], data)
     write(place, *files)
     read_everything(place)

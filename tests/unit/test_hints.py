@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import struct
 
 import pytest
 
-from drawn_runs import a_case, a_run, timed_run
+from drawn_runs import a_case, timed_run
 from pffbench.backends.hints import asked_hints, beside_count, beside_plan, facts_of, without_effect
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
 from pffbench.parallel import open_file
-from pffbench.summary.export import write_summary
-from pffbench.summary.levers import job_lines, lever_lines
-from pffbench.summary.summary import summarise
+from pffbench.results.export import write_summary
+from pffbench.results.summary import summarise
 
 SLAB = {"workload": "hyperslab", "shape_per_rank": [4, 4], "transfer": "collective"}
 
@@ -240,108 +238,22 @@ def test_options_of_a_backend_that_no_case_has_are_named():
 
 # What is concluded
 
-LEVERS = {
-    "none": {},
-    "few": {"hints": {"cb_nodes": 2, "romio_ds_write": "disable"}},
-    "wide": {"striping": {"count": 4, "size": 2**20}},
-    "aligned": {"alignment": 2**20, "alignment_threshold": 2**16},
-}
 
-
-def a_sweep(directory, facts=None, component="romio", library="MPICH", **factors):
-    """Write a run of 20 repetitions whose cases take these times as long as the one of none."""
-    cases, seconds = [], {}
-    for number, (name, own) in enumerate(LEVERS.items()):
+def test_hints_that_are_not_in_force_are_not_recommended(tmp_path):
+    """Half the time would be worth it, but the hint that the way is named by did nothing."""
+    seconds, cases = {}, []
+    for hints, factor in ((None, 1.0), ({"cb_nodes": 2}, 0.5), ({"cb_nodes": 4}, 0.9)):
         _, entry = a_case("hdf5", "collective")
-        case = f"hdf5.hyperslab.shared.collective.matched.{number}"
-        entry |= {"options": own, "transfer_facts": {"mpi_io_component": component}}
-        entry["transfer_facts"] |= (facts or {}).get(name, {})
-        times = [factors.get(name, 1.0) * (1 + 0.01 * (i % 5)) for i in range(20)]
+        entry.options = {"hints": hints}
+        if factor == 0.5:
+            entry.transfer_facts = {"not_in_force": "cb_nodes=2 (romio has 1)"}
+        case = f"hdf5.{len(cases)}"
         cases.append((case, entry))
-        seconds[case] = (times, [1 + 0.01 * (i % 5) for i in range(20)])
-    return timed_run(
-        directory, seconds, cases, experiment={"repetitions": 20},
-        provenance={"mpi_io": {"library": library}},
-    )  # fmt: skip
-
-
-def lines(directory):
-    return list(lever_lines(summarise(directory)))
-
-
-def test_levers_that_pay_are_told_with_the_ratio_and_the_lines(tmp_path):
-    told = lines(a_sweep(tmp_path, few=0.5, wide=2.0))
-    assert told[0].startswith("Hints, Writing (to the device): hints={cb_nod")
-    assert "it takes 2.00 times as long [1.9" in told[0]
-    assert told[1:3] == [
-        "  printf '%s\\n' 'cb_nodes 2' 'romio_ds_write disable' >romio-hints",
-        '  export ROMIO_HINTS="$PWD/romio-hints"',
-    ]
-    assert told[3].startswith("Hints, Reading (from the page cache): no lever pays off: ")
-    assert len(told) == 4
-
-
-def test_levers_that_do_not_pay_are_told_so(tmp_path):
-    write, _ = lines(a_sweep(tmp_path / "slower", few=2.0, wide=2.0, aligned=1.5))
-    assert write.endswith("no lever pays off: all are slower")
-    write, _ = lines(a_sweep(tmp_path / "equal", few=0.99))
-    assert (
-        "no lever pays off: hints={cb_nodes: 2, romio_ds_write: disable} and none are equal"
-        in write
-    )
-
-
-def test_what_is_not_in_force_is_not_worth_anything(tmp_path):
-    ignored = {"few": {"not_in_force": "cb_nodes=2 (romio has 1)"}}
-    write, _ = lines(a_sweep(tmp_path, ignored, few=0.5))
-    assert "nothing is concluded: hints=" in write
-    assert write.endswith("but not in force: cb_nodes=2 (romio has 1)")
-
-
-def test_a_summary_shows_what_is_not_in_force_below_its_table(tmp_path):
-    directory = a_sweep(tmp_path, {"wide": {"not_in_force": "striping_factor=4 (ext4)"}})
-    write_summary(summarise(directory), directory)
-    told = (directory / "summary.md").read_text()
-    assert "- not in force: striping_factor=4 (ext4); hdf5 collective striping=" in told
-
-
-def test_formats_beside_each_other_are_no_question_of_hints(tmp_path):
-    cases = [a_case("hdf5"), a_case("zarr")]
-    assert lines(a_run(tmp_path, cases, experiment={"repetitions": 4})) == []
-
-
-JOBS = {
-    "ompio": ("few", "ompio", "Open MPI", [
-        "export OMPI_MCA_io_ompio_num_aggregators=2",
-        '# in the program: MPI_Info_set(info, "romio_ds_write", "disable")']),
-    "Cray": ("few", "romio", "Cray MPI", [
-        "export MPICH_MPIIO_HINTS='*:cb_nodes=2:romio_ds_write=disable'"]),
-    "Lustre": ("wide", "romio", "MPICH", [
-        "lfs setstripe --stripe-count 4 --stripe-size 1048576 DIRECTORY  # of the new files"]),
-    "aligned": ("aligned", "romio", "MPICH", [
-        "# in the program: H5Pset_alignment(file_access, 65536, 1048576)"]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", JOBS)
-def test_the_lines_of_a_job_script_suit_the_mpi_library(tmp_path, name):
-    lever, component, library, expected = JOBS[name]
-    summary = summarise(a_sweep(tmp_path, component=component, library=library))
-    (entry,) = (e for e in summary.record.cases.values() if e["options"] == LEVERS[lever])
-    assert list(job_lines(entry, summary.record)) == expected
-
-
-def test_a_run_of_anybody_brings_no_commands(tmp_path):
-    directory = a_sweep(tmp_path, few=0.5)
-    record = json.loads((directory / "run.json").read_text())
-    for entry in record["cases"].values():
-        if entry["options"].get("hints"):
-            entry["options"] = {
-                "hints": {"a;b": "$(touch x)"}, "striping": {"count": "1; touch x"},
-                "alignment": "8) touch x",
-            }  # fmt: skip
-    (directory / "run.json").write_text(json.dumps(record))
-    told = lines(directory)
-    assert "  printf '%s\\n' 'a;b $(touch x)' >romio-hints" in told
-    assert "  lfs setstripe --stripe-count '1; touch x' DIRECTORY  # of the new files" in told
-    assert not any("8)" in line for line in told)
+        seconds[case] = [[factor * (1 + 0.01 * (i % 5)) for i in range(20)]] * 2
+    run = timed_run(tmp_path, seconds, cases)
+    summary = summarise(run)
+    assert summary.answer.way == {"hdf5.hints": "{cb_nodes: 4}"}
+    (note,) = [note for note in summary.answer.notes if "not in force" in note]
+    assert note.startswith("HDF5, hints {cb_nodes: 2} takes no part: not in force: cb_nodes=2")
+    write_summary(summary, run)
+    assert "not in force: cb_nodes=2 (romio has 1)" in (run / "summary.md").read_text()

@@ -1,19 +1,20 @@
-"""Runs as values: which rows count, and in what two runs differ."""
+"""Runs as values, and in what two runs differ."""
 
 from __future__ import annotations
 
 import copy
 
 import pytest
+from msgspec.structs import replace
 
-pytest.importorskip("pandas")
-
+import drawn_runs
+import pffbench
+from drawn_runs import edit, rewrite
 from pffbench.errors import UserError
-from pffbench.phases import totals_of
+from pffbench.record.repetitions import read_repetitions
 from pffbench.record.run import MeasuredRun
-from pffbench.record.run_json import RunRecord
-from pffbench.record.samples import Sample, SamplesLog
-from pffbench_analysis.runs import ABSENT, Run, differences
+from pffbench.record.run_json import FloorEntry, Reading, Startup, TopologyEntry
+from pffbench_analysis.differences import ABSENT, differences
 
 PROVENANCE = {
     "inputs": {"map": {"bytes": 3, "sha256": "ab"}},
@@ -40,71 +41,50 @@ PROVENANCE = {
 }  # fmt: skip
 
 
-def a_sample(repetition, phase):
-    return Sample(
-        case="one", repetition=repetition, warmup=repetition == 0, position=0, phase=phase,
-        backend="hdf5", workload="hyperslab", layout="shared", transfer="independent",
-        settings="matched", group="g", ranks=2, nodes=2, arrays=1, operations=1, bytes=8,
-        own_max=1.0, own_median=1.0, own_min=1.0, synced_max=1.0, slowest_rank=0, slowest_host="n1",
-        below_resolution=False, cache="", resident=None, verified_bytes=None, peak_memory=1,
-        disk_bytes=None, disk_files=None, valid=True, started="2026-01-01T12:00:00.000+00:00",
-        seconds=1.0,
-    )  # fmt: skip
+def a_run(directory, **record):
+    return drawn_runs.a_run(directory, [drawn_runs.a_case("hdf5")], 2, **(USUAL | record))
 
 
-def a_run(directory, rows, **record):
-    directory.mkdir(parents=True)
-    given = {
-        "run_id": "r", "name": "some", "question": "", "command": [], "ranks": 2,
-        "started": "2026-01-01T12:00:00+00:00", "experiment": {"name": "some", "seed": 1},
-        "experiment_file": "", "left_out": [], "scratch": "", "startup": {},
-        "cases": {"one": {"parameters": {"durability": "close"}}},
-        "topology": {"hosts": ["n1", "n2"], "nodes": [0, 1], "ranks_per_node": [1, 1]},
-        "floor": {"barrier": 1e-7, "tick": 1e-8}, "provenance": copy.deepcopy(PROVENANCE),
-    }  # fmt: skip
-    RunRecord(**(given | record)).save(directory)
-    SamplesLog(str(directory / "samples.csv")).append(a_sample(*row) for row in rows)
-    return directory
+USUAL = {
+    "ranks": 2, "experiment": {"name": "some", "seed": 1}, "provenance": PROVENANCE,
+    "topology": TopologyEntry(["n1", "n2"], [0, 1], [1, 1]),
+}  # fmt: skip
 
 
-WHOLE = [(n, phase) for n in (0, 1) for phase in ("write", "close", "read", "remove")]
-
-
-def test_totals_are_of_repetitions_with_all_their_phases(tmp_path):
-    run = MeasuredRun.load(a_run(tmp_path / "a", WHOLE))
-    assert run.seconds["one"]["write_total"] == {1: 2.0}
-    assert run.seconds["one"]["read_total"] == {1: 1.0}
-    assert set(run.rows["one"]) == {"write", "close", "read", "remove"}
-    lacking = totals_of({"write": {1: 1.0, 2: 2.0}, "close": {2: 3.0}})
-    assert lacking == {"write_total": {2: 5.0}}
+def test_a_run_is_loaded_with_its_answer_its_cells_and_all_times(tmp_path):
+    run = pffbench.load(a_run(tmp_path / "a"))
+    assert run.answer.word == "NO ANSWER"
+    assert {cell.keys["total"] for cell in run.cells} == {"write", "read"}
+    pytest.importorskip("pandas")
+    frame = run.to_pandas()
+    assert set(frame["round"]) == {0, 1, 2}
+    assert set(frame["backend"]) == {"hdf5"}
+    assert frame.loc[frame.phase == "write_total", "seconds"].notna().all()
+    assert run.counts().empty
 
 
 def test_the_coarser_clock_of_two_stages_is_the_resolution(tmp_path):
-    reading = {"floor": {"own": 3e-6, "tick": 1e-8}}
-    one = a_run(tmp_path / "a", WHOLE, floor={"own": 1e-6, "tick": 1e-8})
-    both = a_run(tmp_path / "b", WHOLE, floor={"own": 1e-6, "tick": 1e-8}, reading=reading)
-    assert MeasuredRun.load(one).resolution == pytest.approx(1e-4)
+    one, other = FloorEntry(1e-6, 1e-6, 1e-8), FloorEntry(3e-6, 3e-6, 1e-8)
+    reading = Reading("", other, Startup(), USUAL["topology"], {})
+    alone = a_run(tmp_path / "a", floor=one)
+    both = a_run(tmp_path / "b", floor=one, reading=reading)
+    assert MeasuredRun.load(alone).resolution == pytest.approx(1e-4)
     assert MeasuredRun.load(both).resolution == pytest.approx(3e-4)
 
 
-def test_only_repetitions_that_ended_are_there(tmp_path):
-    run = Run.load(a_run(tmp_path / "a", [*WHOLE, (2, "write"), (2, "close")]))
-    assert set(run.samples["repetition"]) == {0, 1}
-    assert list(run.counted["phase"]) == ["write", "close", "read", "remove"]
-    assert (run.ranks, run.nodes) == (2, 2)
-
-
-def test_of_two_stages_what_is_written_is_there(tmp_path):
-    rows = [*WHOLE, (2, "write"), (2, "close"), (3, "write")]
-    run = Run.load(a_run(tmp_path / "a", rows, stage="write"))
-    assert set(run.samples["repetition"]) == {0, 1, 2}
+def test_of_two_jobs_what_is_written_is_there(tmp_path):
+    run = a_run(tmp_path / "a", stage="write")
+    edit(run, lambda one: replace(one, part="write", read=None) if one.round == 2 else one)
+    assert len(MeasuredRun.load(run).repetitions) == 3
 
 
 def test_runs_without_results_are_refused(tmp_path):
     with pytest.raises(UserError, match="no results directory"):
-        Run.load(tmp_path / "none")
+        pffbench.load(tmp_path / "none")
+    run = a_run(tmp_path / "a")
+    rewrite(run, [one for one in read_repetitions(run) if one.warmup])
     with pytest.raises(UserError, match="no repetition that counts"):
-        Run.load(a_run(tmp_path / "a", [(0, "remove"), (1, "write")]))
+        pffbench.load(run)
 
 
 def provenance_with(**places):
@@ -137,14 +117,14 @@ def provenance_with(**places):
     ],
 )  # fmt: skip
 def test_what_matters_is_told(tmp_path, provenance, told):
-    a = Run.load(a_run(tmp_path / "a", WHOLE))
-    b = Run.load(a_run(tmp_path / "b", WHOLE, provenance=provenance))
+    a = MeasuredRun.load(a_run(tmp_path / "a"))
+    b = MeasuredRun.load(a_run(tmp_path / "b", provenance=provenance))
     assert [str(found) for found in differences(a, b)] == told
     assert [str(found) for found in differences(a, a)] == []
 
 
 def test_what_only_numbers_a_job_is_not_told(tmp_path):
-    a = Run.load(a_run(tmp_path / "a", WHOLE))
+    a = MeasuredRun.load(a_run(tmp_path / "a"))
     found = provenance_with(
         software__python={"version": "3.12", "executable": "/b/python"},
         software__libraries__h5py__path="/b/h5py",
@@ -155,15 +135,15 @@ def test_what_only_numbers_a_job_is_not_told(tmp_path):
         environment__OMPI_MCA_num_procs="16",
         slurm__job_id="2",
     )  # fmt: skip
-    b = Run.load(a_run(tmp_path / "b", WHOLE, provenance=found, run_id="other", started="2027"))
+    b = MeasuredRun.load(a_run(tmp_path / "b", provenance=found, run_id="other", started="2027"))
     assert differences(a, b) == []
 
 
 def test_sizes_and_experiments_are_told(tmp_path):
-    a = Run.load(a_run(tmp_path / "a", WHOLE))
+    a = MeasuredRun.load(a_run(tmp_path / "a"))
     more = {"ranks": 4, "experiment": {"name": "some", "seed": 2},
-            "topology": {"nodes": [0, 0, 1, 1], "ranks_per_node": [2, 2]}}  # fmt: skip
-    found = differences(a, Run.load(a_run(tmp_path / "b", WHOLE, **more)))
+            "topology": TopologyEntry(["n"] * 4, [0, 0, 1, 1], [2, 2])}  # fmt: skip
+    found = differences(a, MeasuredRun.load(a_run(tmp_path / "b", **more)))
     assert [(d.area, d.key, d.a, d.b) for d in found] == [
         ("size", "size.ranks", "2", "4"),
         ("size", "size.ranks_per_node", "1", "2"),

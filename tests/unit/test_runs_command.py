@@ -6,8 +6,8 @@ import json
 
 from drawn_runs import a_case, a_run
 from launch import pffbench_cli
-from pffbench.summary.results import write_results
-from pffbench.summary.summary import summarise
+from pffbench.results.document import write_results
+from pffbench.results.summary import summarise
 
 
 def test_runs_are_listed_by_age_with_verdict_and_answer(tmp_path):
@@ -26,8 +26,7 @@ def test_runs_are_listed_by_age_with_verdict_and_answer(tmp_path):
     assert b == "results/folder/b  2026-01-01T12:00, some, 2 ranks: interrupted"
     assert c.endswith("2026-01-02T12:00, some, 2 ranks: INVALID (it is broken)")
     assert a == "results/a  2026-02-01T12:00, some, 2 ranks: every byte verified"
-    told = json.loads((new / "results.json").read_text())["answer"]
-    assert answer == f"    {told['word']}  {told['sentence']}"
+    assert answer == "    USE HDF5: no way measured is faster (95 %)."
 
 
 def test_what_is_no_folder_of_runs_is_one_sentence(tmp_path):
@@ -45,6 +44,6 @@ def test_a_command_for_a_run_names_the_run_in_a_folder(tmp_path):
 
 def test_an_answer_that_acts_on_a_terminal_is_escaped(tmp_path):
     run = a_run(tmp_path / "run", [a_case("hdf5")])
-    text = json.dumps({"answer": {"word": "ANSWER", "sentence": "\x1b[2J"}})
+    text = json.dumps({"answer": {"word": "USE", "headline": "\x1b[2J", "evidence": ""}})
     (run / "results.json").write_text(text)
     assert "\x1b" not in pffbench_cli("runs", run).stdout

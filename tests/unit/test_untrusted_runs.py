@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from drawn_runs import USUAL, a_case, a_run, a_sample
+from drawn_runs import USUAL, a_case, a_repetition, a_run
 from pffbench.cli import main
 from pffbench.errors import UserError
 from pffbench.record.lock import RunLock
-from pffbench.record.samples import SamplesLog, read_samples
+from pffbench.record.repetitions import FILE, RepetitionsLog
+from pffbench.record.run_json import TopologyEntry
 from pffbench.storage.ownership import MARKER, find_leftovers
 from pffbench.storage.scratch import Scratch
 
@@ -41,7 +42,7 @@ def change(run, **keys):
 
 def derived(run):
     """Return the files that a report consists of."""
-    raw = {"run.json", "samples.csv", "ranks.h5"}
+    raw = {"run.json", FILE, "ranks.h5"}
     return [p for p in run.rglob("*") if p.is_file() and p.name not in raw]
 
 
@@ -75,11 +76,11 @@ def test_a_directory_that_is_a_link_is_refused(run, tmp_path, capsys):
 def test_nothing_is_appended_through_a_link(tmp_path):
     mine = tmp_path / "mine"
     mine.write_text("precious\n")
-    (tmp_path / "samples.csv").symlink_to(mine)
-    log = SamplesLog.__new__(SamplesLog)
-    log._path = str(tmp_path / "samples.csv")
+    log = RepetitionsLog(tmp_path)
+    (tmp_path / FILE).unlink()
+    (tmp_path / FILE).symlink_to(mine)
     with pytest.raises(OSError, match="it is a symbolic link, not a regular file"):
-        log.append([a_sample(*USUAL[0], 0, "write", 1.0)])
+        log.append(a_repetition(*USUAL[0], 0, {"write": 1.0}))
     assert mine.read_text() == "precious\n"
 
 
@@ -90,7 +91,7 @@ def fifo(path):
     os.mkfifo(path)
 
 
-@pytest.mark.parametrize("name", ["run.json", "samples.csv"])
+@pytest.mark.parametrize("name", ["run.json", FILE])
 def test_what_is_no_file_is_told(run, capsys, name):
     (run / name).unlink()
     fifo(run / name)
@@ -126,11 +127,9 @@ def test_a_record_with_bytes_that_are_no_utf8_is_refused(run, capsys):
 
 def test_nothing_in_a_record_acts_on_a_terminal_or_in_markdown(tmp_path, capsys):
     host = "host" + ESCAPE
-    hosts = {"hosts": [host, "b"], "nodes": [0, 1], "ranks_per_node": [1, 1]}
+    hosts = TopologyEntry([host, "b"], [0, 1], [1, 1])
     run = a_run(tmp_path / "run", USUAL, question=HTML + ESCAPE, remarks=[HTML, ESCAPE],
                 reasons=[HTML + ESCAPE], valid=False, topology=hosts)  # fmt: skip
-    rows = (run / "samples.csv").read_text().replace(",a,", f",{host},")
-    (run / "samples.csv").write_text(rows)
     other = a_run(tmp_path / "other", USUAL)
     for command in (
         ["report", run],
@@ -144,8 +143,7 @@ def test_nothing_in_a_record_acts_on_a_terminal_or_in_markdown(tmp_path, capsys)
         assert "\x07" not in told
         assert "Traceback" not in told
     for file in [*run.rglob("*.md"), *run.rglob("*.csv"), *tmp_path.glob("out/*.md")]:
-        if file.name != "samples.csv":
-            assert "\x1b" not in file.read_text()
+        assert "\x1b" not in file.read_text()
     summary = (run / "summary.md").read_text()
     assert "<script" not in summary
     assert "](http" not in summary
@@ -159,35 +157,6 @@ def test_markup_of_rich_is_text(tmp_path, capsys):
     assert run_cli("report", run) == 0
     assert run_cli("compare", run, a_run(tmp_path / "other", cases)) == 0
     assert "Traceback" not in capsys.readouterr().err
-
-
-# Numbers
-
-
-@pytest.mark.parametrize(
-    ("column", "text", "told"),
-    [
-        ("ranks", "0", "ranks is 0: "),
-        ("own_max", "nan", "own_max is nan"),
-        ("bytes", "-2", "bytes is -2: "),
-        ("environment", "zzz", "environment is zzz, and that of the case is none"),
-    ],
-)
-def test_a_cell_that_no_run_writes_is_refused_with_its_line(run, column, text, told):
-    lines = (run / "samples.csv").read_text().splitlines(keepends=True)
-    cells = lines[3].rstrip("\n").split(",")
-    cells[lines[0].rstrip("\n").split(",").index(column)] = text
-    (run / "samples.csv").write_text("".join([*lines[:3], ",".join(cells) + "\n", *lines[4:]]))
-    with pytest.raises(ValueError, match=rf"samples\.csv line 4: {told}"):
-        read_samples(run / "samples.csv")
-
-
-def test_a_row_that_stands_there_twice_is_refused(run, capsys):
-    lines = (run / "samples.csv").read_text().splitlines(keepends=True)
-    (run / "samples.csv").write_text("".join([*lines, lines[5]]))
-    assert run_cli("report", run) == 2
-    assert f"line {len(lines) + 1}: " in (told := capsys.readouterr().err)
-    assert "of this repetition stands there twice" in told
 
 
 # Markers

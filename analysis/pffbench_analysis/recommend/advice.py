@@ -19,7 +19,7 @@ from pffbench.results.rerun import command_again
 from pffbench.results.summary import Summary
 from pffbench.text import counted
 from pffbench.units import Size, duration_text
-from pffbench_analysis.recommend.code import NoCodeError, code_for
+from pffbench_analysis.recommend.code import NoCodeError, code_for, notes_for
 
 #: Times are given for at most so many times the largest amount of data that was measured.
 _FARTHEST = 10
@@ -38,6 +38,8 @@ class Advice(NamedTuple):
         A program that uses the recommended way; empty if there is none.
     why_none : str
         Why there is none.
+    notes : sequence of str
+        What is to be known about the program.
     time : str
         How long the user's data need, in a sentence; empty if that was not asked.
     """
@@ -46,6 +48,7 @@ class Advice(NamedTuple):
     answer: Answer
     program: str = ""
     why_none: str = ""
+    notes: Sequence[str] = ()
     time: str = ""
 
     def lines(self) -> Iterator[str]:
@@ -56,6 +59,8 @@ class Advice(NamedTuple):
         if self.program:
             yield from ("", "In a program of your own (run it with mpiexec or srun):", "")
             yield from self.program.rstrip("\n").split("\n")
+            for note in self.notes:
+                yield from ("", *wrap(note))
         elif self.why_none:
             yield from ("", *wrap(f"No program is printed: {self.why_none}."))
 
@@ -102,16 +107,25 @@ def advise(
     answer = answer_of(summary.run, cells, summary.load, found, regret)
     assert answer is not None  # a run that is loaded has a round that counts
     place = Path(directory)
-    if answer.word != "USE" or found is None:
+    if found is not None and answer.word == "USE":
+        cell = found.decided.decision.largest
+    elif (alone := _only_case(cells)) and answer.word == "MEASURED":
+        cell = alone
+    else:
         return Advice(place, answer)
-    decision = found.decided.decision
-    cell = max(decision.cells[decision.way], key=lambda one: one.nbytes)
     time = _time(summary, cell, weights, nbytes, steps) if nbytes else ""
+    entry = summary.record.cases[cell.case]
     try:
-        program = code_for(summary.record.cases[cell.case], summary.run.ranks)
-        return Advice(place, answer, program, "", time)
+        program = code_for(entry, summary.run.ranks)
     except NoCodeError as error:
-        return Advice(place, answer, "", str(error), time)
+        return Advice(place, answer, why_none=str(error), time=time)
+    return Advice(place, answer, program, notes=notes_for(entry), time=time)
+
+
+def _only_case(cells: Sequence[Cell]) -> Cell | None:
+    """Return a cell of the only case of a format; None if there are several."""
+    formats = {cell.case: cell for cell in cells if not cell.raw}
+    return formats.popitem()[1] if len(formats) == 1 else None
 
 
 def _allowed(summary: Summary, only: Mapping[str, Sequence[str]]) -> list[Cell]:

@@ -22,12 +22,15 @@ from pffbench.case import Layout, Options, Parameters
 from pffbench.commands import to_install_analysis
 from pffbench.parallel.decomposition import Shape, process_grid
 from pffbench.record.run_json import CaseEntry
+from pffbench.text import abridged, one_line
 from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
     import jinja2
 
 _WORKLOADS = ("datasets", "hyperslab")
+#: Arrays of a list that are named.
+_MOST_NAMED = 3
 _SUFFIXES = {"hdf5": ".h5", "netcdf4": ".nc", "zarr": ".zarr"}
 
 
@@ -113,6 +116,28 @@ def code_for(case: CaseEntry, ranks: int) -> str:
     }
     template = _environment().get_template(f"{case.backend}.py.j2")
     return template.render(told).strip() + "\n"
+
+
+def notes_for(case: CaseEntry) -> list[str]:
+    """Return where a program differs from the case that was measured, in sentences."""
+    p, options = case.parameters, case.options
+    found = []
+    collective = options.get("collective_metadata")
+    if collective is None:
+        collective = p["settings"] == "matched"
+    if case.backend == "hdf5" and p["layout"] != "file_per_process" and collective:
+        found.append(
+            "Measured with collective metadata, as netCDF has it. h5py offers no call for it, and "
+            "with many datasets opening may be slower without."
+        )
+    listed = p.get("arrays")
+    if isinstance(listed, list) and len(listed) > 1:
+        first, *others = (one_line(kind["name"]) for kind in listed)
+        found.append(
+            f"These lines are for the array {first}. The measured times are of all arrays: "
+            f"{abridged(others, _MOST_NAMED, ', ')} need the same calls on the same open file."
+        )
+    return found
 
 
 def _hints(options: Options) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from pffbench.errors import UserError
 from pffbench.record.run_json import RunRecord
 from pffbench.regular_files import LARGEST_RECORD, read_regular
+from pffbench.results.answer import Answer
 from pffbench.results.document import FILE
 from pffbench.text import counted, one_line
 
@@ -18,16 +19,10 @@ from pffbench.text import counted, one_line
 _DEEPEST = 2
 
 
-class _Answer(msgspec.Struct):
-    word: str
-    sentence: str
-    command: str = ""
-
-
 class _Results(msgspec.Struct):
     """What is read of `results.json`."""
 
-    answer: _Answer | None = None
+    answer: Answer | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
         head = f"{directory}  {started[:16]}, {record.name}, {ranks}: {_describe_state(record)}"
         print(one_line(head))
         if answer := _read_answer(directory):
-            print(one_line(f"    {answer.word}  {answer.sentence}"))
+            print(one_line(f"    {answer.sentence}"))
             if answer.word == "NO ANSWER" and answer.command:
                 print(one_line(f"    {answer.command}"))
     return 0
@@ -83,7 +78,7 @@ def _describe_state(record: RunRecord) -> str:
     return "every byte verified" if record.valid else f"INVALID ({record.objection})"
 
 
-def _read_answer(directory: Path) -> _Answer | None:
+def _read_answer(directory: Path) -> Answer | None:
     """Return the answer of a run, if its results have been written and it has one."""
     try:
         text = read_regular(directory / FILE, LARGEST_RECORD)

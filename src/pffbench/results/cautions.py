@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from pffbench.record.run import MeasuredRun
-from pffbench.results.cells import Cell
+from pffbench.results.cells import NOT_IN_FORCE, Cell
 from pffbench.results.compare import Comparison
 from pffbench.results.load import LoadSummary, busy, unsettled
-from pffbench.results.names import format_name
+from pffbench.results.names import format_name, labels
 from pffbench.results.phases import MUCH_FAULTED
 from pffbench.results.rerun import larger
 from pffbench.results.words import number
@@ -40,6 +40,7 @@ def cautions(
     yield from (f"Limited: {text}." for text in run.record.limits)
     yield from _absent(run)
     yield from _too_short(run, cells)
+    yield from _without_effect(cells)
     yield from filter(None, map(_sums, formats))
     yield from _reads(run)
     yield from (f"{text}." for text in unsettled(load))
@@ -65,6 +66,15 @@ def _too_short(run: MeasuredRun, cells: Sequence[Cell]) -> Iterator[str]:
     if short and len(short) < len(formats):
         words, _ = larger(run.record, [cell.case for cell in short], 1)
         yield f"{len(short)} of {len(formats)} times are too short to be measured: {words}."
+
+
+def _without_effect(cells: Sequence[Cell]) -> Iterator[str]:
+    """Report the ways whose hints or stripes are not in force, which takes them out."""
+    found = {cell.case: cell.keys for cell in cells if not cell.raw}
+    names = labels(found)
+    for case, keys in found.items():
+        if NOT_IN_FORCE in keys:
+            yield f"{names[case]} takes no part: not in force: {keys[NOT_IN_FORCE]}."
 
 
 def _sums(found: Comparison) -> str:

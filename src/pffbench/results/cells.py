@@ -28,6 +28,10 @@ _WAYS = frozenset({"layout", "environment"})
 _OF_CODEC = ("level", "shuffle", "compressor")
 
 
+#: Key of cells whose hints or stripes are not in force: which ones.
+NOT_IN_FORCE = "not_in_force"
+
+
 class Cell(NamedTuple):
     """The times of one case in one total, or in one phase.
 
@@ -103,6 +107,8 @@ def make_cells(
         if entry.excluded:
             continue
         keys = {**keys_of(entry), **where, "work": _work(entry)}
+        if ignored := not_in_force(entry):
+            keys[NOT_IN_FORCE] = ignored
         stored = entry.disk.stored if entry.disk else 0
         for total in TOTALS:
             if total in by_total:
@@ -110,6 +116,17 @@ def make_cells(
                 raw, moved = entry.raw, nbytes(case, total)
                 found.append(Cell(named, by_total[total], moved, raw, case, stored))
     return found
+
+
+def not_in_force(entry: CaseEntry) -> str:
+    """Return the hints and stripes of a case that were asked for and are not in force.
+
+    As the file was written. Those that only the file opened for reading ignores follow.
+    """
+    facts = entry.transfer_facts
+    reading = facts.get("not_in_force_reading")
+    texts = [facts.get("not_in_force"), f"in reading: {reading}" if reading else None]
+    return "; ".join(text for text in texts if text)
 
 
 def keys_of(entry: CaseEntry) -> dict[str, str]:

@@ -15,8 +15,8 @@ import msgspec
 from pffbench.backends.inspection import codec_words
 from pffbench.phases import MOVING, WAITING
 from pffbench.record.run_json import RunRecord
-from pffbench.results.cells import varying
-from pffbench.results.names import not_in_force, words
+from pffbench.results.cells import not_in_force, varying
+from pffbench.results.names import words
 from pffbench.results.phases import PhaseSummary, RankSpread
 from pffbench.results.quantities import PHASE_QUANTITIES, Cell, Unit, rate_cell
 from pffbench.results.summary import (

@@ -78,6 +78,11 @@ class Decision(NamedTuple):
         return self.cells[self.way][0]
 
     @property
+    def largest(self) -> Cell:
+        """Its times in the comparison of the most bytes."""
+        return max(self.cells[self.way], key=lambda cell: cell.nbytes)
+
+    @property
     def price(self) -> float:
         """What it costs at most."""
         return self.prices[self.way]

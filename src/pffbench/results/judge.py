@@ -37,8 +37,8 @@ SMALLEST = 0.05
 BETWEEN_RATIOS, BETWEEN_TIMES = 0.025, 0.06
 #: Number of starts that this knowledge is worth, as degrees of freedom.
 KNOWN = 8
-#: Correlation of successive differences above which only a difference is called one that an interval
-#: of twice the width excludes 1 from: a measured correlation is often too small.
+#: Correlation of successive differences above which a difference is called one only if an interval
+#: of twice the width excludes 1 too: a measured correlation is often too small.
 MOST_DEPENDENT = 0.15
 #: Number of observations by which a measured correlation is drawn towards 0.
 DOUBT = 20

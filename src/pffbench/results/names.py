@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from pffbench.backends.registry import backend_class, is_backend
-from pffbench.record.run_json import CaseEntry
-from pffbench.results.cells import Keys, varying
+from pffbench.results.cells import NOT_IN_FORCE, Keys, varying
 
 #: Keys that follow from others, or say where and when it was measured.
-_UNSAID = frozenset({"run", "ranks", "total", "work", "workload"})
+_UNSAID = frozenset({"run", "ranks", "total", "work", "workload", NOT_IN_FORCE})
 _FILES = {
     "shared": "one shared file",
     "own": "one file, an array per rank",
@@ -27,7 +26,7 @@ def value_name(key: str, value: str) -> str:
     """Return the value of a key in words that stand alone, such as ``one file per rank``."""
     if key in _WORDS:
         return _WORDS[key](value)
-    return f"{key.replace('_', ' ')} {value}"
+    return f"{key.rpartition('.')[2].replace('_', ' ')} {value}"
 
 
 _WORDS: Mapping[str, Callable[[str], str]] = {
@@ -56,14 +55,3 @@ def words(own: Keys, wanted: Iterable[str]) -> list[str]:
     names = {"backend", *wanted}
     order = [*(k for k in _ORDER if k in names), *(k for k in wanted if k not in _ORDER)]
     return [value_name(key, own[key]) for key in order if key in own]
-
-
-def not_in_force(entry: CaseEntry) -> str:
-    """Return the hints and stripes of a case that were asked for and are not in force.
-
-    As the file was written. Those that only the file opened for reading ignores follow.
-    """
-    facts = entry.transfer_facts
-    reading = facts.get("not_in_force_reading")
-    texts = [facts.get("not_in_force"), f"in reading: {reading}" if reading else None]
-    return "; ".join(text for text in texts if text)

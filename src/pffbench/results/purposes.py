@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pffbench.results.cells import Cell
+from pffbench.results.cells import NOT_IN_FORCE, Cell
 from pffbench.results.decision import Decision, Weights, decide_way
 from pffbench.results.judge import bounds
 from pffbench.units import Size
@@ -126,6 +126,8 @@ def _worst(
 def usable(cells: Sequence[Cell], resolution: float) -> list[Cell]:
     """Return the cells that comparisons rest on: of equal work, and long enough to be measured.
 
+    A way takes no part whose hints or stripes are not in force, since they name it.
+
     Parameters
     ----------
     cells : sequence of Cell
@@ -133,7 +135,9 @@ def usable(cells: Sequence[Cell], resolution: float) -> list[Cell]:
     resolution : float
         Seconds below which the overhead of the harness matters.
     """
-    measured = [c for c in cells if c.seconds and c.median >= resolution]
+    measured = [
+        c for c in cells if c.seconds and c.median >= resolution and NOT_IN_FORCE not in c.keys
+    ]
     matched = [c for c in measured if c.raw or c.keys.get("settings") == "matched"]
     return matched if any(not c.raw for c in matched) else measured
 

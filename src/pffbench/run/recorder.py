@@ -33,7 +33,7 @@ from pffbench.record.repetitions import (
 from pffbench.record.run_json import CaseEntry, FailureEntry, FloorEntry, LeftOut, RunRecord
 from pffbench.record.validity import clock_trouble, missing_repetitions, read_trouble
 from pffbench.regular_files import SpareDescriptors
-from pffbench.results.names import not_in_force
+from pffbench.results.cells import not_in_force
 from pffbench.storage.page_cache import DROPPED_BELOW
 
 
