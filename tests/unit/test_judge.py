@@ -113,13 +113,15 @@ def test_a_step_in_the_middle_widens_the_interval():
     assert found.ratio.low < 1 < found.ratio.high
 
 
-def test_rounds_that_depend_on_each_other_get_no_word():
+def test_rounds_that_depend_on_each_other_need_a_clearer_difference():
     rng = np.random.default_rng(6)
     state = np.repeat(rng.permutation([0.0, 1.0, 0.0, 1.0]), 10)
     base = times(rng, n=40, cv=0.02)
-    sticky = {r: 2 * s * math.exp(0.3 * state[r]) for r, s in times(rng, n=40, cv=0.02).items()}
-    assert one_verdict(sticky, base).word == "open"
-    assert one_verdict({r: 2 * s for r, s in base.items()}, base).word == "slower"
+    sticky = {r: s * math.exp(0.3 * state[r]) for r, s in times(rng, n=40, cv=0.02).items()}
+    little = one_verdict({r: 1.05 * s for r, s in sticky.items()}, base)
+    assert little.ratio.low > 1
+    assert little.word == "open"
+    assert one_verdict({r: 3 * s for r, s in sticky.items()}, base).word == "slower"
 
 
 def of_run(rng, starts, ratio=1.0, between=0.06, n=10):
