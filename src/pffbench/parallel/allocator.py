@@ -30,6 +30,10 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4
 #: The C library's own values: blocks from the threshold on are mapped, at most so many. Freeing a
 #: mapped block raises the threshold to its size, but not beyond the largest one.
 _USUAL_THRESHOLD, _LARGEST_THRESHOLD, _USUAL_MAPPINGS = 2**17, 2**25, 2**16
+#: Memory begins at a multiple of so many bytes, as NumPy's does, at one of so many places in a page.
+STEP, PLACES = 16, mmap.PAGESIZE // 16
+#: Most free blocks that are filled to find one.
+_MOST_FILLING = 500
 #: Bytes of a huge page, and the advice of madvise(2) to put memory into such pages now.
 _HUGE_PAGE, _COLLAPSE = 2**21, 25
 #: A block that is neither mapped nor kept in a cache of the thread.
@@ -120,26 +124,98 @@ def adapted_threshold(blocks: Iterable[int]) -> int:
 class TransferBuffer:
     """Memory for the data that a rank moves at a time.
 
-    The kernel clears each page that it gives to a process, which takes about as long as writing it;
-    with the same memory in each repetition this happens once. It is never larger than the last
+    The kernel clears each page that it gives to a process, which takes about as long as writing it.
+    With the same memory in each repetition this happens once. It is never larger than the last
     request, so that the peak memory of a repetition excludes the needs of another.
+
+    It begins anywhere within a page, at a multiple of 16 bytes as NumPy's memory does: the kernel
+    copies to and from some places twice as fast as others, and a start of the program would keep
+    one of them for its life.
     """
 
     def __init__(self) -> None:
-        self._memory = _aligned(0)
+        self._pages = _pages(0)
+        self._nbytes = 0
+        self._begin = 0
+        self.spacers = Spacers()
+
+    def begin_at(self, place: int) -> None:
+        """Set where in a page memory begins, from 0 to `PLACES` - 1, for a repetition."""
+        self._begin = STEP * place
+
+    @property
+    def begin(self) -> int:
+        """Bytes from the start of a page to where memory begins."""
+        return self._begin
 
     def take(self, nbytes: int) -> Memory:
         """Return `nbytes` of uninitialised memory; memory taken before becomes invalid."""
-        if self._memory.nbytes != nbytes:
+        if self._nbytes != nbytes:
             self.leave()  # first, so that both never exist together
-            self._memory = _aligned(nbytes)
-        return self._memory
+            self._pages, self._nbytes = _pages(nbytes), nbytes
+        return self._pages[self._begin : self._begin + nbytes]
 
     def fill(self, value: int) -> None:
         """Overwrite every byte."""
-        self._memory.fill(value)
+        self._pages.fill(value)
 
     def use_huge_pages(self) -> None:
+        """Have the memory in huge pages, whatever used it before; it has been written to."""
+        use_huge_pages(self._pages.ctypes.data, self._pages.nbytes)
+
+    def leave(self) -> None:
+        """Release the memory: the next takes no space until it is touched."""
+        self._pages, self._nbytes = _pages(0), 0
+
+
+def _pages(nbytes: int) -> Memory:
+    """Return memory from a page boundary on that holds so many bytes, begun at any place."""
+    memory = np.empty(nbytes + 2 * mmap.PAGESIZE, dtype=np.uint8)
+    begin = -memory.ctypes.data % mmap.PAGESIZE
+    return memory[begin : begin + nbytes + mmap.PAGESIZE] if nbytes else memory[:0]
+
+
+class Spacers:
+    """Small blocks that shift where the C library places the next large block of a thread.
+
+    A library that returns a new array for each read gets the same memory for it in every
+    repetition, and its place in a page would be the same for the life of the program.
+    """
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None)
+        self._libc.malloc.argtypes, self._libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
+        self._libc.free.argtypes, self._libc.free.restype = [ctypes.c_void_p], None
+        self._held: list[int] = []
+
+    def put(self, nbytes: int, begin: int) -> None:
+        """Shift the next block of about so many bytes of this thread by some more than a page.
+
+        The block of the thread that it would get is found by allocating it. Other free blocks are
+        filled while a spacer is cut from that one.
+        """
+        malloc, free = self._libc.malloc, self._libc.free
+        place = malloc(nbytes) or 0
+        free(place)
+        filling, size = [], nbytes // 2
+        while size >= mmap.PAGESIZE and len(filling) < _MOST_FILLING:
+            block = malloc(size) or 0
+            if not block or place - mmap.PAGESIZE <= block < place + nbytes:
+                free(block)
+                size //= 2
+            else:
+                filling.append(block)
+        self._held.append(malloc(mmap.PAGESIZE + begin) or 0)
+        for block in filling:
+            free(block)
+
+    def release(self) -> None:
+        """Free all of them."""
+        while self._held:
+            self._libc.free(self._held.pop())
+
+
+def use_huge_pages(self) -> None:
         """Have the memory in huge pages, whatever used it before; it has been written to."""
         use_huge_pages(self._memory.ctypes.data, self._memory.nbytes)
 

@@ -339,6 +339,8 @@ class Runner:
         """Prepare a repetition, off the timer."""
         p, room = case.parameters, self._room_of(case)
         self._allocator.prepare(p.settings, contents_of(p, self.team.size).blocks)
+        seed = f"{self.spec.plan.experiment.seed}/{case.id}/{block}/{self.team.rank}"
+        room.begin_at(random.Random(seed).randrange(PLACES))
         directory = repetition_directory(case.id, block)
 
         def make_directory(step: AgreedStep) -> None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 
 from pffbench.backends.traits import Forgets
-from pffbench.parallel.allocator import use_huge_pages
+from pffbench.parallel.allocator import TransferBuffer, use_huge_pages
 from pffbench.parallel.process_counters import metered
 from pffbench.storage.page_cache import resident_bytes
 from pffbench.workloads.repetition import Repetition
@@ -67,15 +67,19 @@ def forget_data(repetition: Repetition) -> None:
             repetition.room.use_huge_pages()
         if repetition.backend.capabilities.new_arrays and not kept:
             repetition.room.leave()
-        overwrite = partial(_overwrite_free_memory, repetition.blocks, kept)
+        room = repetition.room
+        room.spacers.release()
+        overwrite = partial(_overwrite_free_memory, repetition.blocks, room if kept else None)
         if isinstance(repetition.backend, Forgets):
             repetition.backend.forget(overwrite)
         else:
             overwrite()
 
 
-def _overwrite_free_memory(blocks: Counter[int], kept: bool) -> None:
+def _overwrite_free_memory(blocks: Counter[int], kept: TransferBuffer | None) -> None:
     """Allocate blocks of the sizes that the data had, fill them and free them.
+
+    Where memory is kept, the largest of them will be placed anew in its page.
 
     The allocator reuses the memory of free blocks of these sizes. The blocks come from malloc
     itself: NumPy requests huge pages, which the library would then get too. Where memory is kept,
@@ -85,7 +89,7 @@ def _overwrite_free_memory(blocks: Counter[int], kept: bool) -> None:
     libc = _libc()
     for nbytes, count in blocks.items():
         # Larger blocks come fresh from the system, unless freed memory is kept (`Allocator`).
-        most = min(count, _MOST_BLOCKS, max(int(kept), _MOST_BYTES // max(1, nbytes)))
+        most = min(count, _MOST_BLOCKS, max(int(kept is not None), _MOST_BYTES // max(1, nbytes)))
         for header in _HEADERS[-1:] if nbytes >= _LARGE else _HEADERS:
             held = [libc.malloc(nbytes + header) for _ in range(most)]
             for address in filter(None, held):  # NULL where memory is short
@@ -94,6 +98,8 @@ def _overwrite_free_memory(blocks: Counter[int], kept: bool) -> None:
                     use_huge_pages(address, nbytes + header)
             for address in held:
                 libc.free(address)
+    if kept is not None and blocks:
+        kept.spacers.put(max(blocks), kept.begin)
 
 
 @cache
