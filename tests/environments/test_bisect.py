@@ -36,7 +36,7 @@ def search(tmp_path, **changes):
     given = {
         "case": CASE, "good": "h5py==1.0", "bad": "h5py==2.0", "total": "write_total",
         "count": None, "margin": 0.02, "versions": VERSIONS, "out": str(tmp_path / "out"),
-        "launcher": None, "scratch": None, "resume": None, "progress": "none",
+        "launcher": None, "scratch": None, "resume": None,
     }  # fmt: skip
     return Search(**given | changes)
 

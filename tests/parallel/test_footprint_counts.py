@@ -171,7 +171,7 @@ def compare(directory, ranks, path, **how):
     told = predicted(ranks, path)
     place = directory / f"results-{path.stem}"
     done = pffbench_cli(
-        "run", path, "--out", place, "--scratch", directory, "--progress", "plain",
+        "run", path, "--out", place, "--scratch", directory,
         ranks=ranks, cwd=directory, timeout=LONG, **how,
     )  # fmt: skip
     done = replace(done, out=place)

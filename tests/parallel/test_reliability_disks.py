@@ -22,7 +22,7 @@ HALF = {"workload": "hyperslab", "layout": "file_per_process", "shape_per_rank":
 
 def command(directory, *arguments, program=("-m", "pffbench")):
     return [*mpiexec(RANKS), sys.executable, *program, "run", *arguments, "--scratch",
-            directory / "scratch", "--progress", "plain"]  # fmt: skip
+            directory / "scratch"]  # fmt: skip
 
 
 def fault(kind, place, after=0):

@@ -34,7 +34,7 @@ def test_the_other_ranks_import_nothing_that_only_rank_0_needs(tmp_path):
     file = tmp_path / "modules.json"
     done = run(
         [PROGRAMS / "imported.py", file, "run", tmp_path / "x.yaml", "--out", tmp_path / "out",
-         "--scratch", tmp_path, "--progress", "none"], ranks=3,
+         "--scratch", tmp_path], ranks=3,
     )  # fmt: skip
     assert done.status == 0, done.said
     first, second, last = (set(modules) for modules in json.loads(file.read_text()))

@@ -42,7 +42,7 @@ def test_a_run_loads_only_the_libraries_of_its_backends(tmp_path):
     told = {"name": "x", "repetitions": 1, "warmup": 0, "cases": [case]}
     (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
     modules = modules_of("run", tmp_path / "x.yaml", "--out", tmp_path / "out",
-                         "--scratch", tmp_path, "--progress", "none")  # fmt: skip
+                         "--scratch", tmp_path)  # fmt: skip
     assert {"h5py", "mpi4py.MPI"} <= modules
     assert not modules & {"zarr", "numcodecs", "netCDF4", "vl_convert", "pandas"}
 
@@ -115,8 +115,7 @@ def test_an_experiment_or_options_alone_are_those_of_a_run(arguments, expected):
         (["recomend", "results"], "recommend"),
         (["plan", "--rank-s", "3"], "--ranks"),
         (["run", "--scrach", "/tmp"], "--scratch"),
-        (["run", "--quick", "--output", "results"], "--out"),
-        (["run", "--progress", "plane"], "plain"),
+        (["run", "--quiet", "--output", "results"], "--out"),
         (["plan", "defualt.yaml"], "default.yaml"),
         (["report", "result"], "results"),
         (["plan", "--set", "bakend=hdf5"], "backend"),

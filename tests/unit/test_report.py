@@ -240,7 +240,7 @@ def test_a_real_run(tmp_path):
         " shape_per_rank: [64, 64]}\n"
     )
     done = python(
-        "-m", "pffbench", "run", "exp.yaml", "--out", "r", "--progress", "none",
+        "-m", "pffbench", "run", "exp.yaml", "--out", "r",
         "--scratch", str(tmp_path), cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -147,7 +147,7 @@ class RunRecord(msgspec.Struct):
         `inputs` (size and SHA-256 of files with data or decompositions; above 64 MiB of both ends,
         for directories of names and sizes), `ranks` (binding, limits), `hosts` (CPU, memory,
         kernel), `environment` (secrets hidden), `import_seconds`, `slurm`, `pbs`, `flux`, `spack`.
-        Account, user and directories of the job only with `--record-account`.
+        Without account, user and directories of the job.
     scratch : str
         Where the files were; they are gone, unless the status is `written`.
     environments : dict

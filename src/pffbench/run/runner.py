@@ -207,8 +207,6 @@ class Runner:
                         return False
                     with self._pace.of(case):
                         self._repetition(case, block, position, reads[case.id])
-                    if self._failed and self.spec.options.fail_fast:
-                        return True
                 self._measure_floor()
                 if block == 0:  # not before: a copy larger than caches takes as long as the start
                     self._measure_memory()

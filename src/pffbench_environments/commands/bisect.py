@@ -78,13 +78,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(example: --resume results/h5py)",
     )
     parser.add_argument(
-        "--progress",
-        choices=("auto", "bar", "plain", "none"),
-        default="auto",
-        help="form of the progress reports of the runs, as of pffbench run "
-        "(example: --progress none)",
-    )
-    parser.add_argument(
         "--scratch",
         metavar="DIR",
         help="directory on the file system under test (example: --scratch /lustre/me)",

@@ -90,6 +90,6 @@ class PyPffbench(PythonPackage):
         """one process writes, reads and verifies in every format"""
         python = self.spec["python"].command
         python(
-            *["-m", "pffbench", "--progress", "plain", "--out", "results", "--scratch", "."],
+            *["-m", "pffbench", "--out", "results", "--scratch", "."],
             *["--set", "repetitions=1"],
         )
