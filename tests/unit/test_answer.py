@@ -15,6 +15,8 @@ from pffbench_analysis.report import figures, readable
 from pffbench_analysis.specs import PAPER
 from pffbench_analysis.style import colour
 
+pytestmark = pytest.mark.long
+
 TOTALS = ("write_total", "read_total")
 #: How many times as long as HDF5 the cases of each format take.
 FACTORS = {"hdf5": 1.0, "netcdf4": 1.02, "zarr": 1.6, "mpiio": 0.9}

@@ -23,6 +23,8 @@ from pffbench.summary.results import as_data
 from pffbench.summary.summary import summarise
 from pffbench_analysis.recommend import recommend
 
+pytestmark = pytest.mark.long
+
 N = 20
 
 

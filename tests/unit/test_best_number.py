@@ -67,13 +67,6 @@ def test_sentences_of_cases_that_differ_in_more_name_it(tmp_path):
     ]  # fmt: skip
 
 
-def test_what_is_to_follow_a_run_is_said_with_its_answer(tmp_path):
-    then = "the same on more ranks, and pffbench scaling RUN RUN …"
-    run = a_run_of(tmp_path, lambda _: [(ALONE, 4.0), (FEW, 1.0)], then=then)
-    write_summary(summarise(run), run)
-    assert f"This run is one part of the answer. Then: {then}" in (run / "summary.md").read_text()
-
-
 def test_the_size_at_which_the_best_number_changes_is_told(tmp_path):
     """One writer takes as long as all ranks at 16 MiB: its time grows with the size."""
 

@@ -13,6 +13,8 @@ from launch import REPOSITORY, SHIPPED, entries_below, environment, pffbench_cli
 from pffbench.cli import make_parser, with_command
 from pffbench.commands import command_module
 
+pytestmark = pytest.mark.long
+
 HEAVY = ("mpi4py.MPI", "h5py", "netCDF4", "zarr", "pandas", "vl_convert")
 
 

@@ -26,6 +26,8 @@ from pffbench_analysis.compare.sentences import verdict_lines
 from pffbench_analysis.runs import Run
 from timed_runs import BYTES, CASES, FORMATS, Maker, a_case, in_memory
 
+pytestmark = pytest.mark.long
+
 #: Each takes some ten seconds.
 KINDS = sampled(NOISES, "dependent")
 

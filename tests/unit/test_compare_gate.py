@@ -22,6 +22,8 @@ from pffbench_analysis.compare.sentences import verdict_lines
 from pffbench_analysis.runs import Run
 from timed_runs import CASES, FORMATS, Maker, a_case, in_memory
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def make(tmp_path):

@@ -23,6 +23,8 @@ from pffbench.workloads.slices import Slices
 from pffbench.workloads.startup import StartOfJob
 from pffbench.workloads.updates import Updates
 
+pytestmark = pytest.mark.long
+
 #: Cases whose parts are unequal, empty, and lie anyhow in chunks.
 CASES = [
     {"backend": ["posix", "hdf5", "zarr", "npy", "mpiio"], "layout": layout, "shape": [14, 9],

@@ -40,6 +40,8 @@ from pffbench.summary.legend import legend_lines
 from pffbench.summary.rank_test import ALPHA
 from pffbench.summary.summary import summarise
 
+pytestmark = pytest.mark.long
+
 DESIGN = Design(planned_looks(40))
 #: Backend, median seconds and what else sets the case apart.
 FORMATS = (("hdf5", 0.1), ("netcdf4", 0.2), ("zarr", 0.3))

@@ -34,6 +34,8 @@ from pffbench.summary.rank_test import (
 from pffbench.summary.starts import START
 from pffbench.summary.student import student_quantile, student_tail
 
+pytestmark = pytest.mark.long
+
 SIZES = [(1, 1), (2, 5), (3, 3), (4, 9), (5, 5), (5, 8), (7, 7), (10, 10), (20, 12), (40, 40)]
 
 

@@ -18,6 +18,8 @@ from pffbench.provenance.batch import scheduler_facts
 from pffbench.run.next_steps import more_ranks
 from pffbench.storage.ownership import OwnerProcess
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = ROOT / "jobs"
 PLAIN = {

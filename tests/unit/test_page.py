@@ -30,6 +30,8 @@ from pffbench_analysis.page.ranks import MOST_RANKS, read_ranks
 from pffbench_analysis.page.tables import Mark, mark_of
 from pffbench_analysis.report import readable, report
 
+pytestmark = pytest.mark.long
+
 EVIL = "</script><script>alert(1)</script>&\"'<!--"
 
 

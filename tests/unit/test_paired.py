@@ -26,6 +26,8 @@ from pffbench.summary.rank_test import (
     unit_error,
 )
 
+pytestmark = pytest.mark.long
+
 
 def paired(times, others, level=ALPHA, inflation=1.0):
     return ratio(np.array(times), np.array(others), level, inflation, paired=True)

@@ -14,6 +14,8 @@ from launch import environment
 from pffbench.workloads.read_proof import forget_data, watched_read
 from pffbench.workloads.repetition import Observed
 
+pytestmark = pytest.mark.long
+
 FREED_MEMORY = """
 import ctypes
 from collections import Counter

@@ -33,6 +33,8 @@ from pffbench_analysis.recommend.candidates import Candidate
 from pffbench_analysis.recommend.code import code_for
 from pffbench_analysis.recommend.text import lines_of
 
+pytestmark = pytest.mark.long
+
 CASES = [a_case("hdf5"), a_case("netcdf4"), a_case("zarr"), a_case("mpiio")]
 
 

@@ -27,6 +27,8 @@ from pffbench.summary.summary import summarise
 from pffbench_analysis.picture import SUFFIXES, save
 from pffbench_analysis.report import figures, readable, report
 
+pytestmark = pytest.mark.long
+
 #: What `pffbench report RUN` is told beside the runs.
 AS_USUAL = {"published": False, "published_csv": False, "join": False, "out": None,
             "page": False, "open": False}  # fmt: skip

@@ -24,6 +24,8 @@ from pffbench_analysis.scaling.sentences import summary_lines, verdict, verdicts
 from pffbench_analysis.scaling.summary_tables import summary_tables
 from pffbench_analysis.specs import PAPER
 
+pytestmark = pytest.mark.long
+
 MIB = 2**20
 PHASES = ("create", "write", "close", "open", "read", "close_read", "remove")
 SHARES = dict(zip(PHASES, (0.1, 0.8, 0.1, 0.05, 0.9, 0.05, 0.0), strict=True))

@@ -22,6 +22,8 @@ from pffbench.summary.summary import summarise
 from pffbench_analysis.page.build import render
 from pffbench_analysis.recommend import recommend
 
+pytestmark = pytest.mark.long
+
 CHUNKS = ([16, 64], [32, 32], [64, 64])
 CODECS = ("none", "gzip", "zstd")
 

@@ -24,6 +24,8 @@ from pffbench.summary.columns import title
 from pffbench.summary.export import print_summary
 from pffbench.summary.summary import summarise
 
+pytestmark = pytest.mark.long
+
 RUN = REPOSITORY / "docs" / "results" / "default"
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 #: Characters of the line below the headings of a table.

@@ -8,6 +8,8 @@ import pytest
 
 from launch import pffbench_cli, run, run_experiment, sampled
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 ADDED = sorted(path.parent.name for path in (ROOT / "src").glob("pffbench_*/__init__.py"))
 CASES = [
