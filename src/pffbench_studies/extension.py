@@ -26,14 +26,13 @@ class PublishedNumbers:
             "--published",
             action="store_true",
             help="print the results beside the published ones of the study that the run redoes, "
-            "and write nothing (example: --published results/first)",
+            "and write nothing",
         )
         exclusive.add_argument(
             "--published-csv",
             action="store_true",
             help="write only published-csv/ in the results directory: the times in the layout of "
-            "the study's own files; for file-format-testing "
-            "(example: --published-csv results/first)",
+            "the study's own files; for file-format-testing",
         )
 
     def instead(self, arguments: argparse.Namespace) -> Iterator[Path] | None:

@@ -21,7 +21,7 @@ OF_RANK_0 = {
 OF_THE_LAST = {"psutil", "pffbench.provenance.node"}
 #: What no rank of a run has any use for.
 OF_NONE = {
-    "difflib", "shtab", "importlib.metadata",
+    "difflib", "importlib.metadata",
     "numpy.testing", "numpy.f2py", "unittest", "pffbench.doctor", "pffbench.data.files",
     "pffbench_studies.versions.workload", "zarr", "netCDF4", "pandas",
 }  # fmt: skip

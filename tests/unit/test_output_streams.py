@@ -33,9 +33,8 @@ LIGHT = {
     "help": ["--help"],
     "help of run": ["run", "--help"],
     "plan": ["plan", "experiment.yaml"],
-    "backends": ["backends"],
-    "workloads": ["workloads"],
-    "schema": ["schema"],
+    "keys": ["keys"],
+    "schema": ["keys", "--schema"],
     "clean": ["clean", "--scratch", "scratch"],
 }
 HEAVY = {

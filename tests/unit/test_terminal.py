@@ -109,12 +109,12 @@ COMMANDS = {
     "recommend": ["recommend", "finished"],
     "compare": ["compare", "finished", "again"],
     "clean": ["clean", "--scratch", "."],
-    "backends": ["backends"],
-    "workloads": ["workloads"],
+    "keys": ["keys"],
+    "keys NAME": ["keys", "hyperslab", "zarr"],
     "run": ["run", "small.yaml", "--scratch", "."],
 }
 #: Commands whose lines are for grep and programs where there is no terminal, or of any length.
-UNBROKEN = {"doctor", "backends", "workloads", "recommend", "run", "clean"}
+UNBROKEN = {"doctor", "keys", "keys NAME", "recommend", "run", "clean"}
 
 
 WIDE = {"plan default", "recommend", "compare", "doctor"}

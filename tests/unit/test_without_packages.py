@@ -53,8 +53,8 @@ def test_plan_run_report_and_compare_work(without, tmp_path):
         ("plan", tmp_path / "one" / "experiment.yaml"),
         ("report", runs[0]),
         ("compare", *runs),
-        ("workloads",),
-        ("schema",),
+        ("keys",),
+        ("keys", "--schema"),
         ("--help",),
         ("report", "--help"),
     ):

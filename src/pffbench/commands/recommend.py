@@ -69,8 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--one-file",
         action="store_true",
-        help="restrict to a single file: no file for each process, no directory "
-        "(example: --one-file)",
+        help="restrict to a single file: no file for each process, no directory",
     )
     parser.add_argument(
         "--bytes",

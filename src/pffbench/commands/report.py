@@ -25,15 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown.add_argument(
         "--page",
         action="store_true",
-        help="write tables and the page, and draw no figures as files "
-        "(example: --page results/first)",
+        help="write tables and the page, and draw no figures as files",
     )
     for extension in report_extensions():
         extension.add_options(shown)
     parser.add_argument(
         "--open",
         action="store_true",
-        help="open the page in a browser as soon as it is there (example: --open results/first)",
+        help="open the page in a browser as soon as it is there",
     )
 
 

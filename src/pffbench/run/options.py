@@ -136,13 +136,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--other-hosts",
         action="store_true",
         help="with --resume: allow other hosts than before, which is noted as a remark; otherwise "
-        "the run becomes INVALID (example: --resume results/first --other-hosts)",
+        "the run becomes INVALID",
     )
     parser.add_argument(
         "--trust",
         action="store_true",
         help="start the commands that the experiment or the record of a run names: environments "
-        "and their launcher (example: environments.yaml --trust)",
+        "and their launcher",
     )
     parser.add_argument(
         "--max-time",
@@ -178,20 +178,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--json",
         action="store_true",
         help="print only the results, as the JSON document that results.json in the results "
-        "directory holds too (example: --json)",
+        "directory holds too",
     )
     printed.add_argument(
         "-q",
         "--quiet",
         action="store_true",
-        help="print the results directory and the answer alone; summary.md has the rest "
-        "(example: -q)",
+        help="print the results directory and the answer alone; summary.md has the rest",
     )
     parser.add_argument(
         "--tables",
         action="store_true",
-        help="print the tables on a terminal of under 100 columns too; summary.md always has them "
-        "(example: --tables)",
+        help="print the tables on a terminal of under 100 columns too; summary.md always has them",
     )
 
 
@@ -217,7 +215,7 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         "--list",
         action="store_true",
         help="list the experiments of this package by the question that they answer, each with its "
-        "name for this command, ranks and time (example: --list)",
+        "name for this command, ranks and time",
     )
     which.add_argument(
         "experiment",

@@ -11,6 +11,7 @@ from pffbench.text import one_line
 
 #: The line of `pffbench --help`.
 HELP = "find the package version that changed a time or a count"
+TASK = "measure"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
