@@ -218,7 +218,6 @@ REFUSED = {
     },
     "npy moves boxes only": {"backend": "npy"},
     "hdf5.api: high_level has no unions": {"backend": "hdf5", "hdf5": {"api": "high_level"}},
-    "stretches in order C, here it is F": {"backend": "posix", "posix": {"order": "F"}},
     "chunk_owner needs a chunk shape": {"backend": "hdf5", "rearrange": "chunk_owner"},
     "fewer than the 6 ranks": {"backend": "hdf5", "ranks": 6},
 }  # fmt: skip

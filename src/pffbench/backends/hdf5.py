@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from io import FileIO
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
@@ -12,7 +11,6 @@ from msgspec.structs import replace
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call, Cuts, Store
-from pffbench.backends.file_layout import Copies, Copy
 from pffbench.backends.hdf5_files import (
     Hdf5FileOptions,
     Hdf5Format,
@@ -28,7 +26,6 @@ from pffbench.backends.inspection import (
     StoredLayout,
 )
 from pffbench.backends.mapped_attributes import MappedAttributes
-from pffbench.backends.raw.posix import PosixArray
 from pffbench.backends.traits import Inquiry
 from pffbench.case import Parameters, Settings
 from pffbench.parallel.decomposition import Box
@@ -63,10 +60,9 @@ class Hdf5Options(Hdf5FileOptions, frozen=True, kw_only=True):
         Lowest version of the file format that is written (``H5Pset_libver_bounds``). The
         library's default is ``earliest`` before HDF5 2.0; ``matched`` takes ``v108``, which
         netCDF-C always sets.
-    api : {"low_level", "high_level", "pread"}
-        How data are moved: H5Dwrite and H5Dread with data spaces made beforehand; slices of
-        ``h5py.Dataset``, as most programs do; or pread(2) at the file offset of a contiguous
-        dataset, to measure the cost of the layers above.
+    api : {"low_level", "high_level"}
+        How data are moved: H5Dwrite and H5Dread with data spaces made beforehand; or slices of
+        ``h5py.Dataset``, as most programs do.
     """
 
     collective_metadata: bool | None = None
@@ -108,7 +104,7 @@ class Hdf5(Hdf5Format[Hdf5Options]):
             refuse_hints(options, parameters)
             or refuse_chunks(parameters, specs)
             or filters.refuse_filters(parameters, specs)
-            or _refuse_api(options, parameters, specs)
+            or _refuse_api(options, parameters)
             or _refuse_libver(options)
         )
 
@@ -182,19 +178,10 @@ def _refuse_libver(options: Hdf5Options) -> str | None:
     )
 
 
-def _refuse_api(
-    options: Hdf5Options, parameters: Parameters, specs: Sequence[ArraySpec]
-) -> str | None:
+def _refuse_api(options: Hdf5Options, parameters: Parameters) -> str | None:
     """Return why an interface cannot do a case, or None."""
     if parameters.irregular and options.api != "low_level":
         return f"hdf5.api: {options.api} has no unions of hyperslabs, which a map needs"
-    if options.api != "pread":
-        return None
-    if parameters.transfer == "collective":
-        return "hdf5.api: pread is a call of one rank, so transfer must be independent"
-    chunked = any(isinstance(spec.chunks, tuple) for spec in specs)
-    if chunked or any(spec.byte_order != "native" for spec in specs):
-        return "hdf5.api: pread finds contiguous data of native byte order; name chunks: contiguous"
     return None
 
 
@@ -218,7 +205,6 @@ class Hdf5Store(MappedAttributes, Store):
         self.collective_growth = self.collective_attributes = comm is not None
         self._path = path
         self._options = options
-        self._bytes: FileIO | None = None
         self._transfers: dict[bool, Any] = {}
         self._memory: dict[tuple[Any, Any], tuple[Any, Any]] = {}
         # Kept with the store: after a failed close HDF5 crashes when a dataset is released.
@@ -262,12 +248,6 @@ class Hdf5Store(MappedAttributes, Store):
 
     def close(self) -> None:
         self._file.close()
-
-    def descriptor(self) -> int:
-        """Return a descriptor of the file's bytes; it is closed with the store's last reference."""
-        if self._bytes is None:
-            self._bytes = FileIO(self._path)
-        return self._bytes.fileno()
 
     def transfer_list(self, collective: bool) -> Any:
         """Return the transfer property list, one for each mode."""
@@ -325,7 +305,7 @@ def _creation(spec: ArraySpec) -> dict[str, Any]:
     return told | filters.filter_arguments(spec)
 
 
-Api = Literal["low_level", "high_level", "pread"]
+Api = Literal["low_level", "high_level"]
 
 
 class Hdf5Array(Array):
@@ -415,23 +395,7 @@ class SlicedArray(Hdf5Array):
         return call
 
 
-class DirectlyReadArray(Hdf5Array):
-    """A contiguous dataset whose bytes are read with pread(2) at the offset that HDF5 reports.
-
-    The difference from the other interfaces is the cost of the library and h5py. Writing goes
-    through the library, which allocates the space.
-    """
-
-    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        begin = self._id.get_offset()
-        if begin is None:  # no space is allocated for a dataset that was never written to
-            return super().reader(box, out, collective)
-        copies = Copies([Copy(self._id.shape, out.itemsize, "C", begin)])
-        return PosixArray(self._store.descriptor(), copies).reader(box, out, collective)
-
-
 ARRAYS: dict[Api, type[Hdf5Array]] = {
     "low_level": Hdf5Array,
     "high_level": SlicedArray,
-    "pread": DirectlyReadArray,
 }
