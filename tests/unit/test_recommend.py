@@ -271,21 +271,6 @@ def test_weights_that_make_no_sense_are_refused(capsys, told):
     assert "is not a weight of writing and reading" in capsys.readouterr().err
 
 
-def test_reading_by_another_transfer_is_a_way_of_doing_the_same_work(tmp_path):
-    of_slices = {"workload": "slices", "transfer": "collective"}
-    cases = [
-        a_case("hdf5", **of_slices, read_transfer=None),
-        a_case("hdf5", **of_slices, read_transfer="independent"),
-    ]
-    seconds = {
-        name: [np.full(8, 1.0), np.full(8, took)]
-        for (name, _), took in zip(cases, (2.0, 1.0), strict=True)
-    }
-    (work,) = advise(timed_run(tmp_path, seconds, cases)).works
-    fastest = work.answers[1].taken.candidate
-    assert "collective transfer, independent reads" in fastest.label
-
-
 LAYOUTS = [
     a_case("hdf5"), a_case("zarr"), a_case("hdf5", "collective"),
     a_case("hdf5", layout="file_per_process"), a_case("mpiio"),

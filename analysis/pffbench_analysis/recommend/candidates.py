@@ -106,7 +106,7 @@ class Candidate:
             ),
             "group": files_of(p) if p["layout"] == "file_per_group" else "",
             "writers": writers_of(p) if p.get("rearrange", "none") != "none" else "",
-            "transfer": "" if alone else _transfer(p),
+            "transfer": "" if alone else f"{p['transfer']} transfer",
             "settings": f"settings {p['settings']}",
             "environment": f"environment {p['environment']}" if "environment" in p else "",
             **self._storage(),
@@ -204,14 +204,6 @@ class Work:
         """The different words of the ways, by the parameter that each describes."""
         keys = dict.fromkeys(key for way in self.candidates for key in way.words)
         return {key: {way.words.get(key, "") for way in self.candidates} for key in keys}
-
-
-def _transfer(parameters: Mapping[str, Any]) -> str:
-    """Name the transfer of ranks that share a file, and that of reading if different."""
-    writing, reading = parameters["transfer"], parameters.get("read_transfer")
-    if reading in (None, writing):
-        return f"{writing} transfer"
-    return f"{writing} transfer, {reading} reads"
 
 
 @dataclass(frozen=True)
