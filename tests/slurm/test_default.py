@@ -51,7 +51,8 @@ def assert_default_is_valid(record, ranks_per_node):
 @pytest.mark.slow
 @pytest.mark.timeout(HOUR)
 def test_the_default_experiment_on_64_ranks_is_valid(slurm, shared):
-    record = pffbench(slurm, FOUR_BY_SIXTEEN, "run", "--set", TWO_MINUTES, cwd=shared, timeout=HOUR - 60)
+    told = ("run", "--set", TWO_MINUTES)
+    record = pffbench(slurm, FOUR_BY_SIXTEEN, *told, cwd=shared, timeout=HOUR - 60)
     assert_default_is_valid(record, [16, 16, 16, 16])
     assert not (shared / "pffbench-scratch").exists()
 
