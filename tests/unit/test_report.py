@@ -30,8 +30,7 @@ from pffbench_analysis.report import figures, readable, report
 pytestmark = pytest.mark.long
 
 #: What `pffbench report RUN` is told beside the runs.
-AS_USUAL = {"published": False, "published_csv": False, "join": False, "out": None,
-            "page": False, "open": False}  # fmt: skip
+AS_USUAL = {"page": False, "open": False}
 #: Results directories that documents show.
 EXAMPLES = REPOSITORY / "docs" / "results"
 
