@@ -13,14 +13,6 @@ STUDY ?=
 WORKERS ?= 4
 # Further arguments: of pffbench for `make bench` and `make study`, of pytest for `make test`.
 ARGS ?=
-# Files of tests for `make check`, each of which takes a second or two.
-QUICK := $(patsubst %,tests/unit/test_%.py, \
-    batch_job benchmarks best_number chunk_cache clean codecs contents contract \
-    data_files decodes decomposition decomposition_maps docstrings doctor_checks durability \
-    experiment filesystem frames hints inputs inspection launcher legend limits load order \
-    page_cache progress provenance_slurm rank_reports rank_statistics ranks_file reading_commands results_document \
-    results_json runs runs_command scaling_compression schedule scratch selections shards slices \
-    statistics topology transfer_buffer transfers units who_shares_a_file writers zarr2 zarr_settings)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +27,7 @@ study: ## redo a published study, its numbers beside; STUDY=file-format-testing 
 	@setup/study "$(STUDY)" $(RANKS) $(ARGS)
 
 check: lint ## style, types and the fast tests, in under a minute: before each commit
-	@setup/run python -m pytest -q -n 2 $(QUICK)
+	@setup/run python -m pytest -q -n 2 -m "not long" tests/unit
 
 test: ## run the tests, in WORKERS=4 processes; ARGS="…" go to pytest
 test-all: ## run the same tests, and the rest of what they are a sample of (weekly in CI)

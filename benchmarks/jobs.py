@@ -76,7 +76,7 @@ def run_pffbench(ranks: int, experiment: str, place: Path) -> list[Times]:
     shutil.rmtree(out, ignore_errors=True)
     scratch.mkdir(exist_ok=True)
     file.write_text(experiment, encoding="utf-8")
-    told = ["run", str(file), "--out", str(out), "--scratch", str(scratch), "--progress", "none"]
+    told = ["run", str(file), "--out", str(out), "--scratch", str(scratch)]
     run_ranks(ranks, python("-m", "pffbench", *told))
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with (out / "samples.csv").open(newline="", encoding="utf-8") as samples:

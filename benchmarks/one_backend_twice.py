@@ -70,7 +70,7 @@ def run(ranks: int, experiment: Path, place: Path, env: dict[str, str]) -> Summa
     out, scratch = place / "results", place / "scratch"
     shutil.rmtree(out, ignore_errors=True)
     scratch.mkdir(exist_ok=True)
-    told = ["run", experiment, "--out", out, "--scratch", scratch, "--progress", "none"]
+    told = ["run", experiment, "--out", out, "--scratch", scratch]
     run_ranks(ranks, python("-m", "pffbench", *map(str, told)), **env)
     return summarise(out)
 

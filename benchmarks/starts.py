@@ -47,7 +47,7 @@ TOTALS = ("write_total", "read_total")
 def run(place: Path, name: str, experiment: Path, ranks: int, env: dict[str, str]) -> Run:
     """Run the experiment once."""
     out = place / name
-    told = ["run", experiment, "--out", out, "--scratch", place, "--progress", "none"]
+    told = ["run", experiment, "--out", out, "--scratch", place]
     run_ranks(ranks, python("-m", "pffbench", *map(str, told)), **env)
     return Run.load(out)
 

@@ -303,7 +303,7 @@ def start_experiment(
     path = write_experiment(directory, **content)
     scratch, out = Path(directory) / "scratch", Path(directory) / "results"
     scratch.mkdir(exist_ok=True)
-    told = [path, "--out", out, "--scratch", scratch, "--progress", "plain", *arguments]
+    told = [path, "--out", out, "--scratch", scratch, *arguments]
     told += ["--trust"] if content.keys() & {"environments", "launcher"} else []
     command = [*program, "run", *told]
     return start(command, ranks=ranks, cwd=directory, out=out, env=env, python=python)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
+from itertools import chain
 from unittest.mock import patch
 
 import msgspec
@@ -13,9 +13,11 @@ import msgspec
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
 from pffbench.cli import make_parser
+from pffbench.commands import commands_by_task
 from pffbench.commands.describe import keys_of
 from pffbench.docstrings import field_descriptions, first_line
 from pffbench.doctor.examination import CHECKS, CHECKS_OF_SCRATCH
+from pffbench.errors import EXIT_STATUSES
 from pffbench.experiment.schema import WORKLOAD, ZIP, Experiment
 from pffbench.phases import PHASES, TOTALS
 from pffbench.record.counters import Counted
@@ -54,9 +56,8 @@ def _row(cells: Sequence[str]) -> str:
 
 def _keys() -> Iterator[str]:
     yield from ("# Keys of an experiment", "", _NOTE)
-    yield "`pffbench workloads` and `pffbench backends` print the same, `pffbench schema` the JSON"
-    yield "Schema, which editors use. How to write an experiment is in"
-    yield "[Your own experiment](../experiments.md)."
+    yield "`pffbench keys` prints the same, `pffbench keys --schema` the JSON Schema, which editors"
+    yield "use. How to write an experiment is in [Your own experiment](../experiments.md)."
     yield from ("", "## The experiment", "")
     yield from _key_table(Experiment)
     yield from ("## Every case", "", "Each of them may be a list: all combinations are run.", "")
@@ -159,12 +160,10 @@ def _described(kind: type, names: Iterable[str], what: str = "column") -> Iterat
 
 def _commands() -> Iterator[str]:
     yield from ("# Commands and exit statuses", "", _NOTE, "")
-    overview = _help()
     yield from ("## Exit statuses", "")
-    statuses = re.findall(r"^  (\d+)  (.+)$", overview.partition("exit status")[2], re.MULTILINE)
-    yield from table(("status", "meaning"), statuses)
-    yield from ("## `pffbench`", "", "```text", overview.rstrip(), "```", "")
-    for name in re.findall(r"^    ([a-z]+)\b", overview, re.MULTILINE):
+    yield from table(("status", "meaning"), [(str(s), text) for s, text in EXIT_STATUSES.items()])
+    yield from ("## `pffbench`", "", "```text", _help().rstrip(), "```", "")
+    for name in chain.from_iterable(commands_by_task().values()):
         yield from (f"## `pffbench {name}`", "", "```text", _help(name).rstrip(), "```", "")
         if name == "doctor":
             asked = [(topic, first_line(ask)) for topic, ask in (*CHECKS, *CHECKS_OF_SCRATCH)]

@@ -11,15 +11,18 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pffbench.commands import COMMANDS, command_module, command_names, help_of
+from pffbench.commands import (
+    COMMANDS,
+    command_module,
+    command_names,
+    commands_by_task,
+    help_of,
+)
 from pffbench.commands.compare import NEXT_SIDE
-from pffbench.errors import NOT_VALID, VALID, UserError
+from pffbench.errors import CTRL_C, EXIT_STATUSES, NOT_VALID, VALID, UserError
 from pffbench.parallel.launcher import is_launched, speaks_for_all
 from pffbench.run.output import best_effort_output, status_after
 from pffbench.text import one_line, perhaps_meant, without_digests
-
-#: Exit status of a program that Ctrl-C ended, as shells report it.
-_INTERRUPTED = 130
 
 _PURPOSE = "Compares parallel HDF5, parallel netCDF4 and Zarr with raw MPI-IO and POSIX."
 _SHORT_HELP = f"""\
@@ -35,8 +38,8 @@ _SHORT_HELP = f"""\
   pffbench doctor                  what works here, and remedies for the rest
 
 RUN is the results directory that a run names at its end. All commands:
-pffbench --help. Under a launcher (mpiexec, srun) "python -m pffbench" without
-a command is "run".
+pffbench --help. Under a launcher (mpiexec, srun) "python -m pffbench" alone
+is "run".
 """
 _OVERVIEW = f"""\
 {_PURPOSE}
@@ -49,21 +52,12 @@ _OVERVIEW = f"""\
 Without a command, the program runs the built-in comparison under a launcher
 (mpiexec, srun), and prints a short help elsewhere.
 """
-_STATUSES = """\
-exit status:
-  0  all cases succeeded and the run is valid; the command did what was asked
-  1  a case or the summary failed, the run is not valid, or a check found a
-     problem
-  2  the input is wrong; nothing was created
-  3  a signal or a time limit ended the run; it can be resumed
-  4  compare --fail-if-slower --strict: the runs do not decide
-  5  compare --fail-if-slower: the machine changed
-  130  Ctrl-C ended the command
-"""
+#: The line below each help.
+_STATUSES = "exit status: pffbench help exit"
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the program and leave with its exit status; `pffbench --help` lists them."""
+    """Run the program and leave with its exit status, one of `EXIT_STATUSES`."""
     given = with_command(list(sys.argv[1:] if arguments is None else arguments))
     of_run = given[:1] == ["run"] and not {"-h", "--help"} & set(given)
     with best_effort_output(of_run=of_run) as output:
@@ -78,6 +72,10 @@ def _done(given: Sequence[str]) -> int:
     """Run a command and return its exit status."""
     if not given:
         print(_SHORT_HELP, end="")
+        return VALID
+    if given == ["help", "exit"]:
+        for status, meaning in EXIT_STATUSES.items():
+            print(f"{status:3}  {meaning}")
         return VALID
     if given[0] == "compare":  # argparse would take the first of them away
         given = [NEXT_SIDE if word == "--" else word for word in given]
@@ -100,7 +98,7 @@ def _done(given: Sequence[str]) -> int:
         print("pffbench: there is not enough memory, or ulimit -v is too low", file=sys.stderr)
     except KeyboardInterrupt:
         print("pffbench: interrupted", file=sys.stderr)
-        return _INTERRUPTED
+        return CTRL_C
     return NOT_VALID
 
 
@@ -159,20 +157,30 @@ def _name_killed(directories: Sequence[str]) -> None:
 
 
 def with_command(arguments: list[str]) -> list[str]:
-    """Insert the command where none is named: `run`, unless it is wrong.
+    """Insert the command of the program alone under a launcher, and turn ``help`` into an option.
 
-    The program alone is `run` under a launcher, and stays without a command elsewhere.
+    Elsewhere the program alone stays without a command.
     """
-    if not arguments:
-        return ["run"] if is_launched(os.environ) else []
-    first = arguments[0]
-    if first in COMMANDS or first in ("-h", "--help", "--version"):
-        return arguments
-    if first.startswith("-") or Path(first).suffix or "/" in first or ":" in first:
-        return ["run", *arguments]  # options of a run, or its experiment
-    if Path(first).exists() and first not in command_names():
-        return ["run", *arguments]
+    match arguments:
+        case []:
+            return ["run"] if is_launched(os.environ) else []
+        case ["help"]:
+            return ["--help"]
+        case ["help", command] if command != "exit":
+            return [command, "--help"]
     return arguments
+
+
+class _ByTask(argparse.RawDescriptionHelpFormatter):
+    """Help that lists the commands by their tasks."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        if not isinstance(action, argparse._SubParsersAction):
+            return super()._format_action(action)
+        lines = []
+        for task, names in commands_by_task().items():
+            lines += [f"  {task}", *(f"    {name:10} {help_of(name)}" for name in names)]
+        return "\n".join(lines) + "\n"
 
 
 class Parser(argparse.ArgumentParser):
@@ -245,12 +253,12 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
         prog="pffbench",
         description=_OVERVIEW,
         epilog=_STATUSES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_ByTask,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show version and commit")
-    # `completion` describes the whole command line.
-    parser.set_defaults(make_parser=make_parser)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        title="commands", dest="command", required=True, metavar="COMMAND"
+    )
     known = command in COMMANDS or command in command_names()
     for name in [command] if command is not None and known else command_names():
         _add_command(commands, name, with_options=known or command is None)

@@ -1,7 +1,7 @@
 """Descriptions of a record's fields, read from its docstring.
 
-The docstring is where a field is explained; the JSON Schema, `pffbench workloads`, `pffbench
-backends` and the reference pages of the documentation take the text from here.
+The docstring is where a field is explained. The JSON Schema, `pffbench keys` and the reference
+pages of the documentation take the text from here.
 """
 
 from __future__ import annotations

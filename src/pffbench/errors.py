@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Exit statuses. The last two are of `pffbench compare --fail-if-slower`: with `--strict` the runs
-#: do not decide, and the machine itself has changed, or may have.
 VALID, NOT_VALID, WRONG_INPUT, INTERRUPTED, INCONCLUSIVE, MACHINE_CHANGED = range(6)
+#: Exit status of a command that Ctrl-C ended, as shells report it.
+CTRL_C = 130
+#: What each exit status means; `pffbench help exit` prints it.
+EXIT_STATUSES = {
+    VALID: "the command did what was asked, and the run is valid",
+    NOT_VALID: "a case or the summary failed, the run is not valid, or a check found a problem",
+    WRONG_INPUT: "the input is wrong, and nothing was created",
+    INTERRUPTED: "a signal or a time limit ended the run, which can be resumed",
+    INCONCLUSIVE: "compare --fail-if-slower --strict: the runs do not decide",
+    MACHINE_CHANGED: "compare --fail-if-slower: the machine changed, or may have",
+    CTRL_C: "Ctrl-C ended the command",
+}
 
 
 class UserError(Exception):

@@ -89,11 +89,8 @@ class Blocks:
                 return True
             due = [self.plan.cases[i] for i in following.cases]
             active = [case for case in due if not self._failed(case)]
-            if not self._is_done(active, number):
-                if not self._block(active, number):
-                    return False
-                if self._launch.options.fail_fast and any(map(self._failed, self.plan.cases)):
-                    return True
+            if not self._is_done(active, number) and not self._block(active, number):
+                return False
             following = schedule.after(number, time.monotonic() - begin, self._expected)
         return True
 

@@ -99,7 +99,7 @@ def check_run(loaded: LoadedExperiment, launch: Launch, out: str) -> CheckedRun:
     """
     experiment = loaded.experiment
     commands = commands_of(experiment)
-    if commands and launch.options.progress_style != "none":
+    if commands and not launch.options.is_silent:
         print(one_line(f"starts: {'; '.join(commands)}"), flush=True)
     environments = start_environments(experiment, loaded.path, launch.keep_going)
     records = {each.name: _record(each, launch, out) for each in environments}

@@ -159,8 +159,9 @@ def _recorder(
     plan, first = checked.plan, checked.first
     experiment = plan.experiment
     topology = Topology(tuple(first.topology["hosts"]), tuple(first.topology["nodes"]))
-    style = options.progress_style
-    progress = make_progress(style, len(plan.cases), experiment.blocks, experiment.time_budget)
+    progress = make_progress(
+        len(plan.cases), experiment.blocks, experiment.time_budget, silent=options.is_silent
+    )
     warmup = experiment.warmup
     return Recorder(str(out), record, topology, floor_of(first), warmup, progress, known)
 

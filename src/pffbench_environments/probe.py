@@ -89,7 +89,7 @@ def _answer(comm: MPI.Intracomm, options: RunOptions) -> None:
     spec = on_root(comm, prepare)
     floor = measure_floor(comm)
     there = nearest_existing(spec.scratch_parent)
-    provenance = collect_provenance(team, spec.plan, there, personal=options.record_account)
+    provenance = collect_provenance(team, spec.plan, there)
     startup = {"seconds_to_main": largest(comm, started)}
     if team.is_root:
         from pffbench.run.recording import new_record  # needed on rank 0 only

@@ -326,7 +326,7 @@ class JobSteps:
             "pffbench_environments.ranks",
             *self._launch.arguments(environment),
         ]
-        arguments += ["--out", str(out), "--progress", "none", "--max-time", "none", str(file)]
+        arguments += ["--out", str(out), "--max-time", "none", str(file)]
         return Ranks(self._launch, environment, arguments, out, order)
 
     def _take_turns(self, there: Sequence[Ranks], order: Sequence[str]) -> None:

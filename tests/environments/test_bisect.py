@@ -14,11 +14,11 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from pffbench.summary.rank_test import Ratio
 
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, StoppedError, UserError
 from pffbench.experiment.load import from_data
 from pffbench.parallel.batch_job import StopSignals
-from pffbench.summary.rank_test import Ratio
 from pffbench_environments.bisect import search as module
 from pffbench_environments.bisect import versions
 from pffbench_environments.bisect.instructions import count_instructions
@@ -36,7 +36,7 @@ def search(tmp_path, **changes):
     given = {
         "case": CASE, "good": "h5py==1.0", "bad": "h5py==2.0", "total": "write_total",
         "count": None, "margin": 0.02, "versions": VERSIONS, "out": str(tmp_path / "out"),
-        "launcher": None, "scratch": None, "resume": None, "progress": "none",
+        "launcher": None, "scratch": None, "resume": None,
     }  # fmt: skip
     return Search(**given | changes)
 

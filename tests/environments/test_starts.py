@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from pffbench.summary.starts import starts_of
+from pffbench.results.summary import summarise
 
 from launch import mpiexec, pffbench_cli, run_experiment
 from pffbench.record.run import MeasuredRun
-from pffbench.summary.starts import starts_of
-from pffbench.summary.summary import summarise
 from pffbench_analysis.compare import compare_runs
 
 pytestmark = pytest.mark.parallel

@@ -20,7 +20,7 @@ def with_small_calls(directory, ranks=RANKS, **content):
 def checked(done, calls_of_each):
     assert done.status == 0, done.said
     for name, entry in done.record["cases"].items():
-        assert "failure" not in entry
+        assert not entry["failure"]
         phases = done.phases(name)
         for phase in ("write", "read"):
             assert int(phases[phase][0]["operations"]) == calls_of_each, (name, phase)

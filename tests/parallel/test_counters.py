@@ -1,10 +1,10 @@
 """`counters.csv`: what the kernel counts in each phase, and that nothing is counted unasked."""
 
 import pytest
+from pffbench_analysis.frames import load_counts
 
 from launch import run_experiment
 from pffbench.parallel.process_counters import COUNTERS
-from pffbench_analysis.frames import load_counts
 
 pytestmark = pytest.mark.parallel
 

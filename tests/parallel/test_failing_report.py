@@ -19,7 +19,7 @@ def run_failing(directory, fails, *arguments):
 
 
 SUMMARY = ("pffbench.run.verdict:summarise", "the summary", DERIVED)
-AS_JSON = ("pffbench.summary.results:_recommendations", "results.json", DERIVED[2:])
+AS_JSON = ("pffbench.results.document:_recommendations", "results.json", DERIVED[2:])
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ AS_JSON = ("pffbench.summary.results:_recommendations", "results.json", DERIVED[
     sampled(
         [
             SUMMARY,
-            ("pffbench.summary.export:shard_lines", "summary.csv, summary.md", DERIVED[1:2]),
+            ("pffbench.results.export:shard_lines", "summary.csv, summary.md", DERIVED[1:2]),
             AS_JSON,
             ("pffbench.run.verdict:print_summary", "what is printed", ()),
         ],

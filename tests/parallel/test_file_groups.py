@@ -43,7 +43,7 @@ def test_every_format_is_valid_in_files_of_uneven_groups_as_many_as_planned(tmp_
     assert done.record["valid"] is True
     for case, entry in done.record["cases"].items():
         p, kind = entry["parameters"], KINDS[entry["parameters"]["backend"]]
-        assert "failure" not in entry, case
+        assert not entry["failure"], case
         assert all(row["valid"] == "true" for row in done.rows if row["case"] == case)
         # Where each array is a file the plan counts the directory of the store too.
         stores = p["group"]["count"] if kind.file_per == "array" else 0

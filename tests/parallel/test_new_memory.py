@@ -5,10 +5,10 @@ import os
 from statistics import median
 
 import pytest
+from pffbench.results.export import write_summary
+from pffbench.results.summary import summarise
 
 from launch import environment, run_experiment
-from pffbench.summary.export import write_summary
-from pffbench.summary.summary import summarise
 
 pytestmark = pytest.mark.parallel
 #: Two backends that differ in nothing else: one reads into the buffer, one into a new array.
@@ -26,7 +26,7 @@ class Reused(Posix):
 
 class Fresh(Reused):
     name = "fresh"
-    capabilities = replace(Reused.capabilities, new_arrays=True)
+    capabilities = replace(Reused.capabilities, new_arrays=frozenset({"independent"}))
 
     def create(self, path, comm):
         return FreshStore(path, super().create(path, comm)._descriptor, self.options)

@@ -28,8 +28,7 @@ def run(directory, *before, env=None, more=(), **streams):
     path = write_experiment(directory, cases=[CASE], repetitions=3)
     (directory / "scratch").mkdir()
     command = [*before, sys.executable, "-m", "pffbench", "run", path, "--out",
-               directory / "results", "--scratch", directory / "scratch", "--progress",
-               "plain", *more]  # fmt: skip
+               directory / "results", "--scratch", directory / "scratch", *more]  # fmt: skip
     done = subprocess.run(command, env=environment(**(env or {})), timeout=300, check=False,
                           text=True, stdin=subprocess.DEVNULL, **streams)  # fmt: skip
     return done, json.loads((directory / "results" / "run.json").read_text())
@@ -94,8 +93,8 @@ def test_text_that_is_no_utf8_is_recorded(tmp_path):
     path = path.rename(tmp_path / f"{byte}.yaml")
     (tmp_path / "scratch").mkdir()
     out = tmp_path / f"results-{byte}"
-    run_it = ["-m", "pffbench", "run", path, "--out", out, "--scratch", tmp_path / "scratch",
-              "--progress", "plain"]  # fmt: skip
+    run_it = ["-m", "pffbench", "run", path, "--out", out, "--scratch",
+              tmp_path / "scratch"]  # fmt: skip
     streams = {"capture_output": True, "stdin": subprocess.DEVNULL}
     done = subprocess.run([*mpiexec(2), sys.executable, *run_it], timeout=300, check=False,
                           env=environment(SLURM_JOB_NAME=byte), **streams)  # fmt: skip

@@ -3,10 +3,10 @@
 import csv
 
 import pytest
+from pffbench.results.summary import summarise
+from pffbench.run.schedule import ENOUGH
 
 from launch import run_experiment, sampled, sparse_file
-from pffbench.summary.conclusions import sentences
-from pffbench.summary.summary import summarise
 from planted import planted
 
 pytestmark = pytest.mark.parallel
@@ -134,15 +134,13 @@ def test_invalid_cases_take_part_in_nothing(tmp_path):
         cases=[slab(shape, chunks=chunks, backend=["hdf5", "netcdf4", "zarr"])],
     )  # fmt: skip
     assert done.status == 1, done.said
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith(" netcdf4")][:1]
-    assert "INVALID" in line
-    assert "INVALID, takes part in nothing: netcdf4" in done.stdout
-    told = sentences(summarise(done.out))
-    assert told
-    assert not [line for line in told if "netcdf4" in line]
+    assert "INVALID" in done.stdout
+    summary = summarise(done.out)
+    assert {cell.keys["backend"] for cell in summary.cells} == {"hdf5", "zarr", "posix"}
+    assert "INVALID, takes part in nothing: netCDF-4" in (done.out / "summary.md").read_text()
     with (done.out / "summary.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["backend"] == "netcdf4"]
-    assert {row["ratio"] for row in rows} == {row["roofline"] for row in rows} == {""}
+    assert {row["roofline"] for row in rows} == {""}
     assert all(row["invalid"] for row in rows)
 
 
@@ -154,10 +152,15 @@ def test_slow_writes_of_one_format_are_found(tmp_path):
         cases=[slab([16, 256], layout="file_per_process", backend=["hdf5", "netcdf4"])],
     )  # fmt: skip
     assert done.status == 0, done.said
-    (line,) = [line for line in sentences(summarise(done.out)) if "writing (" in line]
-    assert "HDF5 is fastest; netCDF-4 takes" in line
+    summary = summarise(done.out)
+    (writing,) = [
+        one
+        for one in summary.compared.formats
+        if one.cells[0][0].keys["column"] == "write, until close"
+    ]
+    assert (writing.value, writing.base, writing.verdict.word) == ("netcdf4", "hdf5", "slower")
     counts = {entry["stopped_after"] for entry in done.record["cases"].values()}
-    assert counts <= {10, 14, 20, 28}, counts  # it did not take all repetitions
+    assert counts == {ENOUGH}  # it did not need all repetitions
 
 
 def test_a_slow_rank_is_named_in_sync(tmp_path):
@@ -168,7 +171,7 @@ def test_a_slow_rank_is_named_in_sync(tmp_path):
     assert done.status == 0, done.said
     text = (done.out / "summary.md").read_text()
     (line,) = [x for x in text.splitlines() if "largest rank imbalance" in x]
-    assert "sync of posix" in line
+    assert "sync of " in line
     assert "usually rank 1 (100%" in line
 
 
@@ -185,7 +188,7 @@ def test_a_slow_rank_is_named_in_a_collective_call(tmp_path, backend):
     # The library writes in the phase `write` and flushes in `close`: rank 0 is late in both.
     late = [line for line in named if "write of" in line or "close of" in line]
     # A rank that waits shows it by the processor time that it takes, unless others have it.
-    if "NO ANSWER  BUSY: " not in done.stdout:
+    if "NO ANSWER: BUSY: " not in done.stdout:
         assert late, named
     assert all("rank 0" in line for line in late), named
 

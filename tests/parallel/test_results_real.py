@@ -6,10 +6,10 @@ import json
 
 import jsonschema
 import pytest
+from pffbench.results.document import results_schema
 
 from launch import REPOSITORY, pffbench_cli
 from pffbench.storage.page_cache import reason_against_cold_reads
-from pffbench.summary.results import results_schema
 
 pytestmark = pytest.mark.parallel
 SMALLER = [

@@ -38,7 +38,7 @@ def test_the_smallest_preset_of_the_default_experiment_ends_valid(ranks, tmp_pat
     scratch.mkdir()
     config = REPOSITORY / "configs" / "smallest.yaml"
     done = start(
-        ["-m", "pffbench", "run", config, "--out", out, "--scratch", scratch, "--progress", "none"],
+        ["-m", "pffbench", "run", config, "--out", out, "--scratch", scratch],
         ranks=ranks, out=out,
     ).finish(2400)  # fmt: skip
     assert done.status == 0, done.said

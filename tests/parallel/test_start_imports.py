@@ -15,13 +15,13 @@ OF_RANK_0 = {
     "pffbench.run.prepare", "pffbench.run.recording", "pffbench.experiment.check",
     "pffbench.experiment.load", "pffbench.experiment.sweep", "pffbench.run.recorder",
     "pffbench.provenance.job", "pffbench.record.run_json", "pffbench.record.samples",
-    "pffbench.summary.summary",
+    "pffbench.results.summary",
 }  # fmt: skip
 #: What describes a node, on its last rank: rank 0 has other work then.
 OF_THE_LAST = {"psutil", "pffbench.provenance.node"}
 #: What no rank of a run has any use for.
 OF_NONE = {
-    "difflib", "shtab", "importlib.metadata",
+    "difflib", "importlib.metadata",
     "numpy.testing", "numpy.f2py", "unittest", "pffbench.doctor", "pffbench.data.files",
     "pffbench_studies.versions.workload", "zarr", "netCDF4", "pandas",
 }  # fmt: skip
@@ -34,7 +34,7 @@ def test_the_other_ranks_import_nothing_that_only_rank_0_needs(tmp_path):
     file = tmp_path / "modules.json"
     done = run(
         [PROGRAMS / "imported.py", file, "run", tmp_path / "x.yaml", "--out", tmp_path / "out",
-         "--scratch", tmp_path, "--progress", "none"], ranks=3,
+         "--scratch", tmp_path], ranks=3,
     )  # fmt: skip
     assert done.status == 0, done.said
     first, second, last = (set(modules) for modules in json.loads(file.read_text()))

@@ -11,10 +11,10 @@ import h5py
 import numpy as np
 import pytest
 import zarr
+from pffbench.record.counters import read_counts
 
 from launch import PROGRAMS, cannot_run, run_experiment, sampled
 from pffbench.data import make_source, seed_of_repetition
-from pffbench.record.counters import read_counts
 
 pytestmark = [pytest.mark.parallel, pytest.mark.full]
 

@@ -64,7 +64,7 @@ def test_an_experiment_of_a_file_runs_with_its_chunks_and_filters(tmp_path, rank
     draft = draft_experiment(tmp_path / "run-42.nc")
     (tmp_path / "x.yaml").write_text(draft.text)
     told = ["run", "x.yaml", "--out", "out", "--scratch", ".", "--set", "repetitions=1",
-            "--set", "durability=close", "--progress", "none"]  # fmt: skip
+            "--set", "durability=close"]  # fmt: skip
     done = pffbench_cli(*told, cwd=tmp_path, ranks=ranks)
     assert done.status == 0, done.said
     record = RunRecord.load(tmp_path / "out")

@@ -65,9 +65,9 @@ OPTION = {
     "run/options.py": (
         "    tables: bool\n",
         "    tables: bool\n    worked: str | None\n",
-        '    parser.add_argument(\n        "--progress",\n',
+        '    parser.add_argument(\n        "--tables",\n',
         '    parser.add_argument("--worked", metavar="TEXT", help="a text (example: --worked x)")\n'
-        '    parser.add_argument(\n        "--progress",\n',
+        '    parser.add_argument(\n        "--tables",\n',
     ),
     "run/recording.py": (
         '    _enter_stage(record, options.stage or "all", record.topology["hosts"])\n',

@@ -11,7 +11,7 @@ SHAPES = ([37, 53], [19, 3, 11], [5])
 CHUNKS = {2: [5, 7], 3: [4, 3, 5], 1: [2]}
 
 
-BACKENDS = {"hdf5", "netcdf4", "zarr", "tensorstore", "posix", "npy", "mpiio", "memmap"}
+BACKENDS = {"hdf5", "netcdf4", "zarr", "tensorstore", "posix", "npy", "mpiio"}
 
 
 def cases_of(shape, writers):
@@ -25,7 +25,7 @@ def cases_of(shape, writers):
         chunked | blocks | {"backend": ["hdf5", "netcdf4"], "transfer": "collective"},
         array | {"rearrange": "gather", "backend": ["hdf5", "netcdf4"]},
         chunked | {"backend": ["zarr", "tensorstore"]},
-        flat | {"backend": ["posix", "npy", "mpiio", "memmap"]},
+        flat | {"backend": ["posix", "npy", "mpiio"]},
         flat | {"backend": "mpiio", "transfer": "collective"},
     ]
     if len(shape) == 2:

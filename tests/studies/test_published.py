@@ -10,11 +10,11 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from pffbench.summary.rank_test import ALPHA, smallest_p
 
 from pffbench.errors import UserError
 from pffbench.experiment.load import load_experiment
 from pffbench.experiment.schema import json_schema, study_names
-from pffbench.summary.rank_test import ALPHA, smallest_p
 from pffbench_studies.published import STUDIES, published_frame, published_values
 from pffbench_studies.published.values import given
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from pffbench.record.counters import append_counts
+from pffbench.results.summary import summarise
 
 import drawn_runs
 from drawn_runs import a_case, a_run
-from pffbench.record.counters import append_counts
 from pffbench.record.gather import Count
-from pffbench.summary.summary import summarise
 from pffbench_studies.published import side_by_side
 from pffbench_studies.published.order import OrderVerdict
 

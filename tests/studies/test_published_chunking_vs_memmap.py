@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from pffbench.record.counters import append_counts
+from pffbench.results.summary import summarise
 
 from drawn_runs import BYTES, a_case, a_run
-from pffbench.record.counters import append_counts
 from pffbench.record.gather import Count
-from pffbench.summary.summary import summarise
 from pffbench_studies.published import side_by_side
 from pffbench_studies.published.order import OrderVerdict
 from pffbench_studies.published.wording import published_order
@@ -22,8 +22,8 @@ GUESSED = {"chunks": [39, 63, 33]}
 def slices(backend, axis, options, layout="file_per_process", **more):
     parameters = {
         "shape": [621, 998, 520], "dtype": "uint8", "axis": axis, "box": None, "position": "first",
-        "count": 1, "cut": "even", "chunks": "auto", "codec": "auto", "settings": "defaults",
-        "cache": "dropped", "read_transfer": None, **more,
+        "count": 1, "chunks": "auto", "codec": "auto", "settings": "defaults",
+        "cache": "dropped", **more,
     }  # fmt: skip
     name, entry = a_case(backend, workload="slices", layout=layout, **parameters)
     entry["options"] = options
@@ -65,7 +65,7 @@ def test_the_time_is_from_open_to_close(tmp_path):
     "changes",
     [
         {"position": "middle"}, {"count": 2}, {"cache": "warm"}, {"dtype": "uint16"}, {"axis": 1},
-        {"shape": [620, 998, 520]}, {"cut": "aligned"}, {"codec": "gzip"},
+        {"shape": [620, 998, 520]}, {"codec": "gzip"},
         {"chunks": [1, 499, 520]}, {"chunks": "contiguous"}, {"chunks": "auto"},
     ],
 )  # fmt: skip

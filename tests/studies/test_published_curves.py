@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from drawn_runs import BYTES, a_case, a_run
 from pffbench.record.counters import append_counts
+from pffbench.results.summary import summarise
+
+from drawn_runs import BYTES, a_case, a_run
 from pffbench.record.gather import Count
-from pffbench.summary.summary import summarise
 from pffbench_studies.published import published_values, side_by_side
 from pffbench_studies.published.figure import draw_curves
 from pffbench_studies.published.writing import section, write_published

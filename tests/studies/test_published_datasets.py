@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import re
 from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
+from pffbench.results.summary import summarise
 
-from drawn_runs import PHASES, USUAL, a_case, a_run
-from launch import pffbench_cli
-from pffbench.errors import UserError
-from pffbench.summary.summary import summarise
+from drawn_runs import a_case, a_run
 from pffbench_studies.published import side_by_side
-from pffbench_studies.published.csvlayout import write_study_csv
 from pffbench_studies.published.figure import draw_published
 from pffbench_studies.published.writing import page_data
 
@@ -106,37 +101,6 @@ def test_numbers_without_a_common_factor_are_not_matched(tmp_path):
     assert not compare_with_study(tmp_path, cases).matches
 
 
-def test_the_terminal_says_of_each_row_whether_its_order_holds(tmp_path):
-    cases = cases_of([FAITHFUL, CORRECTED])
-    speed = {name: 1 + i % 3 for i, (name, _) in enumerate(cases)}  # HDF5, netCDF4, Zarr
-    a_run(tmp_path / "run", cases, repetitions=20, speed=speed, experiment={"study": STUDY})
-    done = pffbench_cli("report", "--published", tmp_path / "run", cwd=tmp_path)
-    assert done.status == 0, done.said
-    lines = done.stdout.splitlines()
-    (first, second) = (i for i, line in enumerate(lines) if line.startswith("file_per_process"))
-    assert lines[first] == f"{NEAREST} (nearest to the study)"
-    rows = [line for line in lines[first:second] if ", ms" in line]
-    # Published: create N < H < Z, open N < Z < H, write H < Z < N, read H < Z < N.
-    # Zarr's error bar of reading reaches HDF5, which is no pair.
-    assert [row.split()[-5:] for row in rows] == [
-        ["broken:", str(n), "of", str(pairs), "pairs"]
-        for n, pairs in ((1, 3), (2, 3), (1, 3), (1, 2))
-    ]
-    assert "netCDF4 0.04634" in rows[0]
-    assert "of 4 orders: 4 broken" in done.stdout
-    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
-        "ranks.h5", "run.json", "samples.csv",
-    ]  # fmt: skip
-
-
-def test_the_terminal_says_where_there_is_no_order(tmp_path):
-    a_run(tmp_path / "run", cases_of([FAITHFUL])[:1], experiment={"study": STUDY})
-    done = pffbench_cli("report", "--published", tmp_path / "run", cwd=tmp_path)
-    assert done.status == 0, done.said
-    assert "no order: of no case and operation has the study two times that differ" in done.stdout
-    assert "of 0 orders" not in done.stdout
-
-
 SIZES = [(64, (128,)), (16, (128, 128)), (8, (128, 128, 128)), (64, (256,)), (256, (256,))]
 
 
@@ -161,41 +125,6 @@ def test_the_figure_has_room_for_what_is_drawn(tmp_path, ways, sizes):
             continue  # names of rows
         for (one, x), (_, other) in pairwise(zip(texts, places, strict=True)):
             assert x[0] + 7 * len(one.text) / 2 < other[0]
-
-
-def test_the_terminal_refuses_a_run_that_redoes_no_study(tmp_path):
-    a_run(tmp_path, USUAL)
-    done = pffbench_cli("report", "--published", tmp_path)
-    assert done.status == 2
-    assert "names no study" in done.stderr
-
-
-def test_times_are_written_in_the_layout_of_the_study(tmp_path):
-    cases = cases_of([FAITHFUL], shape=(128, 128))
-    speed = {name: 2.048 for name, _ in cases}
-    run = a_run(tmp_path, cases, speed=speed, repetitions=3, ranks=1)
-    written = list(write_study_csv(summarise(run), run))
-    assert [path.name for path in written] == [f"{n}_2048_[128, 128].csv" for n in FORMATS.values()]
-    assert {path.parent.name for path in written} == {
-        "file_per_process-defaults-cache-copied-order-interleaved-read_sink-print"
-    }
-    with written[1].open(newline="") as file:
-        header, *trials = csv.reader(file)
-    assert header == ["netCDF4", "Dataset Creation Time", "Dataset Write Time",
-                      "Dataset Open Time", "Dataset Read Time"]  # fmt: skip
-    assert [row[0] for row in trials] == ["Trial 1", "Trial 2", "Trial 3", "Average"]
-    place = [PHASES.index(p) + 1 for p in ("define", "write", "open_array", "read")]
-    assert [float(cell) for cell in trials[0][1:]] == pytest.approx([1.3 * p for p in place])
-    columns = [[float(cell) for cell in column] for column in list(zip(*trials, strict=True))[1:]]
-    assert [column[-1] for column in columns] == pytest.approx(
-        [sum(column[:-1]) / 3 for column in columns]
-    )
-
-
-def test_another_workload_has_no_such_layout(tmp_path):
-    run = a_run(tmp_path, USUAL)
-    with pytest.raises(UserError, match="no case is of the workload datasets"):
-        list(write_study_csv(summarise(run), run))
 
 
 def test_the_page_has_the_same_numbers(tmp_path):
@@ -229,22 +158,3 @@ def test_with_several_ranks_a_time_is_that_of_a_rank_over_its_datasets(
 def test_processes_are_no_reason_with_one_of_them(tmp_path):
     found = compare_with_study(tmp_path, cases_of([FAITHFUL]))
     assert "processes" not in {reason.about for reason in found.reasons}
-
-
-def test_csv_of_a_study_is_not_written_through_links(tmp_path):
-    cases = [a_case(b, workload="datasets", layout="own", shape=[2, 2], datasets=4)
-             for b in ("hdf5", "zarr")]  # fmt: skip
-    run, away = a_run(tmp_path / "run", cases), tmp_path / "away"
-    away.mkdir()
-    (run / "published-csv").symlink_to(away)
-    done = pffbench_cli("report", "--published-csv", run)
-    assert done.status in (1, 2)
-    assert "it is a symbolic link, not a directory" in done.stderr
-    assert not list(away.iterdir())
-    (run / "published-csv").unlink()
-    record = json.loads((run / "run.json").read_text())
-    for entry in record["cases"].values():
-        entry["parameters"]["shape"] = ["../../../away/x"]
-    (run / "run.json").write_text(json.dumps(record))
-    assert pffbench_cli("report", "--published-csv", run).status == 2
-    assert not list(away.iterdir())

@@ -11,12 +11,12 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
+from pffbench.results.summary import summarise
 from scipy.stats import kendalltau
 
 import drawn_runs
 from drawn_runs import a_case, a_run
 from launch import REPOSITORY
-from pffbench.summary.summary import summarise
 from pffbench_analysis.report import report
 from pffbench_studies.published import STUDIES, published_values, side_by_side
 from pffbench_studies.published.figure import draw_published

@@ -48,12 +48,11 @@ def study(place, name, *arguments, **variables):
 def test_one_command_makes_a_run_and_its_report(checkout):
     done, calls = study(checkout, "chunking-vs-memmap", "3", "--set", "repetitions=1")
     assert done.returncode == 0, done.stderr
-    run, report, published = calls
+    run, report = calls
     assert " 3 configs/studies/chunking-vs-memmap.yaml --out " in run
     assert run.endswith("--set repetitions=1")
     out = run.partition("--out ")[2].split()[0]
     assert report == f"python -m pffbench report {out}"
-    assert published == f"python -m pffbench report --published {out}"
     assert done.stdout.endswith(f": {out}/report.html\n")
 
 

@@ -3,9 +3,9 @@
 import math
 
 import pytest
+from pffbench.results.summary import summarise
 
 from launch import run_experiment
-from pffbench.summary.summary import summarise
 from pffbench_studies.published.sidebyside import side_by_side
 
 pytestmark = [pytest.mark.parallel, pytest.mark.full]

@@ -11,7 +11,9 @@ import yaml
 
 from launch import REPOSITORY, SHIPPED, entries_below, environment, pffbench_cli, run
 from pffbench.cli import make_parser, with_command
-from pffbench.commands import command_module
+from pffbench.commands import command_module, command_names
+
+pytestmark = pytest.mark.long
 
 HEAVY = ("mpi4py.MPI", "h5py", "netCDF4", "zarr", "pandas", "vl_convert")
 
@@ -28,8 +30,8 @@ def modules_of(*arguments):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["--version"], ["run", "--help"], ["plan", "--ranks", "64"], ["schema"],
-     ["report", "--help"], ["doctor", "--help"], ["backends"], ["workloads"],
+    [["--help"], ["--version"], ["run", "--help"], ["plan", "--ranks", "64"], ["keys", "--schema"],
+     ["report", "--help"], ["doctor", "--help"], ["keys"], ["keys", "slices", "zarr"],
      ["plan", REPOSITORY / "configs" / "many-datasets.yaml"]],
     ids=lambda a: " ".join(map(str, a))[-30:],
 )  # fmt: skip
@@ -42,18 +44,18 @@ def test_a_run_loads_only_the_libraries_of_its_backends(tmp_path):
     told = {"name": "x", "repetitions": 1, "warmup": 0, "cases": [case]}
     (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
     modules = modules_of("run", tmp_path / "x.yaml", "--out", tmp_path / "out",
-                         "--scratch", tmp_path, "--progress", "none")  # fmt: skip
+                         "--scratch", tmp_path)  # fmt: skip
     assert {"h5py", "mpi4py.MPI"} <= modules
     assert not modules & {"zarr", "numcodecs", "netCDF4", "vl_convert", "pandas"}
 
 
-@pytest.mark.parametrize("command", ["run", "plan", "doctor", "report", "schema", "backends"])
-def test_every_flag_has_help_with_an_example(command):
+@pytest.mark.parametrize("command", ["run", "plan", "doctor", "report", "compare", "keys"])
+def test_every_option_with_a_value_has_help_with_an_example(command):
     text = pffbench_cli(command, "--help").stdout
-    parts = re.split(r"\n  (?=-|[A-Z])", text.split("options:")[-1])[1:]
-    for part in parts:
-        if not part.startswith("-h"):
-            assert "example:" in " ".join(part.split()), part
+    for part in re.split(r"\n  (?=-)|\n\n", text)[1:]:
+        words = part.split()
+        if words and words[0].startswith("-") and re.match(r"[A-Z\[{]", words[1]):
+            assert "example:" in " ".join(words), part
 
 
 #: Variables of launchers, which the shell of the tests may have too.
@@ -94,29 +96,13 @@ def test_under_a_launcher_the_program_alone_runs(monkeypatch, launcher, expected
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["exp.yaml"], ["run", "exp.yaml"]),
-        (["--set", "seed=2"], ["run", "--set", "seed=2"]),
-        (["some/folder"], ["run", "some/folder"]),
-        (["question:writers"], ["run", "question:writers"]),
-        (["plan"], ["plan"]),
-        (["rnu"], ["rnu"]),
-    ],
-)
-def test_an_experiment_or_options_alone_are_those_of_a_run(arguments, expected):
-    assert with_command(arguments) == expected
-
-
-@pytest.mark.parametrize(
     ("arguments", "meant"),
     [
         (["rn"], "run"),
         (["recomend", "results"], "recommend"),
         (["plan", "--rank-s", "3"], "--ranks"),
         (["run", "--scrach", "/tmp"], "--scratch"),
-        (["run", "--quick", "--output", "results"], "--out"),
-        (["run", "--progress", "plane"], "plain"),
+        (["run", "--quiet", "--output", "results"], "--out"),
         (["plan", "defualt.yaml"], "default.yaml"),
         (["report", "result"], "results"),
         (["plan", "--set", "bakend=hdf5"], "backend"),
@@ -131,36 +117,22 @@ def test_what_was_probably_meant_is_named(arguments, meant, tmp_path):
     assert f"did you mean {meant!r}?" in done.stderr
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_a_shell_gets_a_script_that_completes_commands_and_options(shell):
-    done = pffbench_cli("completion", shell)
-    assert done.status == 0, done.said
-    for word in ("recommend", "--scratch", "--fail-if-slower"):
-        assert word in done.stdout
-    if shell == "bash":
-        script = f"{done.stdout}\nCOMP_WORDS=(pffbench rec); COMP_CWORD=1; _shtab_pffbench"
-        script += '\necho "${COMPREPLY[@]}"'
-        told = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=300)
-        assert told.stdout.strip() == "recommend"
+def test_the_exit_statuses_are_told_once():
+    told = pffbench_cli("help", "exit").stdout
+    assert re.findall(r"^ *(\d+)  \S", told, re.MULTILINE) == [*"012345", "130"]
+    for arguments in (["--help"], ["help", "run"], ["compare", "--help"]):
+        assert pffbench_cli(*arguments).stdout.endswith("exit status: pffbench help exit\n")
 
 
-@pytest.mark.parametrize("arguments", [[], ["run"], ["compare"], ["doctor"]])
-def test_every_help_lists_the_exit_statuses(arguments):
-    text = pffbench_cli(*arguments, "--help").stdout.split("exit status:")[1]
-    assert re.findall(r"^  (\d+)  \S", text, re.MULTILINE) == [*"012345", "130"]
+def test_every_command_is_listed_by_its_task():
+    told = pffbench_cli("help").stdout
+    assert sorted(re.findall(r"^    ([a-z]+) +\S", told, re.MULTILINE)) == sorted(command_names())
 
 
 def test_an_unknown_flag_is_refused_with_the_usage():
     done = pffbench_cli("plan", "--rank", "many")
     assert done.status == 2
     assert "'many' is not a number of ranks" in done.stderr
-
-
-def test_completion_is_for_the_shell_in_use():
-    assert "_shtab_pffbench" in pffbench_cli("completion", env={"SHELL": "/bin/bash"}).stdout
-    done = pffbench_cli("completion", env={"SHELL": "/usr/bin/fish"})
-    assert (done.status, done.stdout) == (2, "")
-    assert "name the shell: one of bash, zsh, tcsh" in done.stderr
 
 
 # plan
@@ -258,7 +230,7 @@ def test_a_plan_refuses_what_a_run_refuses(tmp_path):
 
 @pytest.fixture(scope="module")
 def schema():
-    return json.loads(pffbench_cli("schema").stdout)
+    return json.loads(pffbench_cli("keys", "--schema").stdout)
 
 
 def resolve(schema, node):
@@ -317,34 +289,30 @@ def test_the_schema_allows_a_scalar_and_a_list_of_it(schema):
     assert several["items"] == one
 
 
-# backends and workloads
+# keys
 
 
-def test_one_backend_or_workload_is_told_alone():
-    text = pffbench_cli("workloads", "slices").stdout
+def test_the_keys_of_workloads_and_backends_are_told_by_name():
+    text = pffbench_cli("keys", "slices", "hdf5").stdout
     assert text.startswith("slices: ")
     assert "\nhyperslab: " not in text
-    assert "keys of every case" in text
-    assert pffbench_cli("backends", "zarr").stdout.startswith("zarr: ")
-    done = pffbench_cli("backends", "hdf", "zarr")
+    assert re.search(r"hdf5\.alignment: .*default none.*\n +Objects of at least", text)
+    done = pffbench_cli("keys", "hdf", "zarr")
     assert done.status == 2
-    assert "'hdf' is no backend (" in done.stderr
+    assert "'hdf' is not a workload or a backend (" in done.stderr
     assert "did you mean 'hdf5'?" in done.stderr
+    assert pffbench_cli("keys", "zarr", "--schema").status == 2
 
 
-def test_backends_and_workloads_are_told_with_their_options():
-    backends = pffbench_cli("backends").stdout
-    for name in ("hdf5", "netcdf4", "zarr", "mpiio", "posix", "null"):
-        assert re.search(rf"^{name}: ", backends, re.MULTILINE)
-    assert re.search(r"hdf5\.alignment: .*default none.*\n +Objects of at least", backends)
-    workloads = pffbench_cli("workloads").stdout
-    assert re.search(r"^datasets: ", workloads, re.MULTILINE)
-    assert re.search(r"^hyperslab: ", workloads, re.MULTILINE)
+def test_without_a_name_the_common_keys_and_all_names_are_told():
+    text = pffbench_cli("keys").stdout
+    for key in ("repetitions: auto", "durability: close", "hdf5: HDF5 ", "datasets: N datasets"):
+        assert f"\n  {key}" in text
 
 
 def test_output_that_nobody_reads_to_its_end_is_no_error():
     code = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-m', 'pffbench', " \
-           "'schema'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True); " \
+           "'keys', '--schema'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True); " \
            "p.stdout.read(10); p.stdout.close(); e = p.stderr.read(); " \
            "print(p.wait(), repr(e))"  # fmt: skip
     assert run(["-c", code]).stdout == "0 ''\n"

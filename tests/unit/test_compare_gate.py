@@ -10,6 +10,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from pffbench_analysis.runs import Run
 from rich.console import Console
 
 from drawn_times import drawn
@@ -19,8 +20,9 @@ from pffbench.phases import READ_PHASES
 from pffbench_analysis.compare import Gate, compare, compare_runs
 from pffbench_analysis.compare.gate import judge
 from pffbench_analysis.compare.sentences import verdict_lines
-from pffbench_analysis.runs import Run
 from timed_runs import CASES, FORMATS, Maker, a_case, in_memory
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

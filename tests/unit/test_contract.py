@@ -44,7 +44,7 @@ def test_our_backends_can_do_what_they_could():
     alone, every = {"file_per_process", "own"}, {"file_per_process", "own", "shared"}
     apart, both = {"independent"}, {"independent", "collective"}
     together = dict.fromkeys(("hdf5", "netcdf4", "mpiio", "null"), (every, both))
-    others = ("zarr", "tensorstore", "npy", "posix", "memmap")
+    others = ("zarr", "tensorstore", "npy", "posix")
     expected = together | dict.fromkeys(others, (every, apart)) | {"blosc2": (alone, apart)}
     for name, (layouts, transfers) in expected.items():
         able = backend_class(name).capabilities

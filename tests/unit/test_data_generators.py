@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from pffbench.data import DTYPES, GENERATORS, make_source, source_names
 from pffbench.errors import UserError
 
+pytestmark = pytest.mark.long
+
 #: Those of other packages too.
 KINDS = [kind for kind in source_names() if kind != "file"]
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from pffbench.data import DTYPES, Mismatch, make_source, source_names, verify
 
+pytestmark = pytest.mark.long
+
 
 class Given:
     """A source of values that a test chose."""

@@ -20,7 +20,7 @@ RECORDS = {
 
 @pytest.fixture(scope="module")
 def definitions():
-    return json.loads(pffbench_cli("schema").stdout)["$defs"]
+    return json.loads(pffbench_cli("keys", "--schema").stdout)["$defs"]
 
 
 def unexplained(properties):
@@ -57,14 +57,15 @@ def test_docstrings_describe_no_key_that_is_gone(record):
 
 
 def test_the_terminal_shows_the_same_sentences():
-    workloads = " ".join(pffbench_cli("workloads").stdout.split())
-    backends = " ".join(pffbench_cli("backends").stdout.split())
+    told = pffbench_cli("keys", *workload_names(), *backend_names()).stdout
+    common = pffbench_cli("keys").stdout
+    text = " ".join((told + common).split())
     for name in workload_names():
         for key in keys_of(workload(name).parameters_type):
-            assert key.meaning in workloads, key.name
+            assert key.meaning in text, key.name
     for name in backend_names():
         for key in keys_of(backend_class(name).options_type):
-            assert key.meaning in backends, key.name
+            assert key.meaning in text, key.name
 
 
 def test_a_description_may_span_paragraphs_and_names_may_share_one():

@@ -11,6 +11,8 @@ import pytest
 from launch import REPOSITORY, pffbench_cli
 from pffbench.cli import make_parser
 
+pytestmark = pytest.mark.long
+
 DOCS = REPOSITORY / "docs"
 #: The pages for users.
 PAGES = {

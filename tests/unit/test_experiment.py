@@ -239,7 +239,7 @@ def test_the_chunk_shape_that_a_refusal_names_is_accepted(n, chunk, ranks, distr
 
 
 @pytest.mark.parametrize("layout", ["shared", "own", "file_per_process"])
-@pytest.mark.parametrize("backend", ["hdf5", "netcdf4", "zarr", "tensorstore", "posix", "memmap"])
+@pytest.mark.parametrize("backend", ["hdf5", "netcdf4", "zarr", "tensorstore", "posix"])
 @pytest.mark.parametrize("shape", [[3, 4], [1, 4], [2, 2, 2]])
 def test_fewer_rows_than_ranks_are_planned(backend, layout, shape):
     """Balanced, rank 0 is one of those that hold nothing."""

@@ -16,6 +16,8 @@ from pffbench_analysis.report import figures, file_names, readable
 from pffbench_analysis.specs import INK, PAPER, log_scale
 from pffbench_analysis.style import colour, plain
 
+pytestmark = pytest.mark.long
+
 
 def draw_figures(run):
     """Return the figures of comparisons; that of the answer has tests of its own."""

@@ -8,7 +8,7 @@ import pytest
 
 from launch import REPOSITORY, pffbench_cli, write_experiment
 from pffbench.backends.inspection import places
-from pffbench.backends.raw.layout import copies_of
+from pffbench.backends.raw.layout import place_of
 from pffbench.backends.registry import backend_class
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.footprint import QUANTITIES, Footprint, Stripe, amounts_of
@@ -22,6 +22,8 @@ from pffbench.workloads.registry import workload
 from pffbench.workloads.slices import Slices
 from pffbench.workloads.startup import StartOfJob
 from pffbench.workloads.updates import Updates
+
+pytestmark = pytest.mark.long
 
 #: Cases whose parts are unequal, empty, and lie anyhow in chunks.
 CASES = [
@@ -39,7 +41,6 @@ CASES = [
      "read_start": [3, 0], "read_shape": [20, 4]},
     {"backend": ["posix", "hdf5"], "layout": "file_per_group", "group": {"count": 3},
      "shape": [40, 6], "distribution": "balanced"},
-    {"backend": ["posix"], "shape": [40, 6], "posix": {"order": "both"}},
 ]  # fmt: skip
 
 #: The same of the other workloads.
@@ -50,7 +51,7 @@ OTHERS = [
                  {"box": [1, 9, 5], "position": "random", "count": 4})
 ] + [
     {"workload": "slices", "backend": "hdf5", "shape": [9, 23, 14], "chunks": [[4, 5, 14]],
-     "axis": 2, "cut": cut, "cut_unit": [[4, 5, 7]]} for cut in ("aligned", "unaligned")
+     "axis": 2},
 ] + [
     {"workload": "chunk_cache", "backend": ["posix", "hdf5"], "layout": layout, "shape": [3, 8],
      "granules": 10, "datasets": 2, "chunks": [[2, 8]], "write": ["rows", "chunks"]}
@@ -111,8 +112,8 @@ def ranks_of_stripes(case, ranks, size):
     for rank in range(ranks):
         for access in workload(p.workload).writes(p, ranks, rank):
             if access.box.size:
-                (copy,) = copies_of(access.spec, case.options).copies
-                runs = copy.runs(access.box)
+                place = place_of(access.spec, case.options)
+                runs = place.runs(access.box)
                 for begin in runs.offsets.tolist():
                     for stripe in range(begin // size, (begin + runs.length - 1) // size + 1):
                         found.setdefault(stripe, set()).add(rank)
@@ -231,11 +232,11 @@ MATRIX = [
      "durability": ["close", "sync"]}
     for chunks, names in (
         ([[4, 64, 64]], ["hdf5", "netcdf4", "zarr", "tensorstore", "blosc2"]),
-        ("contiguous", ["posix", "memmap", "npy", "mpiio", "hdf5", "netcdf4"]),
+        ("contiguous", ["posix", "npy", "mpiio", "hdf5", "netcdf4"]),
     )
 ]  # fmt: skip
 FORMATS = [
-    "posix", "memmap", "npy", "mpiio", "hdf5", "netcdf4", "zarr", "tensorstore", "blosc2",
+    "posix", "npy", "mpiio", "hdf5", "netcdf4", "zarr", "tensorstore", "blosc2",
 ]  # fmt: skip
 
 

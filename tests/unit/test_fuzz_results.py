@@ -18,6 +18,8 @@ from pffbench.results.export import print_summary, write_summary
 from pffbench.results.summary import summarise
 from pffbench.run.resume import resumed
 
+pytestmark = pytest.mark.long
+
 JUNK = [
     None, True, False, -1, 0, 1, 2**63, 10**30, 1.5, -0.5, float("nan"), float("inf"), 1e308, "",
     "x", "../x", "<b>&", "nan", "1e999", [], {}, [[]], [{}], [None], ["x"], [1], [0.5], {"x": 1},

@@ -14,6 +14,8 @@ import pytest
 from launch import cannot_run
 from timed_runs import Maker
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = ROOT / "jobs"
 LIBRARIES = [

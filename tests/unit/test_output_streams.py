@@ -10,6 +10,8 @@ from drawn_runs import USUAL, a_run
 from launch import environment, reader_gone, sampled, write_experiment
 from pffbench.run.output import _REPLACING, best_effort_output
 
+pytestmark = pytest.mark.long
+
 SLAB = {"workload": "hyperslab", "backend": ["zarr", "posix"], "layout": "file_per_process",
         "shape": [8, 8], "decomposition": "slab"}  # fmt: skip
 #: Does not begin with C.UTF-8 in place of C, which Python chooses by itself.
@@ -31,9 +33,8 @@ LIGHT = {
     "help": ["--help"],
     "help of run": ["run", "--help"],
     "plan": ["plan", "experiment.yaml"],
-    "backends": ["backends"],
-    "workloads": ["workloads"],
-    "schema": ["schema"],
+    "keys": ["keys"],
+    "schema": ["keys", "--schema"],
     "clean": ["clean", "--scratch", "scratch"],
 }
 HEAVY = {

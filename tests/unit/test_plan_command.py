@@ -16,6 +16,8 @@ from pffbench.experiment.load import load_experiment
 from pffbench.storage.filesystem import filesystem
 from pffbench.storage.page_cache import reason_against_cold_reads
 
+pytestmark = pytest.mark.long
+
 GIB = 2**30
 
 

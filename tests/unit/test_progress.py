@@ -22,7 +22,7 @@ def clock(monkeypatch):
     ("budget", "left"), [(None, [18, 16, 14]), (120, [18, 16, 14]), (10, [8, 6, 4]), (5, [3, 1, 0])]
 )
 def test_what_is_left_is_bounded_by_the_time_budget(budget, left, clock, capsys):
-    lines = progress.make_progress("plain", 2, 10, budget)
+    lines = progress.make_progress(2, 10, budget, silent=False)
     for repetition in range(6):
         clock.seconds += 1
         lines.repetition(CASE, repetition // 2)
@@ -35,7 +35,7 @@ def test_the_bar_tells_it_too(clock, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich draws no bar elsewhere than on a terminal
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
-    bar = progress.make_progress("bar", 1, 2, 60)
+    bar = progress.Bar(1, 2, 60)
     clock.seconds = 100
     bar.repetition(CASE, 0)
     bar.close()

@@ -11,8 +11,11 @@ from types import SimpleNamespace
 import pytest
 
 from launch import environment
+from pffbench.parallel.allocator import TransferBuffer
 from pffbench.workloads.read_proof import forget_data, watched_read
 from pffbench.workloads.repetition import Observed
+
+pytestmark = pytest.mark.long
 
 FREED_MEMORY = """
 import ctypes
@@ -94,12 +97,10 @@ def repetition_with(blocks, settings="defaults"):
         blocks=blocks,
         step=plain,
         peak=SimpleNamespace(paused=plain),
-        room=SimpleNamespace(fill=lambda _: None, leave=lambda: None, use_huge_pages=lambda: None),
+        room=TransferBuffer(),
         keeps_memory=settings == "matched",
-        backend=SimpleNamespace(
-            capabilities=SimpleNamespace(new_arrays=False),
-            forget=lambda overwrite: overwrite(),
-        ),
+        returns_arrays=False,
+        backend=SimpleNamespace(forget=lambda overwrite: overwrite()),
         observed=Observed(),
         case=SimpleNamespace(parameters=SimpleNamespace(cache="warm", settings=settings)),
     )

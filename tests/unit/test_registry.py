@@ -31,7 +31,7 @@ def with_plugin(tmp_path, monkeypatch):
 
 
 def test_a_backend_of_another_package_is_listed_and_runs_with_its_options(with_plugin, tmp_path):
-    assert "in a package of its own" in pffbench_cli("backends", timeout=300).stdout
+    assert "in a package of its own" in pffbench_cli("keys", timeout=300).stdout
     cases = [{**CASE, "backend": ["null", "mine"], "mine": {"delays": {"write": 0.001}}}]
     run = run_experiment(tmp_path, 2, cases=cases)
     assert run.status == 0, run.said

@@ -16,20 +16,21 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
+from pffbench.results.export import write_summary
+from pffbench.results.summary import summarise
 from PIL import Image
 
 from drawn_runs import PHASES, USUAL, a_run
 from launch import REPOSITORY, pffbench_cli, sampled
 from pffbench.commands import report as command
 from pffbench.errors import UserError
-from pffbench.summary.export import write_summary
-from pffbench.summary.summary import summarise
 from pffbench_analysis.picture import SUFFIXES, save
 from pffbench_analysis.report import figures, readable, report
 
+pytestmark = pytest.mark.long
+
 #: What `pffbench report RUN` is told beside the runs.
-AS_USUAL = {"published": False, "published_csv": False, "join": False, "out": None,
-            "page": False, "open": False}  # fmt: skip
+AS_USUAL = {"page": False, "open": False}
 #: Results directories that documents show.
 EXAMPLES = REPOSITORY / "docs" / "results"
 
@@ -240,7 +241,7 @@ def test_a_real_run(tmp_path):
         " shape_per_rank: [64, 64]}\n"
     )
     done = python(
-        "-m", "pffbench", "run", "exp.yaml", "--out", "r", "--progress", "none",
+        "-m", "pffbench", "run", "exp.yaml", "--out", "r",
         "--scratch", str(tmp_path), cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from launch import REPOSITORY
-from pffbench.docstrings import field_descriptions
 from pffbench.record.counters import COLUMNS as COUNTERS
 from pffbench.record.counters import Counted
-from pffbench.record.run_json import RunRecord
 from pffbench.record.samples import COLUMNS as SAMPLES
 from pffbench.record.samples import Sample
-from pffbench.summary.quantities import CASE_QUANTITIES, PHASE_QUANTITIES
+from pffbench.results.quantities import CASE_QUANTITIES, PHASE_QUANTITIES
+
+from launch import REPOSITORY
+from pffbench.docstrings import field_descriptions
+from pffbench.record.run_json import RunRecord
 from pffbench.workloads.registry import workload, workload_names
 
 sys.path.insert(0, str(REPOSITORY / "docs" / "tools"))

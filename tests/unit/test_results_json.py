@@ -103,5 +103,5 @@ def test_every_key_of_the_schema_is_explained():
 
 
 def test_the_schema_is_printed(tmp_path):
-    told = json.loads(pffbench_cli("schema", "results").stdout)
+    told = json.loads(pffbench_cli("keys", "--schema", "results").stdout)
     assert told == json.loads(json.dumps(results_schema()))  # a default of () is [] in JSON

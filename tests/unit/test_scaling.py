@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pffbench.record.samples import Sample, SamplesLog
+from pffbench.summary.starts import starts_of
 
 from pffbench.cli import main
 from pffbench.errors import UserError
 from pffbench.record.run_json import RunRecord
-from pffbench.record.samples import Sample, SamplesLog
-from pffbench.summary.starts import starts_of
 from pffbench_analysis.scaling import load_series
 from pffbench_analysis.scaling.crossing import crossings
 from pffbench_analysis.scaling.export import scaling
@@ -23,6 +23,8 @@ from pffbench_analysis.scaling.figures import draw, figure_names
 from pffbench_analysis.scaling.sentences import summary_lines, verdict, verdicts
 from pffbench_analysis.scaling.summary_tables import summary_tables
 from pffbench_analysis.specs import PAPER
+
+pytestmark = pytest.mark.long
 
 MIB = 2**20
 PHASES = ("create", "write", "close", "open", "read", "close_read", "remove")

@@ -14,6 +14,8 @@ from packaging.requirements import Requirement
 
 from launch import cannot_run
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 SETUP = ROOT / "setup"
 #: Without what MPI leaves in the process's own environment once any test has started it in here:

@@ -8,6 +8,8 @@ import sys
 import pytest
 from test_setup import checkout, start
 
+pytestmark = pytest.mark.long
+
 #: Functions of the libraries that the probe program calls or that the set-up looks for.
 MPI = ("MPI_Init", "MPI_Finalize", "MPI_Get_library_version")
 HDF5 = ("H5open", "H5Pcreate", "H5Pset_fapl_mpio")

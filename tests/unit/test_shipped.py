@@ -12,6 +12,8 @@ from pffbench.experiment.load import load_experiment
 from pffbench.experiment.shipped import head_of, shipped_experiments, shipped_file, shipped_files
 from pffbench.units import Size
 
+pytestmark = pytest.mark.long
+
 CONFIGS = REPOSITORY / "configs"
 SHAPES = sorted((CONFIGS / "shapes").glob("*.yaml"))
 

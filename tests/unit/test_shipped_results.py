@@ -17,6 +17,8 @@ sys.path.insert(0, str(REPOSITORY / "docs" / "tools"))
 import derive_results
 from derive_results import RAW, RESULTS, SHOWN, derived, derived_names, pages, runs, take, written
 
+pytestmark = pytest.mark.long
+
 MADE_OF = {run.relative_to(RESULTS).as_posix(): run for run in runs() if derived_names(run)}
 #: Of a float in a picture, beyond the rounding of another processor; 1 % more time is 0.01.
 PLACE = 1e-3

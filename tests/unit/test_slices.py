@@ -10,14 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.file_layout import Copy
+from pffbench.backends.file_layout import ArrayInFile
 from pffbench.backends.inspection import Touched, touched_chunks
-from pffbench.backends.raw.layout import RawOptions, copies_of
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
-from pffbench.experiment.plan import cost_of
 from pffbench.parallel.decomposition import Box
 from pffbench.workloads.selections import box_starts, slice_indices
 from pffbench.workloads.slices import Slices, SlicesParameters
@@ -37,100 +34,42 @@ def boxes(draw, most=7):
 # Runs of raw files
 
 
-def elements_of(shape, box, itemsize, order, begin):
+def elements_of(shape, box, itemsize, begin):
     """Return where the elements of a box begin in the file, in the order of the file."""
-    if order == "M":  # the middle axis is slowest, the others as in C
-        middle = len(shape) // 2
-        turned = (shape[middle], *shape[:middle], *shape[middle + 1 :])
-        numbers = np.moveaxis(np.arange(math.prod(shape)).reshape(turned), 0, middle)
-    else:
-        numbers = np.arange(math.prod(shape)).reshape(shape, order=order)
+    numbers = np.arange(math.prod(shape)).reshape(shape)
     return np.sort(begin + numbers[box.slices].reshape(-1) * itemsize)
 
 
-@given(boxes(), st.sampled_from([1, 4, 8]), st.sampled_from("CFM"), st.integers(0, 5000))
-def test_runs_are_the_elements_of_the_box_in_the_order_of_the_file(case, itemsize, order, begin):
+@given(boxes(), st.sampled_from([1, 4, 8]), st.integers(0, 5000))
+def test_runs_are_the_elements_of_the_box_in_the_order_of_the_file(case, itemsize, begin):
     shape, box = case
-    copy = Copy(shape, itemsize, order, begin)
-    found = elements_of(shape, box, itemsize, order, begin)
-    runs = copy.runs(box)
+    place = ArrayInFile(shape, itemsize, begin)
+    found = elements_of(shape, box, itemsize, begin)
+    runs = place.runs(box)
     spread = [o + i for o in runs.offsets.tolist() for i in range(0, runs.length, itemsize)]
     assert spread == found.tolist()
-    assert copy.run_count(box) == len(runs.offsets)
+    assert place.run_count(box) == len(runs.offsets)
     if box.size:
-        assert copy.first_byte(box) == found[0]
+        assert place.first_byte(box) == found[0]
         # As few runs as there are: no run begins where the one before it ends.
         assert not set(runs.offsets.tolist()) & {o + runs.length for o in runs.offsets.tolist()}
 
 
-@given(boxes(), st.sampled_from([1, 4, 8]), st.sampled_from("CFM"), st.integers(0, 99),
-       st.sampled_from([4, 16, 64]))  # fmt: skip
-def test_pages_are_counted_once_each(case, itemsize, order, begin, page):
+@given(boxes(), st.sampled_from([1, 4, 8]), st.integers(0, 99), st.sampled_from([4, 16, 64]))
+def test_pages_are_counted_once_each(case, itemsize, begin, page):
     shape, box = case
-    firsts = elements_of(shape, box, itemsize, order, begin)
+    firsts = elements_of(shape, box, itemsize, begin)
     pages = {(int(a) + i) // page for a in firsts for i in range(itemsize)}
-    copy = Copy(shape, itemsize, order, begin)
-    found = copy.runs(box).touched(page)
-    assert found == Touched("runs", copy.run_count(box), page * len(pages))
+    place = ArrayInFile(shape, itemsize, begin)
+    found = place.runs(box).touched(page)
+    assert found == Touched("runs", place.run_count(box), page * len(pages))
 
 
 def test_pages_of_many_runs_are_counted_once_across_the_parts_looked_at(monkeypatch):
-    copy, box = Copy((40, 30), 1, "F", 7), Box((3, 0), (1, 30))
-    whole = copy.runs(box).touched(64)
+    place, box = ArrayInFile((30, 40), 1, 7), Box((0, 3), (30, 1))
+    whole = place.runs(box).touched(64)
     monkeypatch.setattr("pffbench.backends.file_layout._AT_ONCE", 7)
-    assert copy.runs(box).touched(64) == whole
-
-
-@given(boxes(), st.sampled_from("CFM"))
-def test_a_box_comes_back_from_memory_in_the_order_of_the_file(case, order):
-    shape, box = case
-    values = np.arange(box.size, dtype=np.int32).reshape(box.shape)
-    copy = Copy(shape, 4, order, 0)
-    stored = copy.from_memory(values)
-    assert stored.flags.c_contiguous
-    out = np.empty_like(values)
-    out.reshape(-1)[:] = stored.reshape(-1)
-    held = copy.to_memory(out)
-    np.testing.assert_array_equal(held, values)
-    assert held.base is not None or held is out  # a view: nothing is copied
-
-
-def a_spec(shape, offset=0):
-    return ArraySpec(
-        name="a", shape=shape, dtype="uint8", number=0, origin=(0,) * len(shape),
-        logical_shape=shape, offset=offset, owner=None, chunks="contiguous", codec="none",
-        level=0, fill="none",
-    )  # fmt: skip
-
-
-def test_two_copies_lie_one_behind_the_other_and_the_better_one_is_read():
-    options = RawOptions(order="both")
-    first, second = copies_of(a_spec((4, 5)), options), copies_of(a_spec((4, 5), 20), options)
-    assert [c.begin for c in [*first.copies, *second.copies]] == [0, 20, 40, 60]
-    assert first.best(Box((1, 0), (1, 5))).order == "C"
-    assert first.best(Box((0, 1), (4, 1))).order == "F"
-    assert first.best(Box((0, 0), (4, 5))).order == "C"
-
-
-def test_of_three_copies_one_has_a_slice_across_any_axis_in_one_piece():
-    copies = copies_of(a_spec((4, 5, 6)), RawOptions(order="three"))
-    assert [c.begin for c in copies.copies] == [0, 120, 240]
-    for axis, order in enumerate("CMF"):
-        flat = tuple(1 if a == axis else n for a, n in enumerate((4, 5, 6)))
-        copy = copies.best(Box(tuple(int(a == axis) for a in range(3)), flat))
-        assert (copy.order, copy.run_count(Box((0, 0, 0), flat))) == (order, 1)
-
-
-def test_the_published_worst_axis_touches_every_page_and_the_best_one_its_own():
-    """Study 3: 3072 bytes of header, first index fastest, 1.97 million pages of 4 KiB."""
-    copy = Copy((621, 4991, 2600), 1, "F", 3072)
-    worst = copy.runs(Box((0, 0, 0), (1, 4991, 2600))).touched(4096)
-    best = copy.runs(Box((0, 0, 0), (621, 4991, 1))).touched(4096)
-    assert worst.count == 4991 * 2600
-    assert worst.nbytes // 4096 == -(-(3072 + 621 * 4991 * 2600) // 4096)
-    assert worst.nbytes / (4991 * 2600) == pytest.approx(621, rel=1e-5)
-    assert best.count == 1
-    assert best.nbytes / (621 * 4991) == pytest.approx(1, abs=0.002)
+    assert place.runs(box).touched(64) == whole
 
 
 @pytest.mark.parametrize(
@@ -205,9 +144,8 @@ def parameters(draw):
         told = {"box": tuple(draw(st.integers(1, n)) for n in shape), "position": "random",
                 "count": 2}  # fmt: skip
     layout = draw(st.sampled_from(["shared", "own", "file_per_process"]))
-    cut = draw(st.sampled_from(["even", "aligned", "unaligned"])) if layout == "shared" else "even"
     return SlicesParameters(
-        backend="hdf5", layout=layout, shape=shape, dtype="uint8", cut=cut, cut_unit=unit,
+        backend="hdf5", layout=layout, shape=shape, dtype="uint8",
         chunks=draw(st.sampled_from(["contiguous", "auto", unit])), **told,
         transfer=draw(st.sampled_from(["independent", "collective"])),
     )  # fmt: skip
@@ -256,21 +194,6 @@ def test_ranks_of_a_volume_make_equally_many_calls(p, ranks):
 
 
 @given(parameters(), RANKS)
-def test_parts_begin_at_edges_of_the_unit_or_half_a_unit_beside(p, ranks):
-    if p.cut == "even":
-        return
-    whole = Slices().reads(p, 1, 0)
-    for rank in range(ranks):
-        for access, one in zip(Slices().reads(p, ranks, rank), whole, strict=True):
-            if not access.box.size:
-                continue
-            for axis, unit in enumerate(p.cut_unit):
-                begin = access.box.start[axis]
-                if begin != one.box.start[axis]:
-                    assert (begin - (unit // 2 if p.cut == "unaligned" else 0)) % unit == 0
-
-
-@given(parameters(), RANKS)
 def test_blocks_are_written_at_edges_of_named_chunks(p, ranks):
     if not isinstance(p.chunks, tuple):
         return
@@ -301,14 +224,9 @@ def plan(case, ranks=2):
         ({"count": 7}, "there are 6 slices across axis 0, count is 7"),
         ({"axis": None, "box": [7, 1, 1]}, "box .* is larger than the volume"),
         ({"axis": None, "box": [1, 1, 1], "count": 2}, "goes with position: random"),
-        ({"cut": "aligned"}, "needs cut_unit"),
-        ({"cut": "aligned", "cut_unit": [2, 2, 2], "layout": "own"}, "layout must be shared"),
-        ({"layout": "file_per_process", "read_transfer": "collective"}, "file that ranks share"),
         ({"chunks": [2, 2]}, "must have 3 axes"),
         ({"chunks": [7, 5, 4]}, "larger than the array"),
         ({"backend": "posix", "transfer": "collective"}, "cannot do transfer collective"),
-        ({"backend": "posix", "posix": {"order": "Z"}}, "order.*C, F, both, three"),
-        ({"backend": "memmap", "memmap": {"madvise": "never"}}, "madvise.*normal, random"),
         ({"backend": "zarr", "shape": [6, 9, 4], "chunks": [3, 3, 2],
           "zarr": {"shards": [6, 6, 4]}}, "shards .* would be shared by ranks"),
     ],
@@ -321,39 +239,7 @@ def test_what_makes_no_sense_is_refused_with_the_reason(changes, reason):
 
 def test_lists_of_boxes_are_swept_and_one_box_is_not():
     case = {k: v for k, v in GOOD.items() if k != "axis"}
-    one = plan(case | {"box": [2, 2, 2], "cut_unit": [1, 2, 3]})
+    one = plan(case | {"box": [2, 2, 2]})
     assert sum(not c.roofline for c in one.cases) == 1
     two = plan(case | {"box": [[2, 2, 2], [1, 5, 1]]})
     assert sum(not c.roofline for c in two.cases) == 2
-
-
-def test_both_orders_need_twice_the_room():
-    orders = {"order": ["C", "both", "three"]}
-    case = GOOD | {"shape": [100, 100, 100], "backend": "mpiio", "mpiio": orders}
-    one, both, three = (cost_of(c, 2, 2**26).space for c in plan(case).cases)
-    assert both == pytest.approx(2 * one, rel=0.01)
-    assert three == pytest.approx(3 * one, rel=0.01)
-
-
-def test_three_orders_need_three_axes():
-    entry = {"workload": "hyperslab", "backend": "posix", "shape": [8, 8],
-             "posix": {"order": "three"}}  # fmt: skip
-    with pytest.raises(UserError, match="order: three is for arrays of 3 axes or more"):
-        plan(entry)
-
-
-@pytest.mark.parametrize(
-    ("layout", "shape"),
-    [("shared", [6, 15, 4]), ("own", [6, 5, 4]), ("file_per_process", [6, 5, 4])],
-)
-def test_a_volume_grows_with_the_ranks_that_share_it(layout, shape):
-    """Its shape by rank is the same work as the shape that this gives."""
-    per_rank = {**GOOD, "layout": layout, "shape_per_rank": [6, 5, 4]}
-    del per_rank["shape"]
-    (one,), (other,) = (
-        make_plan(from_data({"name": "e", "roofline": False, "cases": [case]}, "e.yaml"), 3).cases
-        for case in (per_rank, GOOD | {"layout": layout, "shape": shape})
-    )
-    for rank in range(3):
-        for told in (Slices().arrays, Slices().writes, Slices().reads):
-            assert told(one.parameters, 3, rank) == told(other.parameters, 3, rank)

@@ -17,12 +17,14 @@ import time
 import pytest
 import yaml
 from msgspec.structs import replace
+from pffbench.results.columns import title
+from pffbench.results.export import print_summary
+from pffbench.results.summary import summarise
 from rich.console import Console
 
 from launch import DIGEST, REPOSITORY, environment, pffbench_cli, sampled
-from pffbench.summary.columns import title
-from pffbench.summary.export import print_summary
-from pffbench.summary.summary import summarise
+
+pytestmark = pytest.mark.long
 
 RUN = REPOSITORY / "docs" / "results" / "default"
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
@@ -107,12 +109,12 @@ COMMANDS = {
     "recommend": ["recommend", "finished"],
     "compare": ["compare", "finished", "again"],
     "clean": ["clean", "--scratch", "."],
-    "backends": ["backends"],
-    "workloads": ["workloads"],
+    "keys": ["keys"],
+    "keys NAME": ["keys", "hyperslab", "zarr"],
     "run": ["run", "small.yaml", "--scratch", "."],
 }
 #: Commands whose lines are for grep and programs where there is no terminal, or of any length.
-UNBROKEN = {"doctor", "backends", "workloads", "recommend", "run", "clean"}
+UNBROKEN = {"doctor", "keys", "keys NAME", "recommend", "run", "clean"}
 
 
 WIDE = {"plan default", "recommend", "compare", "doctor"}

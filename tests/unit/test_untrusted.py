@@ -28,6 +28,8 @@ from pffbench.text import (
     json_needs_escaping,
 )
 
+pytestmark = pytest.mark.long
+
 
 class Evil:
     """Leaves a file where it is unpickled."""

@@ -16,6 +16,8 @@ from pffbench.record.run_json import TopologyEntry
 from pffbench.storage.ownership import MARKER, find_leftovers
 from pffbench.storage.scratch import Scratch
 
+pytestmark = pytest.mark.long
+
 ESCAPE = "\x1b]0;owned\x07\x1b[31m"
 HTML = "<script>alert(1)</script> ![x](http://evil) | \n# owned"
 

@@ -16,6 +16,8 @@ from pffbench.parallel.heartbeat import Leases, grouped, moved_by, numbers, stat
 from pffbench.run.runner import SHORTEST_PATIENCE, Pace
 from pffbench.workloads.registry import workload
 
+pytestmark = pytest.mark.long
+
 #: What a rank is in these tests: it enters itself, begins a step and does nothing.
 RANK = """
 import os, sys, time

@@ -8,6 +8,8 @@ import pytest
 
 from launch import pffbench_cli, run, run_experiment, sampled
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 ADDED = sorted(path.parent.name for path in (ROOT / "src").glob("pffbench_*/__init__.py"))
 CASES = [
@@ -51,8 +53,8 @@ def test_plan_run_report_and_compare_work(without, tmp_path):
         ("plan", tmp_path / "one" / "experiment.yaml"),
         ("report", runs[0]),
         ("compare", *runs),
-        ("workloads",),
-        ("schema",),
+        ("keys",),
+        ("keys", "--schema"),
         ("--help",),
         ("report", "--help"),
     ):

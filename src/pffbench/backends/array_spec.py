@@ -136,9 +136,9 @@ class Capabilities(msgspec.Struct, frozen=True):
         Whether it stores bytes without a description, which serve as the roofline.
     discards : bool
         Whether written data cannot be read back.
-    new_arrays : bool
-        Whether the library returns a new array for each read, whose allocation is part of the
-        read; otherwise a read lands in the caller's buffer.
+    new_arrays : frozenset of str
+        Transfers whose reads return new arrays, as their users call the library; the allocation is
+        part of the read. Other reads land in memory of the caller.
     maps_files : bool
         Whether reads go through a map of the file, and not through read(2) and its like.
     attributes : bool
@@ -163,7 +163,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     byte_orders: frozenset[str] = frozenset({"native"})
     raw: bool = False
     discards: bool = False
-    new_arrays: bool = False
+    new_arrays: frozenset[str] = frozenset()
     maps_files: bool = False
     attributes: bool = False
     threads: bool = False

@@ -196,14 +196,11 @@ class Storage(msgspec.Struct, frozen=True):
     unit : tuple of int or None
         Shape of what the array is stored in: a chunk, or a shard; None if not known. One rank at a
         time may write to it where libraries rewrite it as a whole.
-    copies : int
-        How many times the array is stored.
     padding : float
         Ratio of stored to array bytes where the library's own chunks are larger.
     """
 
     unit: Shape | None = None
-    copies: int = 1
     padding: float = 1.0
 
 
@@ -251,6 +248,11 @@ class Backend(ABC, Generic[OptionsT]):
     def __init__(self, options: OptionsT, settings: Settings) -> None:
         self.options = options
         self.settings = settings
+
+    @property
+    def new_arrays(self) -> frozenset[str]:
+        """Transfers whose reads return new arrays."""
+        return self.capabilities.new_arrays
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)

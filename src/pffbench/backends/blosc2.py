@@ -59,7 +59,7 @@ class Blosc2(DirectoryBackend[Blosc2Options]):
         codecs=frozenset({"none", "blosc"}),
         shuffles={"blosc": frozenset(_SHUFFLES)},
         compressors=frozenset(_CODECS),
-        new_arrays=True,
+        new_arrays=frozenset({"independent"}),
         threads=True,
     )
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.file_layout import Copy
+from pffbench.backends.file_layout import ArrayInFile
 from pffbench.case import Options, Settings
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.stretches import Stretches
@@ -304,13 +304,12 @@ class RawCalls(FileCalls, frozen=True):
         return int(options.call) if options.call is not None else None
 
     def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
-        copies = _copies(spec, way.options)
-        return summed((_by_run(copy, box), 1) for copy in copies)
+        return _by_run(_place(spec, way.options), box)
 
     def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         if self.mapped:
             return Requests()
-        return _by_run(min(_copies(spec, way.options), key=lambda copy: copy.run_count(box)), box)
+        return _by_run(_place(spec, way.options), box)
 
     def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
         return Amount(0)
@@ -320,7 +319,7 @@ class RawCalls(FileCalls, frozen=True):
 
     def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
         if self.mapped:
-            return Amount(totals.opened * len(way.options.orders))
+            return Amount(totals.opened)
         return Amount(totals.readers)
 
     def creates(self, totals: Totals, way: TransferWay) -> Amount:
@@ -386,7 +385,7 @@ class NpyCalls(RawCalls, frozen=True):
         return None
 
     def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
-        return _by_run(Copy(spec.shape, spec.itemsize, "C", 0), box)
+        return _by_run(ArrayInFile(spec.shape, spec.itemsize, 0), box)
 
     def opens_to_write(self, totals: Totals, way: TransferWay) -> Amount:
         return Amount(totals.arrays + totals.write_calls)
@@ -437,7 +436,7 @@ class Hdf5Calls(MpiIoCalls, frozen=True):
         if not plain or not (reads or spec.fill == "none"):
             return Requests({nbytes: 1}, "unknown", plain, False, _CONVERTS)
         if spec.chunks == "contiguous":
-            made = _by_run(Copy(spec.shape, spec.itemsize, "C", 0), box)
+            made = _by_run(ArrayInFile(spec.shape, spec.itemsize, 0), box)
             if way.alone and any(size < _SIEVE for size in made.sizes):
                 return made.loosely("unknown", _CACHED)
             return _through_mpi(made, spec, box, way)
@@ -445,7 +444,7 @@ class Hdf5Calls(MpiIoCalls, frozen=True):
         if chunk is None or not _whole_units(spec, box, spec.chunks):
             return Requests({nbytes: 1}, "unknown", True, False, "parts of chunks")
         made = Requests(in_calls(chunk, nbytes // chunk))
-        if Copy(box.shape, spec.itemsize, "C", 0).run_count(_first_chunk(spec)) > 1:
+        if ArrayInFile(box.shape, spec.itemsize, 0).run_count(_first_chunk(spec)) > 1:
             return made.loosely("unknown", "HDF5 moves a chunk by its pieces in memory")
         if way.alone and chunk <= _cache_bytes(way):
             return made.loosely("unknown", _CACHED)
@@ -591,21 +590,21 @@ class Blosc2Calls(FileCalls, frozen=True):
         return Inodes(1, 0)
 
 
-def _copies(spec: ArraySpec, options: Any) -> Sequence[Copy]:
-    from pffbench.backends.raw.layout import copies_of
+def _place(spec: ArraySpec, options: Any) -> ArrayInFile:
+    from pffbench.backends.raw.layout import place_of
 
-    return copies_of(spec, options).copies
+    return place_of(spec, options)
 
 
-def _by_run(copy: Copy, box: Box) -> Requests:
+def _by_run(place: ArrayInFile, box: Box) -> Requests:
     """Return one call for each run of the file."""
     if isinstance(box, Stretches):
         sizes = Counter[int]()
-        for length, count in Counter((box.lengths * copy.itemsize).tolist()).items():
+        for length, count in Counter((box.lengths * place.itemsize).tolist()).items():
             sizes += in_calls(length, count)
         return Requests(sizes)
-    count = copy.run_count(box)
-    return Requests(in_calls(box.size * copy.itemsize // count, count) if count else {})
+    count = place.run_count(box)
+    return Requests(in_calls(box.size * place.itemsize // count, count) if count else {})
 
 
 def _through_mpi(made: Requests, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
@@ -677,7 +676,7 @@ def _whole_units(spec: ArraySpec, box: Box, unit: Any, *, to_the_end: bool = Fal
     return all(a % c == 0 and (b % c == 0 or (to_the_end and b == n)) for a, b, c, n in axes)
 
 
-POSIX, MEMMAP, MPI_IO, NPY = RawCalls(), RawCalls(mapped=True), MpiIoCalls(), NpyCalls()
+POSIX, MPI_IO, NPY = RawCalls(), MpiIoCalls(), NpyCalls()
 HDF5, BLOSC2 = Hdf5Calls(), Blosc2Calls()
 ZARR = ZarrCalls(reads_to_the_end=True, described=(2, 1))
 TENSORSTORE = ZarrCalls()

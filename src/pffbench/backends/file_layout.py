@@ -1,12 +1,11 @@
-"""Where the elements of an array lie in a file that holds it in one piece, or in several copies."""
+"""Where the elements of an array lie in a file that holds it in one piece."""
 
 from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Sequence
 from os import pwrite
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -19,8 +18,6 @@ from pffbench.parallel.stretches import Stretches
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: Last index fastest; first index fastest; or the middle index slowest, the others as in C.
-Order = Literal["C", "F", "M"]
 #: Runs processed at a time, so that counting the pages of millions takes little memory.
 _AT_ONCE = 2**20
 
@@ -81,8 +78,8 @@ class UnequalRuns(Runs, frozen=True):
         return self.lengths[begin : begin + _AT_ONCE]
 
 
-class Copy(msgspec.Struct, frozen=True):
-    """One copy of an array in a raw file.
+class ArrayInFile(msgspec.Struct, frozen=True):
+    """An array that lies in a file in one piece, in the order of C.
 
     Parameters
     ----------
@@ -90,55 +87,37 @@ class Copy(msgspec.Struct, frozen=True):
         Shape of the array.
     itemsize : int
         Bytes of an element.
-    order : {"C", "F", "M"}
-        Order of the axes in the file.
     begin : int
         Bytes before the first element.
     """
 
     shape: Shape
     itemsize: int
-    order: Order
     begin: int
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        """The axes of the array, the slowest first."""
-        in_order = tuple(range(len(self.shape)))
-        if self.order == "M":
-            middle = len(in_order) // 2
-            return (middle, *(axis for axis in in_order if axis != middle))
-        return in_order if self.order == "C" else in_order[::-1]
-
-    @property
-    def shape_in_file(self) -> Shape:
-        """The shape with the slowest axis first."""
-        return tuple(self.shape[axis] for axis in self.axes)
 
     def runs(self, box: Box) -> Runs:
         """Return the fewest runs that make up a box."""
-        if isinstance(box, Stretches):  # of an array in order C
+        if isinstance(box, Stretches):
             return UnequalRuns.of(box, self.itemsize, self.begin)
         if box.size == 0:
             return Runs(np.empty(0, np.int64), 0)
-        shape, _, extent, steps = self._slowest_first(box)
         strides = [
-            step * self.itemsize * math.prod(shape[axis + 1 :]) for axis, step in enumerate(steps)
+            step * self.itemsize * math.prod(self.shape[axis + 1 :])
+            for axis, step in enumerate(box.steps)
         ]
-        outer = _outer_axes(shape, extent, steps)
+        outer = _outer_axes(self.shape, box.shape, box.steps)
         offsets = np.array(self.first_byte(box), np.int64)
         for axis in range(outer):
-            along = np.arange(extent[axis], dtype=np.int64) * strides[axis]
+            along = np.arange(box.shape[axis], dtype=np.int64) * strides[axis]
             offsets = np.add.outer(offsets, along)
-        return Runs(offsets.reshape(-1), math.prod(extent[outer:]) * self.itemsize)
+        return Runs(offsets.reshape(-1), math.prod(box.shape[outer:]) * self.itemsize)
 
     def first_byte(self, box: Box) -> int:
         """Return the offset in the file of a box's first element."""
         if isinstance(box, Stretches):
             return self.begin + int(box.offsets[0]) * self.itemsize
-        shape, start, *_ = self._slowest_first(box)
         index = 0
-        for first, n in zip(start, shape, strict=True):
+        for first, n in zip(box.start, self.shape, strict=True):
             index = index * n + first
         return self.begin + index * self.itemsize
 
@@ -146,29 +125,12 @@ class Copy(msgspec.Struct, frozen=True):
         """Return the number of runs without listing them."""
         if isinstance(box, Stretches):
             return len(box.offsets)
-        shape, _, extent, steps = self._slowest_first(box)
-        return math.prod(extent[: _outer_axes(shape, extent, steps)]) if box.size else 0
+        outer = _outer_axes(self.shape, box.shape, box.steps)
+        return math.prod(box.shape[:outer]) if box.size else 0
 
-    def from_memory(self, buffer: Buffer) -> Buffer:
-        """Return a C-ordered buffer's elements in the order of the file; a copy but for order C."""
-        return buffer if self.order == "C" else np.ascontiguousarray(buffer.transpose(self.axes))
-
-    def to_memory(self, out: Buffer) -> Buffer:
-        """View a buffer, filled in the order of the file, as its box."""
-        if self.order == "C":
-            return out
-        return self.as_array(out.reshape(-1).reshape([out.shape[axis] for axis in self.axes]))
-
-    def as_array(self, stored: Buffer) -> Buffer:
-        """View data with the axes of the file as the array, or as a box of it."""
-        return stored.transpose(np.argsort(self.axes))
-
-    def _slowest_first(self, box: Box) -> tuple[Shape, Shape, Shape, Shape]:
-        whole, start, extent, steps = (
-            tuple(lengths[axis] for axis in self.axes)
-            for lengths in (self.shape, box.start, box.shape, box.steps)
-        )
-        return whole, start, extent, steps
+    def touched(self, box: Box) -> Touched:
+        """Return the runs of a box, and the bytes of their pages."""
+        return self.runs(box).touched()
 
 
 def _outer_axes(shape: Shape, extent: Shape, steps: Shape) -> int:
@@ -178,26 +140,6 @@ def _outer_axes(shape: Shape, extent: Shape, steps: Shape) -> int:
         axis -= 1
     apart = axis and steps[axis - 1] > 1 and extent[axis - 1] > 1
     return axis if apart else max(0, axis - 1)
-
-
-class Copies(msgspec.Struct, frozen=True):
-    """An array that lies in a file in one piece, once or several times in different orders.
-
-    Parameters
-    ----------
-    copies : sequence of Copy
-        Where each is.
-    """
-
-    copies: Sequence[Copy]
-
-    def best(self, box: Box) -> Copy:
-        """Return the copy in which a box is in fewest pieces; the first of equals."""
-        return min(self.copies, key=lambda copy: copy.run_count(box))
-
-    def touched(self, box: Box) -> Touched:
-        """Return the runs of the best copy, and the bytes of their pages."""
-        return self.best(box).runs(box).touched()
 
 
 def bytes_of(buffer: Buffer) -> memoryview:
@@ -236,18 +178,14 @@ def _write_unequal_runs(descriptor: int, data: memoryview, runs: UnequalRuns) ->
     return begin
 
 
-def diagnose_short_write(path: str, copies: Sequence[Copy], box: Box, buffer: Buffer) -> str:
-    """Write a box into each copy of its array; return the system's error, empty if there is none.
+def diagnose_short_write(path: str, array: ArrayInFile, box: Box, buffer: Buffer) -> str:
+    """Write a box of an array; return the system's error, empty if there is none.
 
     MPI-IO need not report the reason of a failure; POSIX calls do.
     """
     try:
         with open(path, "r+b", buffering=0) as opened:
-            for copy in copies:
-                data = bytes_of(copy.from_memory(buffer))
-                write_runs(opened.fileno(), data, copy.runs(box))
+            write_runs(opened.fileno(), bytes_of(buffer), array.runs(box))
     except OSError as error:
         return error.strerror or str(error)
-    except MemoryError:  # for a copy in the order of the file; the error stays unknown
-        return ""
     return ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from io import FileIO
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
@@ -12,7 +11,6 @@ from msgspec.structs import replace
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call, Cuts, Store
-from pffbench.backends.file_layout import Copies, Copy
 from pffbench.backends.hdf5_files import (
     Hdf5FileOptions,
     Hdf5Format,
@@ -28,7 +26,6 @@ from pffbench.backends.inspection import (
     StoredLayout,
 )
 from pffbench.backends.mapped_attributes import MappedAttributes
-from pffbench.backends.raw.posix import PosixArray
 from pffbench.backends.traits import Inquiry
 from pffbench.case import Parameters, Settings
 from pffbench.parallel.decomposition import Box
@@ -63,26 +60,31 @@ class Hdf5Options(Hdf5FileOptions, frozen=True, kw_only=True):
         Lowest version of the file format that is written (``H5Pset_libver_bounds``). The
         library's default is ``earliest`` before HDF5 2.0; ``matched`` takes ``v108``, which
         netCDF-C always sets.
-    api : {"low_level", "high_level", "pread"}
-        How data are moved: H5Dwrite and H5Dread with data spaces made beforehand; slices of
-        ``h5py.Dataset``, as most programs do; or pread(2) at the file offset of a contiguous
-        dataset, to measure the cost of the layers above.
+    api : {"high_level", "low_level"}
+        How data are moved: by slices of ``h5py.Dataset``, as most programs do; or by H5Dwrite and
+        H5Dread with data spaces made beforehand, and reads into memory of the caller, to measure
+        what the slices cost. Stretches of a decomposition map, for which slices have no unions, are
+        always moved by the second.
     """
 
     collective_metadata: bool | None = None
     libver: Libver | None = None
-    api: Api = "low_level"
+    api: Api = "high_level"
 
 
 class Hdf5(Hdf5Format[Hdf5Options]):
-    """Datasets of an HDF5 file; data move through h5py's low-level interface (H5Dwrite)."""
+    """Datasets of an HDF5 file; data move by slices of h5py, or below them."""
 
     name = "hdf5"
     title = "HDF5"
     summary = "HDF5 through h5py"
     suffix = ".h5"
     libraries = ("h5py",)
-    capabilities = replace(Hdf5Format.capabilities, codecs=filters.CODECS | filters.CODECS_OF_H5PY)
+    capabilities = replace(
+        Hdf5Format.capabilities,
+        codecs=filters.CODECS | filters.CODECS_OF_H5PY,
+        new_arrays=frozenset({"independent"}),
+    )
 
     def __init__(self, options: Hdf5Options, settings: Settings) -> None:
         super().__init__(options, settings)
@@ -100,6 +102,10 @@ class Hdf5(Hdf5Format[Hdf5Options]):
         metadata = ("collective metadata on, as netCDF-C has it",) * self._collective_metadata
         self.notes = (*metadata, f"chunk cache of each dataset: {self._chunk_cache}")
 
+    @property
+    def new_arrays(self) -> frozenset[str]:
+        return super().new_arrays if self.options.api == "high_level" else frozenset()
+
     @classmethod
     def refuse(
         cls, parameters: Parameters, options: Hdf5Options, specs: Sequence[ArraySpec], cuts: Cuts
@@ -108,7 +114,6 @@ class Hdf5(Hdf5Format[Hdf5Options]):
             refuse_hints(options, parameters)
             or refuse_chunks(parameters, specs)
             or filters.refuse_filters(parameters, specs)
-            or _refuse_api(options, parameters, specs)
             or _refuse_libver(options)
         )
 
@@ -182,22 +187,6 @@ def _refuse_libver(options: Hdf5Options) -> str | None:
     )
 
 
-def _refuse_api(
-    options: Hdf5Options, parameters: Parameters, specs: Sequence[ArraySpec]
-) -> str | None:
-    """Return why an interface cannot do a case, or None."""
-    if parameters.irregular and options.api != "low_level":
-        return f"hdf5.api: {options.api} has no unions of hyperslabs, which a map needs"
-    if options.api != "pread":
-        return None
-    if parameters.transfer == "collective":
-        return "hdf5.api: pread is a call of one rank, so transfer must be independent"
-    chunked = any(isinstance(spec.chunks, tuple) for spec in specs)
-    if chunked or any(spec.byte_order != "native" for spec in specs):
-        return "hdf5.api: pread finds contiguous data of native byte order; name chunks: contiguous"
-    return None
-
-
 class Hdf5Store(MappedAttributes, Store):
     """An HDF5 file, shared by ranks or open on one rank."""
 
@@ -218,7 +207,6 @@ class Hdf5Store(MappedAttributes, Store):
         self.collective_growth = self.collective_attributes = comm is not None
         self._path = path
         self._options = options
-        self._bytes: FileIO | None = None
         self._transfers: dict[bool, Any] = {}
         self._memory: dict[tuple[Any, Any], tuple[Any, Any]] = {}
         # Kept with the store: after a failed close HDF5 crashes when a dataset is released.
@@ -262,12 +250,6 @@ class Hdf5Store(MappedAttributes, Store):
 
     def close(self) -> None:
         self._file.close()
-
-    def descriptor(self) -> int:
-        """Return a descriptor of the file's bytes; it is closed with the store's last reference."""
-        if self._bytes is None:
-            self._bytes = FileIO(self._path)
-        return self._bytes.fileno()
 
     def transfer_list(self, collective: bool) -> Any:
         """Return the transfer property list, one for each mode."""
@@ -325,7 +307,7 @@ def _creation(spec: ArraySpec) -> dict[str, Any]:
     return told | filters.filter_arguments(spec)
 
 
-Api = Literal["low_level", "high_level", "pread"]
+Api = Literal["low_level", "high_level"]
 
 
 class Hdf5Array(Array):
@@ -387,7 +369,7 @@ class SlicedArray(Hdf5Array):
     """
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
-        if box.size == 0:
+        if box.size == 0 or isinstance(box, Stretches):
             return super().writer(box, buffer, collective)
         dataset, slices = self.dataset, box.slices
 
@@ -401,7 +383,7 @@ class SlicedArray(Hdf5Array):
         return call
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        if box.size == 0:
+        if box.size == 0 or isinstance(box, Stretches):
             return super().reader(box, out, collective)
         dataset, slices = self.dataset, box.slices
 
@@ -415,23 +397,7 @@ class SlicedArray(Hdf5Array):
         return call
 
 
-class DirectlyReadArray(Hdf5Array):
-    """A contiguous dataset whose bytes are read with pread(2) at the offset that HDF5 reports.
-
-    The difference from the other interfaces is the cost of the library and h5py. Writing goes
-    through the library, which allocates the space.
-    """
-
-    def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        begin = self._id.get_offset()
-        if begin is None:  # no space is allocated for a dataset that was never written to
-            return super().reader(box, out, collective)
-        copies = Copies([Copy(self._id.shape, out.itemsize, "C", begin)])
-        return PosixArray(self._store.descriptor(), copies).reader(box, out, collective)
-
-
 ARRAYS: dict[Api, type[Hdf5Array]] = {
     "low_level": Hdf5Array,
     "high_level": SlicedArray,
-    "pread": DirectlyReadArray,
 }

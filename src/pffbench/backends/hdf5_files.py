@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
 from pffbench.backends.base import MPI_CALL_LIMIT, Backend
-from pffbench.backends.file_layout import Copies, Copy
+from pffbench.backends.file_layout import ArrayInFile
 from pffbench.backends.hints import Hints, Striping, check_hints
 from pffbench.backends.inspection import (
     MATCHED_CHUNK_CACHE,
@@ -224,7 +224,7 @@ def superblock_version(path: str) -> str:
     return str(head[-1]) if head.startswith(_SIGNATURE) else "unknown"
 
 
-def layout_of(dataset: Any, *, cached: bool) -> Chunking | Copies | None:
+def layout_of(dataset: Any, *, cached: bool) -> Chunking | ArrayInFile | None:
     """Return where the elements of a dataset lie.
 
     Parameters
@@ -236,7 +236,7 @@ def layout_of(dataset: Any, *, cached: bool) -> Chunking | Copies | None:
 
     Returns
     -------
-    Chunking or Copies or None
+    Chunking or ArrayInFile or None
         Chunks, with the actual chunk cache, or one contiguous piece; None if unknown, as for a
         compact dataset or one not yet allocated in the file.
     """
@@ -246,7 +246,7 @@ def layout_of(dataset: Any, *, cached: bool) -> Chunking | Copies | None:
     creation = dataset.get_create_plist()
     if creation.get_layout() != h5d.CHUNKED:
         begin = dataset.get_offset()
-        return None if begin is None else Copies([Copy(dataset.shape, itemsize, "C", begin)])
+        return None if begin is None else ArrayInFile(dataset.shape, itemsize, begin)
     slots, nbytes, preemption = dataset.get_access_plist().get_chunk_cache()
     return Chunking(
         chunks=creation.get_chunk(),

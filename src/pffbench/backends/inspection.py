@@ -76,7 +76,7 @@ class Chunking(msgspec.Struct, frozen=True):
 
 
 class StoredLayout(Protocol):
-    """Where an array lies in files: a `Chunking`, or the `Copies` of an array in one piece."""
+    """Where an array lies in files: a `Chunking`, or an `ArrayInFile`."""
 
     def touched(self, box: Box) -> Touched:
         """Return the parts of the file that hold a box."""

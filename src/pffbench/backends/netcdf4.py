@@ -68,7 +68,11 @@ class NetCdf4(Hdf5Format[NetCdf4Options]):
     summary = "netCDF-4 through netCDF4-python"
     suffix = ".nc"
     libraries = ("netCDF4",)
-    capabilities = replace(Hdf5Format.capabilities, new_arrays=True, box_by_box=True)
+    capabilities = replace(
+        Hdf5Format.capabilities,
+        new_arrays=frozenset({"independent", "collective"}),
+        box_by_box=True,
+    )
 
     def __init__(self, options: NetCdf4Options, settings: Settings) -> None:
         super().__init__(options, settings)

@@ -13,7 +13,7 @@ import numpy as np
 from pffbench.backends.array_spec import EVERY_LAYOUT, ArraySpec, Capabilities
 from pffbench.backends.base import Buffer, Call, Cuts, Store
 from pffbench.backends.directory import DirectoryArray, DirectoryBackend, HoldingStore
-from pffbench.backends.file_layout import Copies, Copy, Runs, bytes_of, write_runs
+from pffbench.backends.file_layout import ArrayInFile, Runs, bytes_of, write_runs
 from pffbench.backends.inspection import StoredAs
 from pffbench.backends.traits import Inquiry
 from pffbench.case import Options, Parameters
@@ -64,13 +64,13 @@ class NpyArray(DirectoryArray):
     def holds_file(self) -> bool:
         return not isinstance(self._array, str)
 
-    def layout(self, collective: bool) -> Copies:
-        return Copies([self._place])
+    def layout(self, collective: bool) -> ArrayInFile:
+        return self._place
 
     @property
-    def _place(self) -> Copy:
+    def _place(self) -> ArrayInFile:
         spec = self._spec
-        return Copy(spec.shape, spec.itemsize, "C", len(header_of(spec)))
+        return ArrayInFile(spec.shape, spec.itemsize, len(header_of(spec)))
 
 
 class NpyStore(HoldingStore):

@@ -18,7 +18,6 @@ _BUILT_IN = {
     "blosc2": "pffbench.backends.blosc2:Blosc2",
     "mpiio": "pffbench.backends.raw.mpiio:MpiIo",
     "posix": "pffbench.backends.raw.posix:Posix",
-    "memmap": "pffbench.backends.raw.memmap:Memmap",
     "null": "pffbench.backends.null:Null",
 }
 

@@ -130,7 +130,7 @@ class TellsLayout(Protocol):
     """An array whose place in files is known."""
 
     def layout(self, collective: bool) -> StoredLayout | None:
-        """Return the chunks of an array, or where its copies lie, off the timer; None if unknown.
+        """Return the chunks of an array, or its place in a file, off the timer; None if unknown.
 
         With `collective`, as collective transfers use it, which may bypass its chunk cache.
         """

@@ -9,27 +9,33 @@ from typing import Protocol, cast
 
 from pffbench.plugins import plugins
 
-#: The commands and what each does, in the order of `pffbench --help`.
-COMMANDS = {
-    "run": "run an experiment on all ranks; without a name, the built-in one",
-    "init": "write an experiment from the arrays of your own HDF5, netCDF or Zarr file",
-    "plan": "print the cases of an experiment and their cost; write nothing",
-    "footprint": "count files, calls, bytes and shared stripes of an experiment on any ranks",
-    "doctor": "check the software and this machine, and name remedies",
-    "runs": "list results directories with their verdicts and answers",
-    "report": "rebuild summary, tables and plots of results directories",
-    "compare": "compare the same cases in two or more runs: faster, slower, or not decided",
-    "scaling": "show how rates grow with ranks or nodes",
-    "recommend": "recommend a format and settings, with confidence level and a ready program",
-    "clean": "list files that killed runs left in a scratch directory; --remove deletes them",
-    "backends": "list the backends and their capabilities",
-    "workloads": "list the workloads and their parameters",
-    "schema": "print the JSON Schema of an experiment, or of results.json",
-    "completion": "print a script that completes commands, options and files in bash, zsh or tcsh",
+#: The commands and what each does, by task, in the order of `pffbench --help`.
+TASKS = {
+    "before a run": {
+        "doctor": "check the software and this machine, and name remedies",
+        "init": "write an experiment from your own HDF5, netCDF or Zarr file",
+        "keys": "explain the keys of experiments, workloads and backends",
+        "plan": "print the cases of an experiment and their cost",
+        "footprint": "count files, calls and bytes of an experiment on any ranks",
+    },
+    "measure": {
+        "run": "run an experiment on all ranks, or repeat a run",
+    },
+    "results": {
+        "runs": "list results directories with their verdicts and answers",
+        "report": "rebuild summary, tables and plots of results directories",
+        "recommend": "recommend a format and settings, and print a program",
+        "compare": "compare the cases of two or more runs: faster, slower or open",
+        "scaling": "show how rates grow with ranks or nodes",
+    },
+    "after a run": {
+        "clean": "list or remove files that killed runs left in a scratch directory",
+    },
 }
+COMMANDS = {name: text for commands in TASKS.values() for name, text in commands.items()}
 
 #: Other packages add a command through an entry point of this group: a module such as those here,
-#: which has its line of help as ``HELP``.
+#: which has its line of help as ``HELP``, and one of the tasks above as ``TASK``.
 ENTRY_POINT_GROUP = "pffbench.commands"
 
 
@@ -71,6 +77,15 @@ def help_of(name: str) -> str:
     The lines of our own commands are here, because some of the modules take long to import.
     """
     return COMMANDS.get(name) or str(vars(command_module(name))["HELP"])
+
+
+def commands_by_task() -> dict[str, list[str]]:
+    """Return the names of all commands by their tasks, those of other packages among them."""
+    tasks = {task: list(commands) for task, commands in TASKS.items()}
+    for name in command_names():
+        if name not in COMMANDS:
+            tasks[vars(command_module(name))["TASK"]].append(name)
+    return tasks
 
 
 def to_install_analysis() -> str:

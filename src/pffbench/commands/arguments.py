@@ -15,7 +15,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print one JSON document instead of text (example: --json)",
+        help="print one JSON document instead of text",
     )
 
 

@@ -44,13 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--strict",
         action="store_true",
         help="with --fail-if-slower: exit status 4 unless each total is shown not to be slower by "
-        "more than that (example: --strict)",
+        "more than that",
     )
     parser.add_argument(
         "--allow-missing",
         action="store_true",
-        help="with --fail-if-slower: pass although a total of the base cannot be compared "
-        "(example: --allow-missing)",
+        help="with --fail-if-slower: pass although a total of the base cannot be compared",
     )
     parser.add_argument(
         "--across",
@@ -64,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown.add_argument(
         "--all",
         action="store_true",
-        help="show all totals in the table, not only rows with a difference (example: --all)",
+        help="show all totals in the table, not only rows with a difference",
     )
     shown.add_argument(
         "--only",
@@ -82,13 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compare counts in place of times, exactly: system calls, bytes, chunks; one "
         "repetition of each run is enough, also on a busy machine. RUN may be one of several "
-        "environments (example: --counts results/before results/after)",
+        "environments",
     )
     parser.add_argument(
         "--fail-if-more",
         action="store_true",
         help="with --counts: exit status 1 if anything is counted more often than in the base, or "
-        "a case cannot be compared (example: --counts --fail-if-more)",
+        "a case cannot be compared",
     )
     add_json(parser)
 

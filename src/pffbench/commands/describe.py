@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import textwrap
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from types import NoneType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from pffbench.docstrings import field_descriptions
-from pffbench.text import perhaps_meant
 from pffbench.units import Size
 
 _WIDTH = 80
@@ -66,38 +64,6 @@ def key_lines(
             default = "needed" if key.default is None else f"default {key.default}"
             yield from wrapped(f"{prefix}{key.name}: {key.allowed} ({default})", "  ", "      ")
             yield from wrapped(key.meaning, "      ", "      ")
-
-
-def add_names(parser: argparse.ArgumentParser, what: str, names: Collection[str]) -> None:
-    """Add the names of what is listed, all of which are the default.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Parser of the command.
-    what : str
-        What they are, in the singular.
-    names : collection of str
-        The names.
-    """
-    parser.add_argument(
-        "names",
-        nargs="*",
-        type=_make_check(what, names),
-        metavar="NAME",
-        help=f"only this {what}; several may be given (default: all) "
-        f"(example: {next(iter(names))})",
-    )
-
-
-def _make_check(what: str, names: Collection[str]) -> Callable[[str], str]:
-    def checked(name: str) -> str:
-        if name in names:
-            return name
-        hint = perhaps_meant(name, names)
-        raise argparse.ArgumentTypeError(f"{name!r} is no {what} ({', '.join(names)}){hint}")
-
-    return checked
 
 
 def wrapped(text: str, first: str, others: str) -> list[str]:

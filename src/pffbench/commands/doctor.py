@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-mpi",
         action="store_true",
-        help="do not start MPI, for login nodes that forbid it (example: --no-mpi)",
+        help="do not start MPI, for login nodes that forbid it",
     )
     parser.add_argument(
         "--scratch",

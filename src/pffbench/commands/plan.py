@@ -151,8 +151,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="show all cases, even if there are more than 200 "
-        "(example: pffbench plan exp.yaml --all)",
+        help="show all cases, even if there are more than 200",
     )
     add_json(parser)
 
@@ -172,7 +171,7 @@ def main(arguments: argparse.Namespace) -> int:
     Without an experiment, and without an option that would go with the default one, the experiments
     of the package are listed.
     """
-    alone = {"command", "list", "make_parser"}
+    alone = {"command", "list"}
     if arguments.list or not any(v for k, v in vars(arguments).items() if k not in alone):
         return list_experiments(as_json=arguments.json)
     gc.disable()  # objects of planning live to the end, and collecting among them takes long

@@ -7,8 +7,6 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from pffbench.results.extensions import report_extensions
-
 #: The page of a run, in its results directory.
 PAGE = "report.html"
 
@@ -21,19 +19,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="results directories (example: pffbench-results/default-20260101-120000)",
     )
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument(
+    parser.add_argument(
         "--page",
         action="store_true",
-        help="write tables and the page, and draw no figures as files "
-        "(example: --page results/first)",
+        help="write tables and the page, and draw no figures as files",
     )
-    for extension in report_extensions():
-        extension.add_options(shown)
     parser.add_argument(
         "--open",
         action="store_true",
-        help="open the page in a browser as soon as it is there (example: --open results/first)",
+        help="open the page in a browser as soon as it is there",
     )
 
 
@@ -41,11 +35,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Report on results directories and print the written files. Return the exit status."""
     from pffbench_analysis.report import report
 
-    others = (extension.instead(arguments) for extension in report_extensions())
-    files = next((files for files in others if files is not None), None)
-    if files is None:
-        files = report(arguments.runs, pictures=not arguments.page)
-    for path in files:
+    for path in report(arguments.runs, pictures=not arguments.page):
         print(path, flush=True)
         if arguments.open and path.name == PAGE:
             _open(path)

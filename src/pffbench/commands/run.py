@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from pffbench.commands.arguments import list_experiments
-from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
+from pffbench.errors import CTRL_C, INTERRUPTED, NOT_VALID, VALID, UserError
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.launcher import (
+    FEWEST_ADDRESSES,
     check_launcher,
     is_launched,
     leave_at_once,
@@ -44,10 +45,6 @@ __all__ = ["add_arguments", "main"]
 #: key of an experiment that asks for it.
 LAUNCHERS = "pffbench.launchers"
 _KEY = "environments"
-#: Exit status of a program that Ctrl-C ended, as shells report it.
-_CTRL_C = 130
-#: Bytes of address space below which MPI and the libraries cannot be loaded.
-_FEWEST_ADDRESSES = 768 * 2**20
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -258,13 +255,13 @@ def _check_addresses() -> None:
         In the process that reports for all.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY or limit >= _FEWEST_ADDRESSES:
+    if limit == resource.RLIM_INFINITY or limit >= FEWEST_ADDRESSES:
         return
     if not speaks_for_all(os.environ):
         sys.exit(VALID)
     raise UserError(
         f"a process may have {Size(limit)} of virtual memory, and MPI with the libraries of the "
-        f"formats needs {Size(_FEWEST_ADDRESSES)} at least; raise the limit (ulimit -v)"
+        f"formats needs {Size(FEWEST_ADDRESSES)} at least; raise the limit (ulimit -v)"
     )
 
 
@@ -298,7 +295,7 @@ def _abort_on_error(comm: MPI.Intracomm) -> Iterator[_Guarded]:
             print(f"pffbench: {rest}", file=sys.stderr)
         sys.stderr.flush()
         sys.stdout.flush()
-        status = _CTRL_C if interrupted else NOT_VALID
+        status = CTRL_C if interrupted else NOT_VALID
         if comm.size == 1:  # no rank waits
             raise SystemExit(status) from None
         comm.Abort(status)

@@ -12,7 +12,7 @@ from pffbench.doctor.finding import Finding, Findings, ok, problem, unknown, war
 from pffbench.doctor.subject import Subject
 from pffbench.errors import UserError
 from pffbench.provenance.mpiio import longest_path
-from pffbench.storage.filesystem import FileSystem, filesystem, same_filesystem
+from pffbench.storage.filesystem import FileSystem, filesystem
 from pffbench.storage.scratch import Scratch, scratch_parent
 from pffbench.units import Size
 
@@ -38,11 +38,8 @@ def kind_of(there: FileSystem) -> str:
 
 
 def check_file_system(subject: Subject) -> Findings:
-    """Kind and room of the file system under test, and whether results are written there too."""
+    """Kind and room of the file system under test."""
     yield from judge_file_system(filesystem(subject.scratch), len(set(subject.nodes)))
-    if same_filesystem(str(Path.cwd()), subject.scratch):
-        text = "results below the working directory go to the file system under test, off the timer"
-        yield ok(f"{text}; --out puts them elsewhere")
 
 
 def judge_file_system(there: FileSystem, nodes: int) -> Findings:

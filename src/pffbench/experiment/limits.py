@@ -11,6 +11,7 @@ from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.errors import UserError
 from pffbench.experiment.plan import Plan
+from pffbench.parallel.launcher import FEWEST_ADDRESSES
 from pffbench.units import Size
 from pffbench.workloads.registry import workload
 
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 
 #: Files that a case may have open beside its data: the user's own file, results, libraries.
 _BESIDE = 48
-
-
-#: Bytes of addresses that a run takes beside its data: libraries, stacks and heaps of threads.
-FEWEST_ADDRESSES = 768 * 2**20
 
 
 #: Chunks that zarr-python has under way at a time, unless an experiment says otherwise.

@@ -172,7 +172,7 @@ def _stored(case: Case, p: Parameters, ranks: int) -> tuple[int, int]:
         stored = backend.storage(spec, case.options)
         # In turns, arrays but the first are created when the length of their axes is known.
         in_turns = getattr(p, "order", "") == "interleaved"
-        times *= stored.copies * (1.0 if in_turns else stored.padding)
+        times *= 1.0 if in_turns else stored.padding
         if backend.file_per == "chunk":
             units = _units(case, p, ranks)
             files += volume.arrays * _count_units(spec, stored.unit) if units is None else units

@@ -30,8 +30,10 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4
 #: The C library's own values: blocks from the threshold on are mapped, at most so many. Freeing a
 #: mapped block raises the threshold to its size, but not beyond the largest one.
 _USUAL_THRESHOLD, _LARGEST_THRESHOLD, _USUAL_MAPPINGS = 2**17, 2**25, 2**16
-#: Memory begins at a multiple of so many bytes, as NumPy's does, at one of so many places in a page.
+#: Memory begins at a multiple of so many bytes, as NumPy's does: places in a page.
 STEP, PLACES = 16, mmap.PAGESIZE // 16
+#: Bytes that a free block must have more than the next large block needs, to be shifted in it.
+SLACK = 3 * mmap.PAGESIZE
 #: Most free blocks that are filled to find one.
 _MOST_FILLING = 500
 #: Bytes of a huge page, and the advice of madvise(2) to put memory into such pages now.
@@ -197,7 +199,8 @@ class Spacers:
         malloc, free = self._libc.malloc, self._libc.free
         place = malloc(nbytes) or 0
         free(place)
-        filling, size = [], nbytes // 2
+        filling: list[int] = []
+        size = nbytes // 2
         while size >= mmap.PAGESIZE and len(filling) < _MOST_FILLING:
             block = malloc(size) or 0
             if not block or place - mmap.PAGESIZE <= block < place + nbytes:
@@ -213,26 +216,6 @@ class Spacers:
         """Free all of them."""
         while self._held:
             self._libc.free(self._held.pop())
-
-
-def use_huge_pages(self) -> None:
-        """Have the memory in huge pages, whatever used it before; it has been written to."""
-        use_huge_pages(self._memory.ctypes.data, self._memory.nbytes)
-
-    def leave(self) -> None:
-        """Release the memory: the next takes no space until it is touched."""
-        self._memory = _aligned(0)
-
-
-def _aligned(nbytes: int) -> Memory:
-    """Return page-aligned memory.
-
-    numpy's own memory begins 16 bytes after a page boundary, where the kernel copies about a tenth
-    slower.
-    """
-    memory = np.empty(nbytes + mmap.PAGESIZE, dtype=np.uint8)
-    begin = -memory.ctypes.data % mmap.PAGESIZE
-    return memory[begin : begin + nbytes]
 
 
 def use_huge_pages(address: int, nbytes: int) -> None:

@@ -23,6 +23,8 @@ from pffbench.tools import run_tool
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+#: Bytes of addresses that MPI and the libraries of the formats need, without data.
+FEWEST_ADDRESSES = 768 * 2**20
 # In this order: an mpiexec inside a Slurm allocation starts one helper task per node through
 # srun, and the ranks inherit that step's variables in addition to those of their own launcher.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE", "FLUX_JOB_SIZE")

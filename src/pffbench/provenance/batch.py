@@ -1,6 +1,6 @@
 """The job of Slurm, PBS or Flux that a run is in: its resources, binding and queue time.
 
-User, account and paths are omitted unless requested, since results are passed on.
+User, account and paths are omitted, since results are passed on.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class _Description(NamedTuple):
     fact: str
     command: tuple[str, ...]
     read: Callable[[str, str], dict[str, str]]
+    #: Those that are recorded, without who ran the job and paths, which usually contain the name of
+    #: the user or the project.
     fields: tuple[str, ...]
-    #: Fields that tell who ran the job; paths usually contain the name of the user or the project.
-    personal: tuple[str, ...] = ()
 
 
 DESCRIPTIONS = {
@@ -59,14 +59,12 @@ DESCRIPTIONS = {
          "NtasksPerN:B:S:C", "ReqB:S:C:T", "CoreSpec", "MinMemoryCPU", "MinMemoryNode", "TRES",
          "ReqTRES", "AllocTRES", "OverSubscribe", "Features", "Licenses", "Network", "Switches",
          "Reservation", "Comment"),
-        ("Account", "UserId", "GroupId", "Command", "WorkDir"),
     ),
     "pbs": _Description(
         "PBS_", "qstat", ("qstat", "-f", "{}"), _pbs_fields,
         ("queue", "server", "ctime", "etime", "qtime", "stime", "exec_host", "exec_vnode",
          "run_count", "Rerunable", "Priority", "depend", "array_index", "Resource_List.select",
          "Resource_List.place", "Resource_List.walltime", "Resource_List.filesystems"),
-        ("Job_Owner", "Account_Name", "project", "egroup"),
     ),
     "flux": _Description(
         "FLUX_", "instance", ("flux", "lsattr", "-v"), _flux_fields,
@@ -75,9 +73,7 @@ DESCRIPTIONS = {
 }  # fmt: skip
 
 
-def scheduler_facts(
-    scheduler: str, environ: Mapping[str, str], timeout: float = 5.0, *, personal: bool = False
-) -> Facts:
+def scheduler_facts(scheduler: str, environ: Mapping[str, str], timeout: float = 5.0) -> Facts:
     """Describe the job of a scheduler.
 
     Parameters
@@ -88,8 +84,6 @@ def scheduler_facts(
         An environment, such as `os.environ`.
     timeout : float
         Maximum seconds for the scheduler's command.
-    personal : bool
-        Whether user and account are recorded, and the paths of job and script.
 
     Returns
     -------
@@ -106,15 +100,16 @@ def scheduler_facts(
     about, number = DESCRIPTIONS[scheduler], environ.get(known.job, "")
     facts: Facts = {
         name.removeprefix(about.prefix).lower(): value
-        for name, value in environment_facts(environ, personal=personal).items()
+        for name, value in environment_facts(environ).items()
         if name.startswith(about.prefix) and value != HIDDEN
     }
     if known.job != known.inside and number:
         facts["batch_job"] = number
     answer = run_tool([word.format(number) for word in about.command], timeout)
     fields = about.read(answer.text, number) if answer.ok else {}
-    wanted = about.fields + (about.personal if personal else ())
-    told: Facts = {name: fields[name] for name in wanted if fields.get(name, "") not in _NOTHING}
+    told: Facts = {
+        name: fields[name] for name in about.fields if fields.get(name, "") not in _NOTHING
+    }
     facts[about.fact] = told if answer.ok and (told or scheduler == "slurm") else answer.text
     if scheduler == "slurm" and answer.ok:
         facts["queue_wait_s"] = _seconds_between(told.get("SubmitTime"), told.get("StartTime"))

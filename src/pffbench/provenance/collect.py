@@ -25,12 +25,8 @@ if TYPE_CHECKING:
     from pffbench.experiment.plan import Plan
 
 
-def collect_provenance(
-    team: Team, plan: Plan, scratch: str, *, personal: bool
-) -> dict[str, Any] | None:
+def collect_provenance(team: Team, plan: Plan, scratch: str) -> dict[str, Any] | None:
     """Gather on rank 0 what a result would be worthless without; collective, None elsewhere.
-
-    Account and user of the batch job are part of it only where ``personal`` asks for them.
 
     The libraries of all backends of the plan are imported here, so that no phase pays for it
     and their versions are known.
@@ -55,7 +51,7 @@ def collect_provenance(
         from pffbench.provenance.inputs import input_facts  # only rank 0 needs them
         from pffbench.provenance.job import job_facts
 
-        of_job = job_facts(team.comm, libraries, scratch, personal=personal)
+        of_job = job_facts(team.comm, libraries, scratch)
         of_job["inputs"] = input_facts(plan.cases)
     ranks = team.comm.gather(rank_facts())
     local = scratch if plan.experiment.node_local else None

@@ -33,25 +33,19 @@ _PERSONAL = (
 )
 
 
-def environment_facts(environ: Mapping[str, str], *, personal: bool = False) -> Facts:
+def environment_facts(environ: Mapping[str, str]) -> Facts:
     """Pick the environment variables that change how I/O, MPI or Python behave.
 
     Values of variables whose name looks like a secret are replaced by ``<hidden>``, and those
-    that tell who ran a job on whose account, unless they are asked for.
+    that tell who ran a job on whose account.
 
     Parameters
     ----------
     environ : mapping
         An environment, such as `os.environ`.
-    personal : bool
-        Whether account and user of the batch job are kept.
     """
-
-    def hidden(name: str) -> bool:
-        return bool(re.search(_SECRET, name) or (re.match(_PERSONAL, name) and not personal))
-
     return {
-        name: HIDDEN if hidden(name) else value
+        name: HIDDEN if re.search(_SECRET, name) or re.match(_PERSONAL, name) else value
         for name, value in sorted(environ.items())
         if (name.startswith(_PREFIXES) and not re.match(_NOISE, name)) or name in _NAMES
     }

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def job_facts(
-    comm: MPI.Intracomm, libraries: Iterable[str], scratch: str, *, personal: bool
-) -> dict[str, Any]:
+def job_facts(comm: MPI.Intracomm, libraries: Iterable[str], scratch: str) -> dict[str, Any]:
     """Find what is the same for all ranks and hosts of a job; rank 0 asks.
 
     Parameters
@@ -35,16 +33,14 @@ def job_facts(
         Import names of what the cases use.
     scratch : str
         The scratch directory.
-    personal : bool
-        Whether account and user of the batch job are kept.
     """
     used = ["mpi4py", "h5py", *libraries]  # h5py writes ranks.h5 in every run
     return {
         "software": software_facts(dict.fromkeys(used)),
         "mpi_io": _mpi_io(comm, scratch),
         "filesystem": msgspec.structs.asdict(filesystem(scratch)),
-        "environment": environment_facts(os.environ, personal=personal),
-        **{name: scheduler_facts(name, os.environ, personal=personal) for name in DESCRIPTIONS},
+        "environment": environment_facts(os.environ),
+        **{name: scheduler_facts(name, os.environ) for name in DESCRIPTIONS},
         "spack": spack_facts(find_environment(os.environ, Path(sys.prefix))),
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pffbench.case import Case
 from pffbench.parallel.launcher import on_terminal
@@ -13,8 +13,6 @@ from pffbench.text import one_line, without_digests
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
-
-Style = Literal["auto", "bar", "plain", "none"]
 
 
 class Progress:
@@ -109,20 +107,18 @@ class Bar(_Counting):
         self._bar.stop()
 
 
-def make_progress(style: Style, cases: int, blocks: int, budget: float | None) -> Progress:
-    """Return the progress reporter of the requested style.
+def make_progress(cases: int, blocks: int, budget: float | None, *, silent: bool) -> Progress:
+    """Return the progress reporter: a bar on a terminal, and plain lines elsewhere.
 
     Parameters
     ----------
-    style : str
-        ``auto`` is a bar on a terminal, and plain lines elsewhere.
     cases, blocks : int
         Number of cases, and of their repetitions if none stops early.
     budget : float or None
         Time budget of the run in seconds.
+    silent : bool
+        Whether nothing is reported.
     """
-    if style == "auto":
-        style = "bar" if on_terminal() else "plain"
-    if style == "bar":
-        return Bar(cases, blocks, budget)
-    return Lines(cases, blocks, budget) if style == "plain" else Progress()
+    if silent:
+        return Progress()
+    return (Bar if on_terminal() else Lines)(cases, blocks, budget)

@@ -107,8 +107,6 @@ class CaseEntry(msgspec.Struct, forbid_unknown_fields=True):
         Whether the program added it, to show the cost of the raw bytes.
     verified : bool
         Whether what it reads is compared with what it wrote.
-    caller_buffer : bool
-        Whether it reads into memory of the caller.
     notes : list of str
         What could not be matched with the other formats.
     cost : Cost
@@ -138,7 +136,6 @@ class CaseEntry(msgspec.Struct, forbid_unknown_fields=True):
     raw: bool = False
     roofline: bool = False
     verified: bool = True
-    caller_buffer: bool = True
     notes: list[str] = []
     counts_reads: bool = False
     counts_device: bool = False
@@ -315,7 +312,7 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
         `inputs` (size and SHA-256 of files with data or decompositions; above 64 MiB of both ends,
         for directories of names and sizes), `ranks` (binding, limits), `hosts` (CPU, memory,
         kernel), `environment` (secrets hidden), `import_seconds`, `slurm`, `pbs`, `flux`, `spack`.
-        Account, user and directories of the job only with `--record-account`.
+        Without account, user and directories of the job.
     scratch : str
         Where the files were; they are gone, unless the status is `written`.
     environments : dict

@@ -124,7 +124,7 @@ def _reads(run: MeasuredRun) -> Iterator[str]:
             unproved[name] = None
         new = [(one.read.new_memory or 0) for one in reads if one.read]
         moved = run.bytes_moved(case, "read")
-        if moved and median(new) >= MUCH_FAULTED * moved and entry.caller_buffer:
+        if moved and median(new) >= MUCH_FAULTED * moved:
             faulted[name] = None
     if faulted:
         yield (

@@ -45,23 +45,17 @@ class RunOptions:
         Number of runs that share the time of the batch job, this one and those that follow it.
     hang_timeout : float, optional
         Maximum duration of a step in seconds, infinite for no limit; by the case when None.
-    fail_fast : bool
-        Stop at the first failed case, instead of continuing with the others.
     environment : str, optional
         No option: the environment of these ranks, in a run of several. Before each repetition they
         wait until the process that started them allows it.
     drop_hook : str, optional
         The site's command that drops the page cache of a node.
-    record_account : bool
-        Record account, user and directories of the batch job.
     tables : bool
         Print the tables on a narrow terminal too.
     quiet : bool
         Print the answer alone, without progress, tables and cautions.
     json : bool
         Print the results as JSON instead of text and progress.
-    progress : {"auto", "bar", "plain", "none"}
-        Form of the progress report.
     """
 
     experiment: str | None
@@ -76,19 +70,16 @@ class RunOptions:
     max_time: float | None
     job_share: int
     hang_timeout: float | None
-    fail_fast: bool
     environment: str | None
     drop_hook: str | None
-    record_account: bool
     tables: bool
     quiet: bool
     json: bool
-    progress: Literal["auto", "bar", "plain", "none"]
 
     @property
-    def progress_style(self) -> Literal["auto", "bar", "plain", "none"]:
-        """Form of the progress report; none where only results are to be printed."""
-        return "none" if self.json or self.quiet else self.progress
+    def is_silent(self) -> bool:
+        """Whether only results are printed, or another process reports the progress."""
+        return self.json or self.quiet or self.environment is not None
 
     @classmethod
     def of_arguments(cls, arguments: argparse.Namespace) -> RunOptions:
@@ -108,7 +99,7 @@ class RunOptions:
             given += ["--hang-timeout", f"{limit:g} s" if math.isfinite(limit) else "none"]
         if self.drop_hook is not None:
             given += ["--drop-hook", self.drop_hook]
-        return given + ["--record-account"] * self.record_account
+        return given
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -145,13 +136,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--other-hosts",
         action="store_true",
         help="with --resume: allow other hosts than before, which is noted as a remark; otherwise "
-        "the run becomes INVALID (example: --resume results/first --other-hosts)",
+        "the run becomes INVALID",
     )
     parser.add_argument(
         "--trust",
         action="store_true",
         help="start the commands that the experiment or the record of a run names: environments "
-        "and their launcher (example: environments.yaml --trust)",
+        "and their launcher",
     )
     parser.add_argument(
         "--max-time",
@@ -177,48 +168,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(example: --hang-timeout '5 min')",
     )
     parser.add_argument(
-        "--fail-fast",
-        action="store_true",
-        help="stop at the first case that fails (example: --fail-fast)",
-    )
-    parser.add_argument(
         "--drop-hook",
         metavar="COMMAND",
         help="command that each node runs to drop its caches before reads with cache: dropped "
         "(example: --drop-hook 'sudo /usr/local/sbin/drop-caches')",
-    )
-    parser.add_argument(
-        "--record-account",
-        action="store_true",
-        help="record account, user and directories of the batch job as well "
-        "(example: --record-account)",
     )
     printed = parser.add_mutually_exclusive_group()
     printed.add_argument(
         "--json",
         action="store_true",
         help="print only the results, as the JSON document that results.json in the results "
-        "directory holds too (example: --json)",
+        "directory holds too",
     )
     printed.add_argument(
         "-q",
         "--quiet",
         action="store_true",
-        help="print the results directory and the answer alone; summary.md has the rest "
-        "(example: -q)",
+        help="print the results directory and the answer alone; summary.md has the rest",
     )
     parser.add_argument(
         "--tables",
         action="store_true",
-        help="print the tables on a terminal of under 100 columns too; summary.md always has them "
-        "(example: --tables)",
-    )
-    parser.add_argument(
-        "--progress",
-        choices=("auto", "bar", "plain", "none"),
-        default="auto",
-        help="form of the progress report; auto draws a bar on a terminal and prints plain lines "
-        "elsewhere (example: --progress plain)",
+        help="print the tables on a terminal of under 100 columns too; summary.md always has them",
     )
 
 
@@ -244,7 +215,7 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         "--list",
         action="store_true",
         help="list the experiments of this package by the question that they answer, each with its "
-        "name for this command, ranks and time (example: --list)",
+        "name for this command, ranks and time",
     )
     which.add_argument(
         "experiment",

@@ -98,7 +98,6 @@ def case_entry(case: Case, plan: Plan, there: FileSystem) -> CaseEntry:
         roofline=case.roofline,
         raw=kind.capabilities.raw,
         verified=not kind.capabilities.discards,
-        caller_buffer=not kind.capabilities.new_arrays,
         notes=[*_notes(case), *workload(case.parameters.workload).notes(case.parameters)],
         cost=plan.costs[case.id],
         counts_reads=_counts_reads(case, there),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import os
+import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -19,7 +20,7 @@ from pffbench.data import Sources, seed_of_repetition
 from pffbench.errors import ResultsLostError, UserError
 from pffbench.experiment.plan import contents_of, copies_of_file, cost_of
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError, sleeping_barrier
-from pffbench.parallel.allocator import Allocator, TransferBuffer
+from pffbench.parallel.allocator import PLACES, Allocator, TransferBuffer
 from pffbench.parallel.batch_job import StopSignals, seconds_left
 from pffbench.parallel.clock import PhaseClock, collector_off, measure_floor, objects_kept
 from pffbench.parallel.collectives import largest
@@ -207,8 +208,6 @@ class Runner:
                         return False
                     with self._pace.of(case):
                         self._repetition(case, block, position, reads[case.id])
-                    if self._failed and self.spec.options.fail_fast:
-                        return True
                 self._measure_floor()
                 if block == 0:  # not before: a copy larger than caches takes as long as the start
                     self._measure_memory()

@@ -113,9 +113,8 @@ class Session:
         try:
             floor = measure_floor(team.comm)
             startup = Startup(largest(team.comm, self._seconds_to_main))
-            personal = spec.options.record_account
             # Last, since rank 0 goes on alone in it: the others wait asleep for the record.
-            facts = collect_provenance(team, spec.plan, directory, personal=personal)
+            facts = collect_provenance(team, spec.plan, directory)
             open_recorder = partial(self._open_recorder, floor, startup, facts)
             self._recorder = kept_by_root(team.comm, open_recorder)
         except BaseException as error:
@@ -134,8 +133,12 @@ class Session:
 
         spec, topology, experiment = self.spec, self._team.topology, self.spec.plan.experiment
         record = new_record(spec, self._scratch.directory, topology, floor, startup, facts)
-        style, cases = spec.options.progress_style, len(spec.plan.cases)
-        progress = make_progress(style, cases, experiment.blocks, experiment.time_budget)
+        progress = make_progress(
+            len(spec.plan.cases),
+            experiment.blocks,
+            experiment.time_budget,
+            silent=spec.options.is_silent,
+        )
         recorder = open_recorder(spec, record, topology, floor, progress, self._lock)
         if topology.size == 1:
             progress.message(more_ranks(spec.options, os.environ, available_processors()))

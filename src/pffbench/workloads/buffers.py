@@ -76,7 +76,7 @@ class TransferMemory:
         """
         repetition = self._repetition
         with repetition.step("memory"):
-            untouched = repetition.backend.capabilities.new_arrays
+            untouched = repetition.returns_arrays
             if untouched:
                 repetition.room.leave()
             memory = repetition.room.take(self._nbytes_of(group))

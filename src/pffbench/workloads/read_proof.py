@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 
 from pffbench.backends.traits import Forgets
-from pffbench.parallel.allocator import TransferBuffer, use_huge_pages
+from pffbench.parallel.allocator import SLACK, TransferBuffer, use_huge_pages
 from pffbench.parallel.process_counters import metered
 from pffbench.storage.page_cache import resident_bytes
 from pffbench.workloads.repetition import Repetition
@@ -65,7 +65,7 @@ def forget_data(repetition: Repetition) -> None:
         # With equal work a new array gets memory that is overwritten here, beside the buffer.
         if kept := repetition.keeps_memory:
             repetition.room.use_huge_pages()
-        if repetition.backend.capabilities.new_arrays and not kept:
+        if repetition.returns_arrays and not kept:
             repetition.room.leave()
         room = repetition.room
         room.spacers.release()
@@ -90,7 +90,8 @@ def _overwrite_free_memory(blocks: Counter[int], kept: TransferBuffer | None) ->
     for nbytes, count in blocks.items():
         # Larger blocks come fresh from the system, unless freed memory is kept (`Allocator`).
         most = min(count, _MOST_BLOCKS, max(int(kept is not None), _MOST_BYTES // max(1, nbytes)))
-        for header in _HEADERS[-1:] if nbytes >= _LARGE else _HEADERS:
+        large = (_HEADERS[-1] + (SLACK if kept else 0),)
+        for header in large if nbytes >= _LARGE else _HEADERS:
             held = [libc.malloc(nbytes + header) for _ in range(most)]
             for address in filter(None, held):  # NULL where memory is short
                 ctypes.memset(address, POISON, nbytes + header)

@@ -170,6 +170,11 @@ class Repetition(msgspec.Struct, frozen=True):
         return self.case.parameters.transfer == "collective"
 
     @property
+    def returns_arrays(self) -> bool:
+        """Whether the library returns a new array for each read."""
+        return self.case.parameters.transfer_of_reads in self.backend.new_arrays
+
+    @property
     def reader_of(self) -> int:
         """The rank whose part this rank reads."""
         return self.team.topology.partners[self.team.rank] if self.shifted else self.team.rank

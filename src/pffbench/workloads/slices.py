@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts
-from pffbench.case import Count, Extent, Parameters, Transfer
+from pffbench.case import Count, Extent, Parameters
 from pffbench.parallel.decomposition import Box, Shape
 from pffbench.workloads.base import (
     CaseTotals,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pffbench.parallel.rank_classes import Integers, RankClass
 
 VolumeShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=3, max_length=3)]
-Cut = Literal["even", "aligned", "unaligned"]
 #: Axis along which the volume is cut for writing: the middle one, so that blocks are long along
 #: both the first and the last axis and no order of a raw file is favoured.
 _WRITTEN_ALONG = 1
@@ -65,14 +64,6 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
         positions depend on the shape and the `count` only.
     count : int
         Number of slices or boxes, each read by one call of each rank.
-    cut : {"even", "aligned", "unaligned"}
-        Cut of each slice or box over the ranks (layout ``shared``), along its first long axis: into
-        parts as equal as possible; at multiples of `cut_unit`; or half a unit off them.
-    cut_unit : list of 3 int, optional
-        The chunk shape whose edges are the cuts; the same for all cases of a comparison, so that
-        they move the same boxes.
-    read_transfer : {"independent", "collective"}, optional
-        How ranks read in a file that they share; as they write when not given.
     """
 
     shape: VolumeShape | None = None
@@ -81,11 +72,6 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
     box: VolumeShape | None = None
     position: Position = "first"
     count: Count = 1
-    cut: Cut = "even"
-    cut_unit: VolumeShape | None = None
-    read_transfer: Transfer | None = None
-
-    ways: ClassVar[frozenset[str]] = Parameters.ways | {"read_transfer"}
 
     def with_shape(self, ranks: int) -> SlicesParameters:
         """Return parameters with the shape of the volume, by the number of ranks."""
@@ -106,7 +92,7 @@ class Slices(Workload):
     name = "slices"
     summary = "planes across an axis, or sub-boxes, read out of a large volume"
     parameters_type = SlicesParameters
-    places = ("axis", "box", "position", "count", "cut")
+    places = ("axis", "box", "position", "count")
 
     def arrays(self, parameters: SlicesParameters, ranks: int, rank: int) -> list[ArraySpec]:
         p = parameters.with_shape(ranks)
@@ -135,7 +121,7 @@ class Slices(Workload):
     def reads(self, parameters: SlicesParameters, ranks: int, rank: int) -> list[Access]:
         p = parameters.with_shape(ranks)
         return [
-            Access(spec, _part(p, whole, spec, ranks, rank))
+            Access(spec, _part(whole, spec, ranks, rank))
             for spec in taking_part(self.arrays(p, ranks, rank), p, rank)
             for whole in wanted(p)
         ]
@@ -173,7 +159,7 @@ class Slices(Workload):
         if p.layout != "shared":
             return [RankClass(0, ranks)]
         read = {(axis := _cut_along(whole), whole.start[axis]): whole for whole in wanted(p)}
-        cuts = [(*place, _edges_of_parts(p, whole, ranks)) for place, whole in read.items()]
+        cuts = [(*place, _edges_of_parts(whole, ranks)) for place, whole in read.items()]
         keys = []
         for axis, begin, ends in [*cuts, (_WRITTEN_ALONG, 0, _written_edges(p, ranks))]:
             lengths, first = np.diff(ends), begin + ends[:-1]
@@ -183,14 +169,10 @@ class Slices(Workload):
         return classes_of(np.stack(keys, axis=1))
 
     def run(self, repetition: Repetition) -> None:
-        """Run the stages, reading by another transfer if requested."""
-        p = repetition.case.parameters
-        reading = repetition.with_parameters(replace(p, transfer=p.transfer_of_reads))
         run_stages(
             repetition,
             lambda: write_store(repetition),
-            lambda: read_store(reading, look=CountAmplification(reading)),
-            reading=reading,
+            lambda: read_store(repetition, look=CountAmplification(repetition)),
         )
 
     def check(self, parameters: SlicesParameters, ranks: int) -> str | None:
@@ -201,7 +183,7 @@ class Slices(Workload):
         assert p.shape is not None
         if len(p.shape) != 3:  # that of a variable in the user's file
             return f"a volume has 3 axes, {list(p.shape)} has {len(p.shape)}"
-        return illegal_chunks(p, p.shape) or _check_places(p, p.shape) or _check_sharing(p)
+        return illegal_chunks(p, p.shape) or _check_places(p, p.shape)
 
 
 def wanted(p: SlicesParameters) -> list[Box]:
@@ -244,7 +226,7 @@ def _block(shape: Shape, first: int, extent: int) -> Box:
 
 def _written_edges(p: SlicesParameters, ranks: int) -> Integers:
     """Return where the ranks' parts of a volume begin and end, at edges of chunks if named."""
-    return _edges(_shape(p)[_WRITTEN_ALONG], ranks, _written_unit(p), 0)
+    return _edges(_shape(p)[_WRITTEN_ALONG], ranks, _written_unit(p))
 
 
 def _written_unit(p: SlicesParameters) -> int:
@@ -253,7 +235,7 @@ def _written_unit(p: SlicesParameters) -> int:
     return chunks[_WRITTEN_ALONG] if isinstance(chunks, tuple) else 1
 
 
-def _edges(n: int, parts: int, unit: int, shift: int) -> Integers:
+def _edges(n: int, parts: int, unit: int) -> Integers:
     """Cut ``0 .. n`` into parts whose numbers of whole units differ by at most one.
 
     Parameters
@@ -264,19 +246,16 @@ def _edges(n: int, parts: int, unit: int, shift: int) -> Integers:
         Number of parts; the last ones may be empty.
     unit : int
         Inner edges are multiples of it.
-    shift : int
-        Offset added to the inner edges.
     """
-    edges = np.arange(parts + 1) * -(-n // unit) // parts * unit
-    return np.where(np.arange(parts + 1) == parts, n, np.minimum(n, edges + shift * (edges > 0)))
+    return np.minimum(n, np.arange(parts + 1) * -(-n // unit) // parts * unit)
 
 
-def _part(p: SlicesParameters, whole: Box, spec: ArraySpec, ranks: int, rank: int) -> Box:
+def _part(whole: Box, spec: ArraySpec, ranks: int, rank: int) -> Box:
     """Return a rank's part of a slice or box, which may be empty."""
     if spec.owner is not None:
         return whole if spec.owner == rank else Box(whole.start, (0, 0, 0))
     axis = _cut_along(whole)
-    first, last = map(int, _edges_of_parts(p, whole, ranks)[rank : rank + 2])
+    first, last = map(int, _edges_of_parts(whole, ranks)[rank : rank + 2])
     if first == last:
         return Box(whole.start, (0, 0, 0))
     start = (*whole.start[:axis], whole.start[axis] + first, *whole.start[axis + 1 :])
@@ -288,14 +267,9 @@ def _cut_along(whole: Box) -> int:
     return next((a for a, n in enumerate(whole.shape) if n > 1), 0)
 
 
-def _edges_of_parts(p: SlicesParameters, whole: Box, ranks: int) -> Integers:
+def _edges_of_parts(whole: Box, ranks: int) -> Integers:
     """Return where the ranks' parts of a slice or box begin and end, counted from its start."""
-    axis = _cut_along(whole)
-    begin, n = whole.start[axis], whole.shape[axis]
-    unit = 1 if p.cut == "even" or p.cut_unit is None else p.cut_unit[axis]
-    before = begin % unit  # units are those of the volume, not of the box
-    shift = unit // 2 if p.cut == "unaligned" else 0
-    return np.clip(_edges(before + n, ranks, unit, shift) - before, 0, n)
+    return _edges(whole.shape[_cut_along(whole)], ranks, 1)
 
 
 def _check_places(p: SlicesParameters, shape: Shape) -> str | None:
@@ -310,17 +284,4 @@ def _check_places(p: SlicesParameters, shape: Shape) -> str | None:
         return f"the box {list(p.box)} is larger than the volume {list(shape)}"
     if p.position != "random" and p.count > 1:
         return f"position {p.position} is one box; a count of {p.count} goes with position: random"
-    return None
-
-
-def _check_sharing(p: SlicesParameters) -> str | None:
-    """Return why ranks cannot share slices that way, or None."""
-    if p.alone and p.read_transfer == "collective":
-        return "read_transfer: collective needs a file that ranks share (layout: shared or own)"
-    if p.cut == "even":
-        return None
-    if p.layout != "shared":
-        return f"cut: {p.cut} is how ranks share a slice, so layout must be shared"
-    if p.cut_unit is None:
-        return f"cut: {p.cut} needs cut_unit, the chunk shape at whose edges is cut"
     return None

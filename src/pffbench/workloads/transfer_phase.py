@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pffbench.backends.base import Array, Buffer, Call, what_was_read
-from pffbench.backends.file_layout import Copies, diagnose_short_write
+from pffbench.backends.file_layout import ArrayInFile, diagnose_short_write
 from pffbench.backends.traits import TellsLayout
 from pffbench.parallel.allocator import return_free_memory
 from pffbench.parallel.process_counters import metered, thread_times, threads_that_ran
@@ -187,9 +187,9 @@ def _diagnose(repetition: Repetition, arrays: Mapping[str, Array], piece: Transf
     if not (repetition.backend.capabilities.raw and isinstance(array, TellsLayout)):
         return ""
     layout = array.layout(False)
-    if not isinstance(layout, Copies):
+    if not isinstance(layout, ArrayInFile):
         return ""
-    return diagnose_short_write(repetition.path, layout.copies, piece.box, piece.memory)
+    return diagnose_short_write(repetition.path, layout, piece.box, piece.memory)
 
 
 def amount(pieces: Sequence[Transfer]) -> tuple[int, int]:

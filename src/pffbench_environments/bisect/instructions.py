@@ -116,7 +116,7 @@ class _Counter(msgspec.Struct, frozen=True):
                 self.valgrind, "--tool=callgrind", f"--callgrind-out-file={counted}", "--quiet",
                 f"--toggle-collect={self.function}",
                 *environment.command, "-m", "pffbench", "run", str(file),
-                "--out", str(place / "run"), "--scratch", made, "--progress", "none",
+                "--out", str(place / "run"), "--scratch", made, "--quiet",
                 "--hang-timeout", "none",
             ]  # fmt: skip
             # Objects of Python lie in an order that depends on random hashes otherwise.

@@ -71,8 +71,6 @@ class Search(msgspec.Struct, frozen=True):
     out: str
     #: Directory of a search that was stopped, which is `out` then.
     resume: str | None
-    #: Form of the progress reports of the runs.
-    progress: str
     #: Command that starts the ranks; that of the experiment if not given.
     launcher: str | None
     #: Directory on the file system under test; that of `pffbench run` if not given.
@@ -371,7 +369,7 @@ class Trials:
             raise UserError(f"{self._package} {version}: {why} ({directory})")
 
     def _options(self, *where: str) -> RunOptions:
-        told = ["run", *where, "--trust", "--progress", self._search.progress]
+        told = ["run", *where, "--trust"]
         if self._search.scratch is not None:
             told += ["--scratch", self._search.scratch]
         return RunOptions.of_arguments(make_parser("run").parse_args(told))
@@ -409,8 +407,7 @@ class Trials:
             loaded = load_experiment(str(file))
             one = [each for each in loaded.experiment.environments if each.name == version]
             experiment = replace(loaded.experiment, environments=tuple(one))
-            if self._search.progress != "none":
-                print(f"{version}: two runs under valgrind", flush=True)
+            print(f"{version}: two runs under valgrind", flush=True)
             alone = replace(loaded, experiment=experiment)
             count = count_instructions(alone, function, self._search.scratch, self._stop)
             write_replacing(known, repr(count))

@@ -11,6 +11,7 @@ from pffbench.text import one_line
 
 #: The line of `pffbench --help`.
 HELP = "find the package version that changed a time or a count"
+TASK = "measure"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,13 +77,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="go on with a search that was stopped, with the options with which it began "
         "(example: --resume results/h5py)",
-    )
-    parser.add_argument(
-        "--progress",
-        choices=("auto", "bar", "plain", "none"),
-        default="auto",
-        help="form of the progress reports of the runs, as of pffbench run "
-        "(example: --progress none)",
     )
     parser.add_argument(
         "--scratch",

@@ -72,7 +72,6 @@ def _run(ranks: int, repetitions: int, place: Path) -> int:
     command = [
         "mpiexec", "-n", str(ranks), sys.executable, __file__, "--rank", str(place), "run",
         str(experiment), "--out", str(place / "results"), "--scratch", str(place / "scratch"),
-        "--progress", "none",
     ]  # fmt: skip
     return subprocess.run(command, check=False).returncode
 

@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
-from typing import ClassVar, Literal, TypeVar, cast
-
-from msgspec.structs import replace
+from typing import ClassVar, TypeVar
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Backend, Call, Cuts, Storage, Store
-from pffbench.backends.file_layout import Copies, Copy, Order
-from pffbench.backends.inspection import StoredAs
-from pffbench.case import Options, Parameters, Settings
+from pffbench.backends.base import Array, Backend, Call, Store
+from pffbench.backends.file_layout import ArrayInFile
+from pffbench.backends.inspection import StoredAs, StoredLayout
+from pffbench.case import Options, Settings
 from pffbench.units import Size
 
 
 class RawOptions(Options, frozen=True, kw_only=True):
-    """Options of all raw files.
-
-    Parameters
-    ----------
-    order : {"C", "F", "both", "three"}
-        Order of the elements in the file: last index fastest, first index fastest, one copy of
-        each, or a third one too, in which the middle index is slowest, so that a slice across any
-        axis of a volume is in one piece. A read takes the copy that is in fewest pieces.
-    """
-
-    order: Literal["C", "F", "both", "three"] = "C"
+    """Options of all raw files."""
 
     @property
     def call(self) -> Size | None:
@@ -38,12 +26,6 @@ class RawOptions(Options, frozen=True, kw_only=True):
     def header(self) -> int:
         """Bytes before the data: where the size of calls is limited, a page."""
         return 0 if self.call is None else mmap.PAGESIZE
-
-    @property
-    def orders(self) -> tuple[Order, ...]:
-        """The order of each copy."""
-        several: dict[str, tuple[Order, ...]] = {"both": ("C", "F"), "three": ("C", "F", "M")}
-        return several.get(self.order) or (cast(Order, self.order),)
 
 
 class ChunkedRawOptions(RawOptions, frozen=True, kw_only=True):
@@ -71,22 +53,9 @@ class RawBackend(Backend[RawOptionsT]):
         limits = (type(self).call_limit, options.call)
         self.call_limit = min(filter(None, limits), default=None)
 
-    @classmethod
-    def storage(cls, spec: ArraySpec, options: RawOptionsT) -> Storage:
-        return replace(super().storage(spec, options), copies=len(options.orders))
-
-    @classmethod
-    def refuse(
-        cls, parameters: Parameters, options: RawOptionsT, specs: Sequence[ArraySpec], cuts: Cuts
-    ) -> str | None:
-        if parameters.irregular and options.order != "C":
-            return f"a decomposition map has its stretches in order C, here it is {options.order}"
-        return refuse_order(options, specs)
-
     def describe(self, path: str) -> StoredAs:
-        """Return what the options say of the order of elements: a raw file describes nothing."""
-        order = self.options.order
-        return StoredAs(more={} if order == "C" else {"order": str(order)})
+        """Return nothing but that it is raw: such a file describes nothing."""
+        return StoredAs()
 
 
 class RawStore(Store):
@@ -106,35 +75,19 @@ class RawStore(Store):
 
 
 class RawArray(Array):
-    """An array of a plain file, or several copies of it in different orders."""
+    """An array of a plain file."""
 
-    _copies: Copies
+    _place: ArrayInFile
 
-    def layout(self, collective: bool) -> Copies:
-        return self._copies
+    def layout(self, collective: bool) -> StoredLayout:
+        return self._place
 
 
 def _find_nothing() -> None:
     """Make no call: a program that knows the offsets makes none."""
 
 
-def refuse_order(options: RawOptions, specs: Sequence[ArraySpec]) -> str | None:
-    """Return why arrays cannot be in that order, or None."""
-    if options.order != "C" and any(spec.growth for spec in specs):
-        return f"rows are appended to raw files of order C only, here it is {options.order}"
-    if options.order == "three" and any(len(spec.shape) < 3 for spec in specs):
-        return "order: three is for arrays of 3 axes or more; with fewer, both has all orders"
-    return None
-
-
-def copies_of(spec: ArraySpec, options: RawOptions) -> Copies:
-    """Return the copies of an array: one after the other, after those of preceding arrays."""
-    orders = options.orders
-    begin = options.header + len(orders) * spec.offset
+def place_of(spec: ArraySpec, options: RawOptions) -> ArrayInFile:
+    """Return where an array lies in the file: after those before it."""
     shape = (spec.shape[0] + spec.growth, *spec.shape[1:])
-    return Copies(
-        [
-            Copy(shape, spec.itemsize, order, begin + number * spec.nbytes)
-            for number, order in enumerate(orders)
-        ]
-    )
+    return ArrayInFile(shape, spec.itemsize, options.header + spec.offset)

@@ -9,9 +9,9 @@ from weakref import finalize
 
 from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
 from pffbench.backends.base import MPI_CALL_LIMIT, Array, Buffer, Call, Store
-from pffbench.backends.file_layout import Copies, Copy
+from pffbench.backends.file_layout import ArrayInFile
 from pffbench.backends.hints import Hints, Striping, check_hints, facts_of, info_of
-from pffbench.backends.raw.layout import RawArray, RawBackend, RawOptions, RawStore, copies_of
+from pffbench.backends.raw.layout import RawArray, RawBackend, RawOptions, RawStore, place_of
 from pffbench.parallel.decomposition import Box
 from pffbench.parallel.stretches import Stretches
 from pffbench.units import Size
@@ -103,7 +103,7 @@ class MpiIoStore(RawStore):
     def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
         return {
             spec.name: MpiIoArray(
-                self.file, self._comm, copies_of(spec, self._options), owned=spec.owner is not None
+                self.file, self._comm, place_of(spec, self._options), owned=spec.owner is not None
             )
             for spec in specs
         }
@@ -123,7 +123,7 @@ class MpiIoStore(RawStore):
 
 
 class MpiIoArray(RawArray):
-    """A run of the file, or several, moved by explicit offset or through a subarray view.
+    """A piece of the file, moved by explicit offset or through a subarray view.
 
     Parameters
     ----------
@@ -131,51 +131,29 @@ class MpiIoArray(RawArray):
         The open file.
     comm : MPI.Intracomm or None
         The ranks that have the file open; None for one rank.
-    copies : Copies
-        The copies of its elements in the file.
+    place : ArrayInFile
+        Where it lies.
     owned : bool
         Whether only one rank moves data of the array.
     """
 
     def __init__(
-        self, file: MPI.File, comm: MPI.Intracomm | None, copies: Copies, *, owned: bool
+        self, file: MPI.File, comm: MPI.Intracomm | None, place: ArrayInFile, *, owned: bool
     ) -> None:
         self._file = file
         self._comm = comm
-        self._copies = copies
+        self._place = place
         self._owned = owned
         # MPI status of the transfers of each call, and the bytes that they are to move.
         self._told: dict[Call, Told] = {}
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
         move = self._file.Write_at_all if collective else self._file.Write_at
-        calls = [
-            self._transfer(move, copy, box, copy.from_memory(buffer), collective)
-            for copy in self._copies.copies
-        ]
-        if len(calls) == 1:
-            return calls[0]
-
-        def write_copies() -> None:
-            for call in calls:
-                call()
-
-        self._told[write_copies] = [told for call in calls for told in self._told.pop(call)]
-        return write_copies
+        return self._transfer(move, box, buffer, collective)
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
         move = self._file.Read_at_all if collective else self._file.Read_at
-        copy = self._copies.best(box)
-        call, holds = self._transfer(move, copy, box, out, collective), copy.to_memory(out)
-        if holds is out:
-            return call
-
-        def read_in_its_order() -> Buffer:
-            call()
-            return holds
-
-        self._told[read_in_its_order] = self._told.pop(call)
-        return read_in_its_order
+        return self._transfer(move, box, out, collective)
 
     def missing(self, call: Call, nbytes: int) -> int:
         """Query the status of each transfer: for MPI-IO a short transfer is no error."""
@@ -184,8 +162,8 @@ class MpiIoArray(RawArray):
         told = self._told.pop(call, ())
         return sum(wanted - status.Get_count(MPI.BYTE) for status, wanted in told)
 
-    def _transfer(self, move: Any, copy: Copy, box: Box, buffer: Buffer, collective: bool) -> Call:
-        """Prepare to move a box of a copy from or to a buffer in the order of the file.
+    def _transfer(self, move: Any, box: Box, buffer: Buffer, collective: bool) -> Call:
+        """Prepare to move a box from or to a buffer.
 
         Views are set collectively. So ranks that write an array together agree, even for
         independent calls, and an array of a single rank is moved run by run.
@@ -193,33 +171,33 @@ class MpiIoArray(RawArray):
         from mpi4py import MPI
 
         element = MPI._typedict[buffer.dtype.char]
-        scattered = copy.run_count(box) > 1
+        scattered = self._place.run_count(box) > 1
         if self._comm is not None and self._owned and not collective:
             if scattered:
-                return self._run_by_run(move, copy, box, buffer, element)
+                return self._run_by_run(move, box, buffer, element)
         elif self._comm is not None:
             scattered = bool(self._comm.allreduce(scattered))
         status = MPI.Status()
         memory = [buffer, buffer.size, element]
         call: Call
         if scattered:
-            call = self._through_view(copy, box, element, partial(move, 0, memory, status))
+            call = self._through_view(box, element, partial(move, 0, memory, status))
         else:
-            begin = copy.first_byte(box) if box.size else copy.begin
+            begin = self._place.first_byte(box) if box.size else self._place.begin
             call = partial(move, begin, memory, status)
         self._told[call] = [(status, buffer.nbytes)]
         return call
 
-    def _through_view(self, copy: Copy, box: Box, element: MPI.Datatype, move: Call) -> Call:
+    def _through_view(self, box: Box, element: MPI.Datatype, move: Call) -> Call:
         """Prepare to set a view of a box, move it and reset the view.
 
         Setting the view is a part of moving a box that is not contiguous, as HDF5 does it.
         """
         from mpi4py import MPI
 
-        set_view, begin, file_type = self._file.Set_view, copy.begin, element
+        set_view, begin, file_type = self._file.Set_view, self._place.begin, element
         if box.size:  # a subarray must not be empty; nothing is moved through the view then
-            file_type = _file_type(box, copy, element)
+            file_type = _file_type(box, self._place, element)
 
         def move_through_view() -> None:
             set_view(begin, element, file_type)
@@ -230,13 +208,11 @@ class MpiIoArray(RawArray):
             finalize(move_through_view, file_type.Free).atexit = False
         return move_through_view
 
-    def _run_by_run(
-        self, move: Any, copy: Copy, box: Box, buffer: Buffer, element: MPI.Datatype
-    ) -> Call:
+    def _run_by_run(self, move: Any, box: Box, buffer: Buffer, element: MPI.Datatype) -> Call:
         """Prepare a call for each run of the file in a box."""
         from mpi4py import MPI
 
-        runs = copy.runs(box)
+        runs = self._place.runs(box)
         parts = buffer.reshape(len(runs.offsets), -1)
         moves = [
             (int(offset), [part, part.size, element], MPI.Status())
@@ -251,18 +227,17 @@ class MpiIoArray(RawArray):
         return move_runs
 
 
-def _file_type(box: Box, copy: Copy, element: MPI.Datatype) -> MPI.Datatype:
+def _file_type(box: Box, place: ArrayInFile, element: MPI.Datatype) -> MPI.Datatype:
     from mpi4py import MPI
 
     if isinstance(box, Stretches):
         places = box.offsets * element.Get_size()
         file_type = element.Create_hindexed(box.lengths.tolist(), places.tolist())
     elif box.stride:
-        runs = copy.runs(box)
-        places, length = runs.offsets - copy.begin, runs.length // element.Get_size()
+        runs = place.runs(box)
+        places, length = runs.offsets - place.begin, runs.length // element.Get_size()
         file_type = element.Create_hindexed_block(length, places.tolist())
     else:
-        shape, start = ([lengths[axis] for axis in copy.axes] for lengths in (box.shape, box.start))
-        file_type = element.Create_subarray(copy.shape_in_file, shape, start, MPI.ORDER_C)
+        file_type = element.Create_subarray(place.shape, box.shape, box.start, MPI.ORDER_C)
     file_type.Commit()
     return file_type

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 from pffbench.backends.array_spec import EVERY_LAYOUT, ArraySpec, Capabilities
 from pffbench.backends.base import Array, Buffer, Call, Store
 from pffbench.backends.file_layout import (
-    Copies,
-    Copy,
+    ArrayInFile,
     Runs,
     UnequalRuns,
     bytes_of,
     write_all,
     write_runs,
 )
-from pffbench.backends.raw.layout import RawArray, RawBackend, RawOptions, RawStore, copies_of
+from pffbench.backends.raw.layout import RawArray, RawBackend, RawOptions, RawStore, place_of
 from pffbench.parallel.agreement import together
 from pffbench.parallel.decomposition import Box
 
@@ -80,7 +79,7 @@ class PosixStore(RawStore):
 
     def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
         return {
-            spec.name: PosixArray(self._descriptor, copies_of(spec, self._options), self._reaches)
+            spec.name: PosixArray(self._descriptor, place_of(spec, self._options), self._reaches)
             for spec in specs
         }
 
@@ -105,22 +104,16 @@ class PosixStore(RawStore):
 
 
 class PosixArray(RawArray):
-    """A run of the file, or several with the same elements in different orders."""
+    """A piece of the file."""
 
-    def __init__(
-        self, descriptor: int, copies: Copies, reaches: Callable[[int], None] | None = None
-    ) -> None:
+    def __init__(self, descriptor: int, place: ArrayInFile, reaches: Callable[[int], None]) -> None:
         self._descriptor = descriptor
-        self._copies = copies
+        self._place = place
         self._reaches = reaches
 
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
-        calls = [self._writer(copy, box, buffer) for copy in self._copies.copies]
-        return calls[0] if len(calls) == 1 else partial(_one_after_the_other, calls)
-
-    def _writer(self, copy: Copy, box: Box, buffer: Buffer) -> Call:
-        data, runs = bytes_of(copy.from_memory(buffer)), copy.runs(box)
-        if self._reaches is not None and data.nbytes:
+        data, runs = bytes_of(buffer), self._place.runs(box)
+        if data.nbytes:
             self._reaches(runs.end)
         if len(runs.offsets) == 1:
             write = pwrite if data.nbytes <= _SHORT else write_all
@@ -128,19 +121,12 @@ class PosixArray(RawArray):
         return partial(write_runs, self._descriptor, data, runs)
 
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
-        copy = self._copies.best(box)
-        data, runs, holds = bytes_of(out), copy.runs(box), copy.to_memory(out)
+        data, runs = bytes_of(out), self._place.runs(box)
         if len(runs.offsets) == 1:
-            if data.nbytes <= _SHORT and holds is out:
+            if data.nbytes <= _SHORT:
                 return partial(preadv, self._descriptor, [data], int(runs.offsets[0]))
-            return partial(_read, self._descriptor, data, int(runs.offsets[0]), holds)
-        return partial(_read_runs, self._descriptor, data, runs, holds)
-
-
-def _one_after_the_other(calls: Sequence[Call]) -> int:
-    """Make the calls in order and return the fewest bytes moved of any copy."""
-    counts: list[int] = [call() for call in calls]
-    return min(counts)
+            return partial(_read, self._descriptor, data, int(runs.offsets[0]), out)
+        return partial(_read_runs, self._descriptor, data, runs, out)
 
 
 def _read(descriptor: int, data: memoryview, offset: int, out: Buffer) -> Buffer:

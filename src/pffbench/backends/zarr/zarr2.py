@@ -40,7 +40,11 @@ class Zarr2(ZarrDirectory[ZarrOptions]):
     title = "Zarr"
     summary = "Zarr directory store through zarr-python 2 (no MPI inside)"
     libraries = ("zarr", "numcodecs")
-    capabilities = replace(ZarrDirectory.capabilities, byte_orders=frozenset({"native", "big"}))
+    capabilities = replace(
+        ZarrDirectory.capabilities,
+        byte_orders=frozenset({"native", "big"}),
+        new_arrays=frozenset({"independent"}),
+    )
 
     def __init__(self, options: ZarrOptions, settings: Settings) -> None:
         super().__init__(options, settings)
@@ -87,10 +91,10 @@ class Zarr2Array(GroupArray):
     """A Zarr array, moved through zarr-python."""
 
     def write_call(self, box: Box, buffer: Buffer) -> Call:
-        return partial(self._array.set_basic_selection, box.slices, buffer)
+        return partial(self._array.__setitem__, box.slices, buffer)
 
     def read_call(self, box: Box, out: Buffer) -> Call:
-        return partial(self._array.get_basic_selection, box.slices, out=out)
+        return partial(self._array.__getitem__, box.slices)
 
     @property
     def grid(self) -> Shape:

@@ -102,13 +102,10 @@ class ZarrArray(GrowingArray):
         store.in_force = read_back(array, store.options)
 
     def write_call(self, box: Box, buffer: Buffer) -> Call:
-        return partial(self._array.set_basic_selection, box.slices, buffer)
+        return partial(self._array.__setitem__, box.slices, buffer)
 
     def read_call(self, box: Box, out: Buffer) -> Call:
-        from zarr.buffer.cpu import NDBuffer
-
-        target = NDBuffer.from_numpy_array(out)
-        return partial(self._array.get_basic_selection, box.slices, out=target)
+        return partial(self._array.__getitem__, box.slices)
 
     def resize(self, shape: Shape) -> Any:
         self._array.resize(shape)
@@ -215,6 +212,7 @@ class Zarr(ZarrDirectory[ZarrOptions]):
         ZarrDirectory.capabilities,
         byte_orders=frozenset({"native", "big"}),
         option_libraries={("pipeline", "zarrs"): "zarrs"},
+        new_arrays=frozenset({"independent"}),
     )
 
     def __new__(cls, options: ZarrOptions, settings: Settings) -> Any:

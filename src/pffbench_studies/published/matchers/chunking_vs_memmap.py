@@ -41,7 +41,7 @@ class ChunkingVsMemmap(Matcher):
         index = indexed(elapsed, lambda v: (v.parameters["format"], v.parameters["slice"]))
         cases = cases_like(
             summary, workload="slices", backend=tuple(FORMATS), position="first", count=1,
-            cut="even", dtype="uint8", codec=("auto", "none"), axis=tuple(SLICES), cache="dropped",
+            dtype="uint8", codec=("auto", "none"), axis=tuple(SLICES), cache="dropped",
         )  # fmt: skip
         return [
             _match(index[_name(c)], c)
@@ -75,9 +75,8 @@ def _name(c: CaseSummary) -> tuple[str, str]:
 def _match(value: PublishedValue, c: CaseSummary) -> Match:
     p = c.parameters
     told = [p["layout"], p["settings"], p["cache"]]
-    if (p["read_transfer"] or p["transfer"]) == "collective":
+    if p["transfer"] == "collective":
         told.append("collective reads")
-    apart = [word for word in c.variant.split() if not word.startswith("read_transfer=")]
     return Match(
         value,
         c,
@@ -86,7 +85,7 @@ def _match(value: PublishedValue, c: CaseSummary) -> Match:
         subject=f"volume of {value_text(p['shape'])}",
         operation="one slice",
         variant=", ".join(told),
-        alternative=" ".join([*_name(c), *apart]),
+        alternative=" ".join([*_name(c), *c.variant.split()]),
         nearest=tuple(told) == _NEAREST,
         known_as=" ".join(_name(c)),
     )

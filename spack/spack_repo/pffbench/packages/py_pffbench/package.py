@@ -26,7 +26,6 @@ class PyPffbench(PythonPackage):
     version("main", branch="main")
 
     variant("analysis", default=True, description="Jinja2 for pages and programs, pandas")
-    variant("completion", default=False, description="Completion of commands in shells")
     variant("data", default=False, description="Real climate data as input")
     variant("filters", default=False, description="Blosc, Zstandard and LZ4 in HDF5 and netCDF-4")
     variant("hdf5_2", default=False, description="HDF5 2 instead of 1.14 or the machine's")
@@ -53,7 +52,6 @@ class PyPffbench(PythonPackage):
         depends_on("py-jinja2@3.1:", when="+analysis")
         depends_on("py-pandas@2.2:", when="+analysis")
         depends_on("py-vl-convert-python@1.7:", when="+page")
-        depends_on("py-shtab@1.7:", when="+completion")
         depends_on("py-iris-sample-data@2.5:", when="+data")
         depends_on("py-hdf5plugin@5.1:", when="+filters")
         depends_on("py-tensorstore@0.1.70:", when="+tensorstore")
@@ -90,6 +88,6 @@ class PyPffbench(PythonPackage):
         """one process writes, reads and verifies in every format"""
         python = self.spec["python"].command
         python(
-            *["-m", "pffbench", "--progress", "plain", "--out", "results", "--scratch", "."],
+            *["-m", "pffbench", "run", "--out", "results", "--scratch", "."],
             *["--set", "repetitions=1"],
         )

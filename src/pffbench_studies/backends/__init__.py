@@ -1,0 +1,1 @@
+"""Backends that only studies need."""
