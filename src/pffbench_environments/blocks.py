@@ -11,7 +11,7 @@ from typing import Protocol
 from pffbench.case import Case
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.batch_job import seconds_left
-from pffbench.record.samples import Repetitions
+from pffbench.record.repetitions import Done
 from pffbench.run.order import ordered_block
 from pffbench.run.recorder import Recorder
 from pffbench.run.spec import BlockSpec
@@ -46,7 +46,7 @@ class Blocks:
         Recorder of the run.
     launch : Launch
         How ranks are started.
-    done : Repetitions
+    done : Done
         Repetitions that an earlier start of the run recorded.
     schedule : callable
         Makes the schedule of the plan by the records.
@@ -58,7 +58,7 @@ class Blocks:
         environments: Sequence[StartedEnvironment],
         recorder: Recorder,
         launch: Launch,
-        done: Repetitions,
+        done: Done,
         schedule: MakesSchedule,
     ) -> None:
         #: The plan, with the numbers that were found.
@@ -95,7 +95,7 @@ class Blocks:
         return True
 
     def _failed(self, case: Case) -> bool:
-        return "failure" in self._recorder.cases[case.id]
+        return self._recorder.cases[case.id].failure is not None
 
     def _is_done(self, active: Sequence[Case], number: int) -> bool:
         """Return whether an earlier start ran a whole block; forget one that it only began."""

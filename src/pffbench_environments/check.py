@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from pffbench.experiment.load import LoadedExperiment, to_plain
 from pffbench.experiment.plan import Plan
 from pffbench.experiment.sweep import expand
 from pffbench.grouping import grouped
-from pffbench.record.run_json import RunRecord, check_layout, digest_of
+from pffbench.record.run_json import RunRecord, digest_of
 from pffbench.text import one_line
 from pffbench_environments.processes import last_line
 from pffbench_environments.start import (
@@ -127,10 +126,8 @@ def _record(environment: StartedEnvironment, launch: Launch, out: str) -> RunRec
     if done.status or not done.messages:
         raise UserError(f"{where}: {last_line(done.text)}")
     try:
-        told = json.loads(done.messages[-1])
-        check_layout(told)
-        return RunRecord(**told)
-    except (TypeError, ValueError, RecursionError) as error:
+        return RunRecord.of(msgspec.json.decode(done.messages[-1]))
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise UserError(
             f"{where}: its ranks answered in another way than those of pffbench do: "
             f"{one_line(str(error), 200)}"
@@ -154,16 +151,16 @@ def _plan(loaded: LoadedExperiment, records: Mapping[str, RunRecord]) -> Plan:
                 f"{first} has {size}: its MPI is not the launcher's"
             )
         for name, entry in record.cases.items():
-            told = {key: v for key, v in entry["parameters"].items() if key != "environment"}
-            (case,) = expand(as_entry(told, entry["options"]), name, set())
-            case = replace(case, roofline=bool(entry["roofline"]), environment=environment)
+            told = {key: v for key, v in entry.parameters.items() if key != "environment"}
+            (case,) = expand(as_entry(told, entry.options), name, set())
+            case = replace(case, roofline=entry.roofline, environment=environment)
             cases.append((same_case(name), case))
     return Plan(
         experiment=loaded.experiment,
         ranks=size,
         cases=tuple(chain.from_iterable(grouped(cases).values())),
-        left_out=tuple((o["case"], o["reason"]) for r in records.values() for o in r.left_out),
-        costs={},
+        left_out=tuple((o.case, o.reason) for r in records.values() for o in r.left_out),
+        costs={name: e.cost for r in records.values() for name, e in r.cases.items()},
         limits=tuple(chain.from_iterable(record.limits for record in records.values())),
         remarks=tuple(loaded.compare_ranks(size)),
     )

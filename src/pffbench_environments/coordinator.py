@@ -24,8 +24,8 @@ from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.topology import Topology
 from pffbench.record.lock import RunLock
 from pffbench.record.progress import make_progress
+from pffbench.record.repetitions import Done, Repetition, done_parts
 from pffbench.record.run_json import RunRecord, readable
-from pffbench.record.samples import Repetitions, Sample, whole
 from pffbench.run.options import RunOptions
 from pffbench.run.prepare import results_directory, unique_name
 from pffbench.run.recorder import Recorder
@@ -95,7 +95,7 @@ def measured(
         lock.release()
 
 
-_Begun = tuple[CheckedRun, Launch, Recorder, Repetitions]
+_Begun = tuple[CheckedRun, Launch, Recorder, Done]
 
 
 def _begun(
@@ -145,7 +145,7 @@ def _resumed(options: RunOptions, stop: StopSignals, lock: RunLock) -> _Begun:
         recorder = _recorder(checked, out, stopped.record, options, known)
     for text in said:
         recorder.progress.message(text)
-    return checked, launch, recorder, whole(known).finished
+    return checked, launch, recorder, done_parts(known)[0]
 
 
 def _recorder(
@@ -153,24 +153,24 @@ def _recorder(
     out: Path,
     record: RunRecord,
     options: RunOptions,
-    known: Sequence[Sample] = (),
+    known: Sequence[Repetition] = (),
 ) -> Recorder:
-    """Create the recorder of a run; `known` are the rows of one that is resumed."""
+    """Create the recorder of a run; `known` are the repetitions of one that is resumed."""
     plan, first = checked.plan, checked.first
     experiment = plan.experiment
-    topology = Topology(tuple(first.topology["hosts"]), tuple(first.topology["nodes"]))
+    topology = Topology(tuple(first.topology.hosts), tuple(first.topology.nodes))
     progress = make_progress(
         len(plan.cases), experiment.blocks, experiment.time_budget, silent=options.is_silent
     )
     warmup = experiment.warmup
-    return Recorder(str(out), record, topology, floor_of(first), warmup, progress, known)
+    return Recorder(str(out), record, topology, floor_of(first.floor), warmup, progress, known)
 
 
 def _executed(
     checked: CheckedRun,
     launch: Launch,
     recorder: Recorder,
-    done: Repetitions,
+    done: Done,
     schedule: MakesSchedule,
 ) -> Recorder:
     """Run the blocks that are left; return the recorder, which has the verdict."""

@@ -3,50 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from statistics import median
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from pffbench.case import Case
 from pffbench.grouping import grouped
 from pffbench.parallel.agreement import Failure
 from pffbench.parallel.clock import Floor
-from pffbench.record.counters import Counted
-from pffbench.record.gather import Count
+from pffbench.parallel.machine import MemoryRates
 from pffbench.record.ranks import RecordedTimes
-from pffbench.record.run_json import RunRecord
-from pffbench.record.samples import (
-    CompletedRepetitions,
-    Sample,
-    keep_only,
-    read_samples,
-    whole,
+from pffbench.record.repetitions import (
+    Counted,
+    MachineState,
+    PhaseTimes,
+    Repetition,
+    keep,
+    read_repetitions,
 )
+from pffbench.record.run_json import CaseEntry, FloorEntry, RunRecord
 from pffbench.run.recorder import Recorder
 from pffbench.run.recording import moved
 from pffbench.text import one_line
 from pffbench_environments.resume import changed_environment
 from pffbench_environments.steps import StepResult
 
-#: Columns of `samples.csv` that are measured in each repetition.
-_MEASURED = (
-    "own_max", "own_median", "own_min", "synced_max", "seconds", "cpu_seconds", "minor_faults",
-    "new_memory", "settle_seconds", "load", "busy_others", "steal", "cpu_pressure", "io_pressure",
-    "idle_seconds",
-)  # fmt: skip
+Measured = TypeVar("Measured", PhaseTimes, MachineState, Counted)
 #: The number of a repetition in a reason why a step is not valid.
 _REPETITION = re.compile(r" repetition \d+:")
-#: Facts of a case that a step finds out, in its entry of `run.json`.
-_FACTS = ("stored_as", "disk", "transfer_facts", "invalid")
 
 
-def floor_of(record: RunRecord) -> Floor:
+def floor_of(entry: FloorEntry) -> Floor:
     """Return the floor that a record has."""
-    return Floor(**{key: record.floor[key] for key in ("own", "synced", "tick")})
+    return Floor(entry.own, entry.synced, entry.tick)
 
 
 class StepMerger:
@@ -94,11 +86,14 @@ class StepMerger:
             if there.issuperset(self._counted):
                 self._adopt(case, result, self._counted, number, place)
             if step is not None and case.id in step.cases:
-                self._take_facts(case.id, step.cases[case.id])
+                _take_facts(self._record.cases[case.id], step.cases[case.id])
         if step is not None:
             self._take_remarks(step, number)
-            self._recorder.note_floor(floor_of(step))
-            self._record.floor = step.floor | self._record.floor  # rates of memory
+            floor = step.floor
+            self._recorder.note_floor(floor_of(floor))
+            if copy := floor.memory_copy_bytes_per_second:
+                rates = MemoryRates(copy, floor.memory_new_bytes_per_second)
+                self._recorder.note_memory_rates(rates)
             self._record.allocator |= step.allocator
             self._note_changes(environment, step)
         self._record.save(self._recorder.directory)
@@ -107,34 +102,21 @@ class StepMerger:
         self, case: Case, result: StepResult, own: Sequence[int], number: int, place: int
     ) -> None:
         """Append repetitions of a step as one, by their medians."""
+        repetition = replace(
+            _middle([one for one in result.repetitions[case.id] if one.round in own]),
+            round=number,
+            position=place,
+            warmup=number < self._warmup,
+        )
         of_ranks = result.ranks.get(case.id, {})
         times = [of_ranks[n] for n in own if n in of_ranks]
-        counted = [row for row in result.counts if row.case == case.id and row.repetition in own]
-        rows = (row for row in result.samples[case.id] if row.repetition in own)
-        samples = [
-            replace(
-                _middle_sample(alike),
-                repetition=number,
-                warmup=number < self._warmup,
-                position=place,
-            )
-            for alike in grouped((row.phase, row) for row in rows).values()
-        ]
-        self._recorder.append(
-            samples, _middle_times(times) if times else None, _middle_counts(counted)
-        )
+        self._recorder.append(repetition, _middle_times(times) if times else None)
         if number >= self._warmup:  # those of a step come with its first repetition
             self._recorder.progress.repetition(case, number)
 
-    def _take_facts(self, case: str, entry: Mapping[str, Any]) -> None:
-        mine = self._record.cases[case]
-        for key in _FACTS:
-            if entry.get(key):
-                mine.setdefault(key, entry[key])
-
     def _take_remarks(self, step: RunRecord, number: int) -> None:
         """Take over remarks and reasons of a step, with the number of this run."""
-        failed = {name for name, entry in step.cases.items() if "failure" in entry}
+        failed = {name for name, entry in step.cases.items() if entry.failure}
         for text in step.remarks:
             if text not in self._record.remarks:
                 self._record.remarks.append(text)
@@ -157,9 +139,9 @@ class StepMerger:
         """Record the cases that failed, and the case during which a step died."""
         step, lost = result.record, []
         for case in cases:
-            failure = {} if step is None else step.cases.get(case.id, {}).get("failure", {})
-            if failure:
-                told = {key: value for key, value in failure.items() if key != "repetition"}
+            entry = None if step is None else step.cases.get(case.id)
+            if entry is not None and entry.failure:
+                told = {k: v for k, v in asdict(entry.failure).items() if k != "repetition"}
                 self._recorder.fail(case, number, Failure(**told))
             elif not result.numbers(case).issuperset(self._counted):
                 lost.append(case)
@@ -171,47 +153,59 @@ class StepMerger:
             lost = [min(lost, key=lambda case: len(result.numbers(case)))]
         for case in lost:
             why = one_line(result.trouble or "the job step did not run it", 400)
-            host = self._record.topology["hosts"][0]
+            host = self._record.topology.hosts[0]
             self._recorder.fail(case, number, Failure("job step", 0, host, why, "", 1))
 
     def forget_block(self, number: int) -> None:
-        """Drop the rows of a block that a stopped run has begun, to run it again as a whole.
+        """Drop what a stopped run has recorded of a block, to run it again as a whole.
 
         Rows in other files are replaced by those of the same repetition.
 
         Parameters
         ----------
         number : int
-            Number of its repetition in the run; warm-ups belong to the first one.
+            Number of its repetition in the run; warm-ups belong to the first one. It is the last
+            one that has begun.
         """
-        path = Path(self._recorder.directory) / "samples.csv"
-        before = whole(read_samples(path)).finished
         first = 0 if number == self._warmup else number
-        kept = frozenset(key for key in before if not first <= key[1] <= number)
-        if len(kept) < len(before):
-            keep_only(str(path), CompletedRepetitions(kept))
+        known = read_repetitions(self._recorder.directory)
+        keep(self._recorder.directory, [one for one in known if one.round < first])
 
 
-def _middle_sample(rows: Sequence[Sample]) -> Sample:
-    """Return the row of one phase with the medians of what was measured in several repetitions."""
-    first = rows[0]
-    if len(rows) == 1:
-        return first
-    medians: dict[str, Any] = {
-        name: median(getattr(row, name) for row in rows)
-        for name in _MEASURED
-        if all(getattr(row, name) is not None for row in rows)
-    }
-    for name in ("minor_faults", "new_memory"):
-        if name in medians:
-            medians[name] = int(medians[name])
+def _take_facts(mine: CaseEntry, found: CaseEntry) -> None:
+    """Take over facts of a case that a step finds out, of the first step that does."""
+    mine.stored_as = mine.stored_as or found.stored_as
+    mine.disk = mine.disk or found.disk
+    mine.transfer_facts = mine.transfer_facts or found.transfer_facts
+    mine.invalid = mine.invalid or found.invalid
+
+
+def _middle(alike: Sequence[Repetition]) -> Repetition:
+    """Return a repetition with the medians of what was measured in several."""
+    first = alike[0]
+    names = [times.phase for times in first.phases]
+    counts = grouped(((one.phase, one.name), one) for each in alike for one in each.counts)
+    read = first.read
+    if read is not None and read.new_memory is not None:
+        new = [one.read.new_memory for one in alike if one.read and one.read.new_memory is not None]
+        read = replace(read, new_memory=int(median(new)))
     return replace(
         first,
-        **medians,
-        peak_memory=max(row.peak_memory for row in rows),
-        valid=all(row.valid for row in rows),
-        below_resolution=any(row.below_resolution for row in rows),
+        phases=tuple(_medians([one.by_phase[name] for one in alike]) for name in names),
+        totals={total: median(one.totals[total] for one in alike) for total in first.totals},
+        valid=all(one.valid for one in alike),
+        peak_memory=max(one.peak_memory for one in alike),
+        machine=_medians([one.machine for one in alike]),
+        read=read,
+        counts=tuple(map(_medians, counts.values())),
     )
+
+
+def _medians(alike: Sequence[Measured]) -> Measured:
+    """Return the first of some records, with the medians of their numbers that are not whole."""
+    first, others = alike[0], [asdict(one) for one in alike]
+    numbers = [name for name, value in others[0].items() if isinstance(value, float)]
+    return replace(first, **{name: median(one[name] for one in others) for name in numbers})
 
 
 def _middle_times(times: Sequence[RecordedTimes]) -> RecordedTimes:
@@ -220,11 +214,3 @@ def _middle_times(times: Sequence[RecordedTimes]) -> RecordedTimes:
         for name in ("own", "synced", "peak_memory")
     )
     return times[0]._replace(own=own, synced=synced, peak_memory=peak.astype(np.int64))
-
-
-def _middle_counts(rows: Sequence[Counted]) -> list[Count]:
-    found = grouped(((row.phase, row.counter), row) for row in rows)
-    return [
-        Count(phase, counter, median(r.total for r in some), median(r.largest for r in some))
-        for (phase, counter), some in found.items()
-    ]

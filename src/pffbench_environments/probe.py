@@ -7,14 +7,13 @@ that a run checks before it creates a file is checked here; nothing is created.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict
+import msgspec
 
 from pffbench.errors import VALID, UserError
 from pffbench.parallel.clock import measure_floor
@@ -23,6 +22,7 @@ from pffbench.parallel.launcher import check_launcher, leave_last, start_ranks
 from pffbench.parallel.topology import Team
 from pffbench.provenance.collect import collect_provenance
 from pffbench.record.lock import RunLock
+from pffbench.record.run_json import Startup
 from pffbench.run.options import RunOptions, add_arguments
 from pffbench.run.resources import available_resources, seconds_since_start
 from pffbench.run.spec import RunSpec
@@ -90,12 +90,12 @@ def _answer(comm: MPI.Intracomm, options: RunOptions) -> None:
     floor = measure_floor(comm)
     there = nearest_existing(spec.scratch_parent)
     provenance = collect_provenance(team, spec.plan, there)
-    startup = {"seconds_to_main": largest(comm, started)}
+    startup = Startup(largest(comm, started))
     if team.is_root:
         from pffbench.run.recording import new_record  # needed on rank 0 only
 
         record = new_record(spec, there, team.topology, floor, startup, provenance)
-        print(ANSWER + json.dumps(asdict(record), default=str), flush=True)
+        print(ANSWER + msgspec.json.encode(record, enc_hook=str).decode(), flush=True)
 
 
 def _refuse_other_mpi() -> None:

@@ -18,8 +18,8 @@ from pffbench.experiment.load import LoadedExperiment, from_data
 from pffbench.experiment.plan import Plan
 from pffbench.provenance.inputs import changed_inputs
 from pffbench.record.lock import RunLock
+from pffbench.record.repetitions import FILE, Repetition, cut_torn, read_repetitions
 from pffbench.record.run_json import RunRecord, digest_of, readable
-from pffbench.record.samples import Sample, drop_unfinished, read_samples
 from pffbench.regular_files import make_own_directory, write_replacing
 from pffbench.run.options import RunOptions
 from pffbench.run.recording import changed_software, go_on, moved
@@ -44,8 +44,8 @@ class StoppedRun(msgspec.Struct, frozen=True):
 
     def go_on(
         self, plan: Plan, records: Mapping[str, RunRecord]
-    ) -> tuple[Plan, list[str], list[Sample]]:
-        """Update the record for this start, and put rows of repetitions that are not whole aside.
+    ) -> tuple[Plan, list[str], list[Repetition]]:
+        """Update the record for this start, and put an incomplete last line aside.
 
         Parameters
         ----------
@@ -60,8 +60,8 @@ class StoppedRun(msgspec.Struct, frozen=True):
             The plan with the decisions of the run.
         list of str
             Messages for the user.
-        list of Sample
-            Rows of the complete repetitions.
+        list of Repetition
+            The repetitions of the run.
 
         Raises
         ------
@@ -76,11 +76,10 @@ class StoppedRun(msgspec.Struct, frozen=True):
             raise UserError(f"--resume {self.directory}: not the same run: {told}")
         now = replace(next(iter(records.values())), scratch=str(self.options.scratch))
         said = go_on(record, now, moved(record, now), self.options)
-        path = self.directory / "samples.csv"
-        if path.exists():
-            drop_unfinished(str(path))
-        rows = read_samples(path) if path.exists() else []
-        return plan, said, rows
+        if not (self.directory / FILE).exists():
+            return plan, said, []
+        cut_torn(self.directory)
+        return plan, said, read_repetitions(self.directory)
 
 
 def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:
@@ -110,7 +109,7 @@ def stopped_run(options: RunOptions, lock: RunLock) -> StoppedRun:
         record = RunRecord.load(directory)
     except ValueError as error:
         raise UserError(f"--resume {error}") from None
-    if record.experiment_digest not in (None, digest_of(record.experiment)):
+    if record.experiment_digest != digest_of(record.experiment):
         raise UserError(f"{here}: not the same run: the experiment in run.json was changed")
     used = dataclasses.replace(options, scratch=options.scratch or record.scratch)
     with readable(directory):

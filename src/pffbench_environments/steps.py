@@ -19,12 +19,11 @@ from pffbench.errors import NOT_VALID, VALID, UserError
 from pffbench.experiment.load import to_plain
 from pffbench.experiment.schema import Experiment
 from pffbench.grouping import grouped
-from pffbench.record.counters import Counted, read_counts
 from pffbench.record.lock import NAME as LOCK
 from pffbench.record.ranks import RecordedTimes, read_ranks
+from pffbench.record.repetitions import Repetition
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord, readable
-from pffbench.record.samples import Sample
 from pffbench.run.order import williams_square
 from pffbench.run.turns import ASKS
 from pffbench.storage.ownership import leftover_at
@@ -50,17 +49,16 @@ class StepResult(msgspec.Struct, frozen=True):
 
     #: Its `run.json`; None if it ended before it had one.
     record: RunRecord | None
-    #: Rows of its completed repetitions, warm-ups first, by case.
-    samples: Mapping[str, Sequence[Sample]]
+    #: Its repetitions, warm-ups first, by case.
+    repetitions: Mapping[str, Sequence[Repetition]]
     #: Times of all ranks, by case and repetition.
     ranks: Mapping[str, Mapping[int, RecordedTimes]]
-    counts: Sequence[Counted]
     #: How it ended, if not as a run ends; else empty.
     trouble: str
 
     def numbers(self, case: Case) -> set[int]:
         """Return the repetitions of a case that it has completed."""
-        return {row.repetition for row in self.samples.get(case.id, ())}
+        return {one.round for one in self.repetitions.get(case.id, ())}
 
 
 def step_experiment(experiment: Experiment, cases: Sequence[Case], block: int) -> dict[str, Any]:
@@ -136,7 +134,7 @@ class Ranks(Processes):
     out : Path
         Their results directory.
     cases : collection of str
-        The cases that they may ask to run.
+        The cases that they ask to run.
     """
 
     def __init__(
@@ -155,6 +153,7 @@ class Ranks(Processes):
             listens=True,
         )
         self._launch, self._out, self._cases = launch, out, cases
+        #: Repetitions and cases that they have asked for.
         self._had: set[tuple[int, str]] = set()
         #: Why they were ended, or are to be.
         self._trouble = ""
@@ -174,6 +173,10 @@ class Ranks(Processes):
         self._had.add(wanted)
         self._patience = float(told[2])
         self.asks = wanted
+
+    def asks_later(self, asked: tuple[int, str]) -> bool:
+        """Return whether they are yet to ask for a repetition of a case."""
+        return asked[1] in self._cases and asked not in self._had
 
     def wait_for_turn(
         self, seconds: float, what: str, until: Callable[[], bool] | None = None
@@ -301,7 +304,7 @@ class JobSteps:
                 if self._launch.is_stopped():
                     break
                 environment, cases = wanted[place]
-                there[environment.name] = ranks = self._start(environment, cases, block, order)
+                there[environment.name] = ranks = self._start(environment, cases, block)
                 ranks.wait_for_turn(START_SECONDS, "start")
             self._take_turns(list(there.values()), order)
             return {name: _result(self._out(name), *ranks.leave()) for name, ranks in there.items()}
@@ -313,7 +316,6 @@ class JobSteps:
         environment: StartedEnvironment,
         cases: Sequence[Case],
         block: int,
-        order: Collection[str],
     ) -> Ranks:
         out = self._out(environment.name)
         out.parent.mkdir(parents=True)
@@ -327,14 +329,22 @@ class JobSteps:
             *self._launch.arguments(environment),
         ]
         arguments += ["--out", str(out), "--max-time", "none", str(file)]
-        return Ranks(self._launch, environment, arguments, out, order)
+        own = {same_case(case.id) for case in cases}
+        return Ranks(self._launch, environment, arguments, out, own)
 
     def _take_turns(self, there: Sequence[Ranks], order: Sequence[str]) -> None:
         """Let the ranks run their repetitions; those of a case in turn, before the next one."""
         places = {case: place for place, case in enumerate(order)}
         while waiting := [ranks.asks for ranks in there if ranks.asks is not None]:
-            # One that lacks a case, or in which it failed, is ahead of the others.
-            number, case = next_ = min(waiting, key=lambda asked: (asked[0], places[asked[1]]))
+            # One that lacks a case, or in which it failed, asks for another one.
+            number, case = next_ = min(
+                waiting,
+                key=lambda asked: (
+                    any(ranks.asks_later(asked) for ranks in there),
+                    asked[0],
+                    places[asked[1]],
+                ),
+            )
             for place in turn_order(len(there), number + places[case]):
                 if self._launch.is_stopped():
                     return
@@ -359,12 +369,12 @@ def _result(out: Path, status: int, why: str) -> StepResult:
     try:
         with readable(out):
             run = MeasuredRun.load(out)
-            by_case = grouped((row.case, row) for row in run.kept)
+            by_case = grouped((one.case, one) for one in run.repetitions)
             ranks = dict(read_ranks(out / "ranks.h5", by_case))
-            return StepResult(run.record, by_case, ranks, read_counts(out), trouble)
+            return StepResult(run.record, by_case, ranks, trouble)
     except (OSError, ValueError, UserError) as error:
         told = trouble or f"the job step left no results: {error}; {why}"
-        return StepResult(None, {}, {}, [], told)
+        return StepResult(None, {}, {}, told)
 
 
 def remove_scratch_of(record: RunRecord, parent: str, states: Collection[str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from pffbench.summary.summary import Summary
+from pffbench.results.summary import Summary
 
 
 class PublishedNumbers:

@@ -14,11 +14,11 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from pffbench.summary.rank_test import Ratio
 
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, StoppedError, UserError
 from pffbench.experiment.load import from_data
 from pffbench.parallel.batch_job import StopSignals
+from pffbench.results.judge import START, Ratio, Verdict
 from pffbench_environments.bisect import search as module
 from pffbench_environments.bisect import versions
 from pffbench_environments.bisect.instructions import count_instructions
@@ -34,9 +34,9 @@ ORDER = ("1.0", "1.2", "1.3", "1.3.1", "1.4", "1.9", "1.10", "1.11", "2.0")
 
 def search(tmp_path, **changes):
     given = {
-        "case": CASE, "good": "h5py==1.0", "bad": "h5py==2.0", "total": "write_total",
-        "count": None, "margin": 0.02, "versions": VERSIONS, "out": str(tmp_path / "out"),
-        "launcher": None, "scratch": None, "resume": None,
+        "case": CASE, "good": "h5py==1.0", "bad": "h5py==2.0", "total": "write", "count": None,
+        "versions": VERSIONS, "out": str(tmp_path / "out"), "launcher": None, "scratch": None,
+        "resume": None,
     }  # fmt: skip
     return Search(**given | changes)
 
@@ -59,18 +59,14 @@ def planted(monkeypatch):
                 pass
 
             def of(self, version, question, *, again=False):
-                tried.append((version, question.point))
+                tried.append((version, question.change))
                 other = first_other and ORDER.index(version) >= ORDER.index(first_other)
                 value = factor if other else factor**0.4 if version in a_little else 1.0
-                standing = "unlike"
-                if question.point == 1.0:
-                    standing = "equal" if value == 1 else "more" if value > 1 else "less"
-                elif abs(math.log(value)) > abs(math.log(question.point)):
-                    standing = "like"
-                standing = "undecided" if version in undecided else standing
+                standing = question.answer_by_count(value)
+                standing = "open" if version in undecided else standing
                 standing = "unlike" if again and not lasting else standing
-                ratio = Ratio(20, value, 0.9 * value, 1.1 * value, 0.01)
-                return TriedVersion(version, ratio, standing, "good", version, f"out/{version}")
+                verdict = Verdict("open", Ratio(value, 0.9 * value, 1.1 * value), 20)
+                return TriedVersion(version, verdict, standing, "good", version, f"out/{version}")
 
         monkeypatch.setattr(module, "Trials", Trials)
         monkeypatch.setattr(module, "reason", lambda *both, **_: f"because of {both[1]}")
@@ -102,9 +98,8 @@ def test_the_first_changed_version_is_found_in_few_runs(
     assert said[-1] == f"because of {first_other}"
     assert len(tried) <= 5  # the bad version twice where it is the first one
     assert len(said) == 3 + len(tried)
-    # Half of the difference on the logarithm decides; the first run knows none yet.
-    points = [point for _, point in tried]
-    assert points == pytest.approx([1.0] + [factor**0.5] * (len(tried) - 1))
+    # The first run knows the change not yet.
+    assert [change for _, change in tried] == [None] + [factor] * (len(tried) - 1)
 
 
 def test_a_difference_that_is_not_there_again_is_not_found(planted, tmp_path):
@@ -125,7 +120,7 @@ def test_a_count_has_its_own_words(planted, tmp_path):
     planted("1.4")
     said = []
     assert bisect(search(tmp_path, count="write_calls"), StopSignals(), said.append) == VALID
-    assert "more write_calls, 20 repetitions" in said[1]
+    assert "more write_calls, 20 rounds" in said[1]
     assert said[-2] == (
         "FOUND: h5py 1.4 is the first version with other write_calls; 1.3.1 is the last one without"
     )
@@ -252,7 +247,6 @@ def test_bad_input_is_one_sentence(changes, sentence, valgrind, tmp_path):
         ({"write_calls": 10}, 2.0, 2.0, "it is processor time (processor seconds of a rank +1"),
         ({"write_calls": 10}, 0.1, -1.6, "it is processor time (processor seconds of a rank -0.8"),
         ({"write_calls": 10}, 2.0, 0.1, "mostly waiting (processor seconds of a rank +0.05, of +1"),
-        ({"write_calls": 10}, 2.0, None, "processor time was not recorded"),
         ({}, 2.0, 2.0, "were not counted here, so no layer is named"),
     ],
 )
@@ -260,12 +254,12 @@ def test_the_reason_is_no_more_than_what_was_counted(calls, seconds, cpu, said):
     def case(name, seconds, cpu_seconds, counted):
         total = SimpleNamespace(seconds=SimpleNamespace(median=seconds), cpu_seconds=cpu_seconds)
         return SimpleNamespace(
-            sample=SimpleNamespace(environment=name, ranks=2), phases={"write_total": total},
+            name=name, ranks=2, phases={"write_total": total},
             counts={("write", counter): count for counter, count in counted.items()},
         )  # fmt: skip
 
     fast = case("1.0", 1.0, 0.0, dict.fromkeys(calls, 10))
-    both = fast, case("2.0", seconds, cpu, calls), "write_total"
+    both = fast, case("2.0", seconds, cpu, calls), "write"
     assert said in reason(*both, timed=True)
     assert "processor" not in reason(*both, timed=False)
 
@@ -274,27 +268,26 @@ def test_a_count_is_that_of_all_phases_of_the_time():
     counts = {("define", "write_calls"): 9.0, ("write", "write_calls"): 1.0,
               ("read", "write_calls"): 99.0}  # fmt: skip
     case = SimpleNamespace(counts=counts)
-    assert count_of(case, "write_total", "write_calls") == 10.0
-    assert count_of(case, "write_total", "x") == 0.0
+    assert count_of(case, "write", "write_calls") == 10.0
+    assert count_of(case, "write", "x") == 0.0
 
 
-def blocks(drawn, effect, deviation, count, start=0):
+def rounds(drawn, effect, deviation, count):
     """Return seconds of a version and of the good one, whose ratio has this effect and noise."""
     state = [drawn.gauss(0, 0.1) for _ in range(count)]  # of the machine, which both have
-    new = {start + n: math.exp(s + drawn.gauss(effect, deviation)) for n, s in enumerate(state)}
-    return new, {start + n: math.exp(s) for n, s in enumerate(state)}
+    new = {START * n: math.exp(s + drawn.gauss(effect, deviation)) for n, s in enumerate(state)}
+    return new, {START * n: math.exp(s) for n, s in enumerate(state)}
 
 
-def asked(drawn, question, effect, deviation, most=80):
-    """Run blocks until a question is answered; return the answer, its ratio and the blocks."""
-    new, good = blocks(drawn, effect, deviation, most)
-    for n in range(1, most + 1):
-        some = [{b: s for b, s in way.items() if b < n} for way in (new, good)]
-        if n in looks_of(most) or n == most:
-            standing, ratio = question.answer(*some, most, ended=n == most)
-            if standing != "undecided":
-                return standing, ratio, n
-    return "undecided", ratio, most
+def asked(drawn, question, effect, deviation, most=40):
+    """Run rounds until a question is answered; return the answer, the verdict and the rounds."""
+    both = rounds(drawn, effect, deviation, most)
+    for n in looks_of(most):
+        some = [dict(list(way.items())[:n]) for way in both]
+        standing, verdict = question.answer(*some, most)
+        if standing not in ("same", "open"):
+            break
+    return standing, verdict, n
 
 
 def place_found(drawn, effects, deviation):
@@ -302,8 +295,8 @@ def place_found(drawn, effects, deviation):
 
     class Trials:
         def of(self, version, question, **_):
-            standing, ratio, _ = asked(drawn, question, effects[int(version)], deviation)
-            return TriedVersion(version, ratio, standing, "good", version, "out")
+            standing, verdict, _ = asked(drawn, question, effects[int(version)], deviation)
+            return TriedVersion(version, verdict, standing, "good", version, "out")
 
     said = []
     places = [str(place) for place in range(len(effects))]
@@ -314,7 +307,7 @@ def place_found(drawn, effects, deviation):
 
 @pytest.mark.parametrize(
     ("change", "deviation", "earlier"),
-    [(1.04, 0.05, 0), (1.05, 0.05, 0), (1.05, 0.05, 0.25), (1.2, 0.08, 0), (1.2, 0.08, 0.25)],
+    [(1.06, 0.05, 0), (1.1, 0.05, 0), (1.1, 0.05, 0.25), (1.2, 0.08, 0), (1.2, 0.08, 0.25)],
 )
 def test_a_version_that_is_found_is_seldom_the_wrong_one(change, deviation, earlier, monkeypatch):
     monkeypatch.setattr(module, "reason", lambda *_, **__: "")
@@ -324,7 +317,7 @@ def test_a_version_that_is_found_is_seldom_the_wrong_one(change, deviation, earl
     found = [place_found(drawn, effects, deviation) for _ in range(60)]
     wrong = [place for place in found if place not in (6, None)]
     assert len(wrong) <= 3, found
-    if earlier == 0 and change > 1.045:
+    if change > 1.09:
         assert found.count(6) >= 30, found
 
 
@@ -336,15 +329,14 @@ def test_without_a_change_no_version_is_found(monkeypatch):
 
 def test_a_large_ratio_is_decided_at_the_first_look():
     standing, _, n = asked(random.Random(1), Question(), math.log(8), 0.3)
-    assert (standing, n) == ("more", 8)
-    standing, _, n = asked(random.Random(1), Question(math.sqrt(8)), math.log(8), 0.3)
-    assert (standing, n) == ("like", 8)
+    assert (standing, n) == ("slower", 7)
+    standing, _, n = asked(random.Random(1), Question(8.0), math.log(8), 0.3)
+    assert (standing, n) == ("like", 7)
 
 
 def test_an_interval_around_the_half_way_point_decides_nothing():
-    drawn = random.Random(2)
-    new, good = blocks(drawn, math.log(1.1) / 2, 0.02, 40)
-    assert Question(math.sqrt(1.1)).answer(new, good, 40, ended=True)[0] == "undecided"
+    both = rounds(random.Random(2), math.log(1.1) / 2, 0.02, 40)
+    assert Question(1.1).answer(*both, 40)[0] == "open"
 
 
 @pytest.fixture
@@ -352,7 +344,8 @@ def checkout(monkeypatch, tmp_path):
     """A checkout whose environments are this Python; return the files that note their starts."""
     script(tmp_path / "setup" / "env", """\
         mkdir -p "$(dirname "$0")/../.envs/$1/bin"
-        printf '#!/bin/bash\\nexec "$PYTHON" "$@"\\n' >"$(dirname "$0")/../.envs/$1/bin/python"
+        printf '#!/bin/bash\\nVERSION=%s exec "$PYTHON" "$@"\\n' "$1" \\
+            >"$(dirname "$0")/../.envs/$1/bin/python"
         chmod +x "$(dirname "$0")/../.envs/$1/bin/python"
     """)  # fmt: skip
     monkeypatch.setenv("PYTHON", sys.executable)
@@ -369,6 +362,31 @@ def checkout(monkeypatch, tmp_path):
     return wanted
 
 
+#: Makes a version slow.
+SLOW = """
+import os, time
+if os.environ.get("VERSION") == "h5py-2.0":
+    from pffbench.backends.npy import NpyArray
+    write_call = NpyArray.write_call
+    def slow(self, *arguments):
+        call = write_call(self, *arguments)
+        return lambda: [time.sleep(0.02), call()][1]
+    NpyArray.write_call = slow
+"""
+
+
+@pytest.mark.full
+def test_a_slow_version_is_found_with_the_reason(checkout, monkeypatch, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(SLOW)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    said = []
+    assert bisect(checkout(count=None, versions=("1.0",)), StopSignals(), said.append) == VALID
+    assert "slower, 7 rounds" in said[1]
+    assert "like the bad version, 7 rounds" in said[2]
+    assert said[3] == "FOUND: h5py 2.0 is the first slow version; 1.0 is the last fast one"
+    assert "mostly waiting" in said[4]
+
+
 @pytest.mark.full
 def test_an_unknown_count_leaves_nothing(checkout, tmp_path):
     named = r"--count zzz: nothing is counted by that name; counted are: .*write_calls"
@@ -383,8 +401,8 @@ def test_a_stopped_search_goes_on_with_the_same_options_alone(checkout, tmp_path
     with pytest.raises(StoppedError, match=r"--resume \S*/out") as raised:
         bisect(checkout(), stop, print)
     assert raised.value.exit_status == INTERRUPTED
-    with pytest.raises(UserError, match=r"another search \(margin\)"):
-        bisect(checkout(resume=str(tmp_path / "out"), margin=0.5), StopSignals(), print)
+    with pytest.raises(UserError, match=r"another search \(total\)"):
+        bisect(checkout(resume=str(tmp_path / "out"), total="read"), StopSignals(), print)
     said = []
     assert bisect(checkout(resume=str(tmp_path / "out")), StopSignals(), said.append) == NOT_VALID
     assert said[-1].startswith("NOT SHOWN"), said

@@ -28,6 +28,8 @@ from launch import (
     start_experiment,
     wait_until,
 )
+from pffbench.record.repetitions import FILE
+from pffbench.results.summary import summarise
 
 pytestmark = pytest.mark.parallel
 
@@ -52,6 +54,12 @@ def run_in(directory, environments, *arguments, launcher=ALONE, cases=(FILES,), 
         directory, None, *arguments, environments=list(environments), launcher=launcher,
         cases=list(cases), **content,
     )  # fmt: skip
+
+
+def accepted(run):
+    """Return the summary of a run whose times count on a busy machine."""
+    (run.out / "run.json").write_text(json.dumps(run.record | {"accept_busy": True}))
+    return summarise(run.out)
 
 
 def repetitions(run):
@@ -98,7 +106,7 @@ def test_shards_are_written_by_an_older_zarr_python_too(wheels, tmp_path):
 
 def test_all_environments_run_all_their_cases_in_all_blocks_in_turns(real):
     assert real.status == 0, real.said
-    assert "\nEvery byte read was verified; 5 cases, 3 repetitions each" in real.stdout
+    assert "VALID: every byte verified, 5 cases, 3 rounds" in real.stdout
     numbers = repetitions(real)
     assert len(numbers) == 5
     assert set(map(tuple, map(sorted, numbers.values()))) == {(0, 1, 2, 3)}
@@ -122,8 +130,7 @@ def test_the_raw_files_have_every_case_of_every_environment(real):
     with h5py.File(real.out / "ranks.h5") as ranks:
         assert set(ranks) == {"host", *real.record["cases"]}
         assert all(ranks[case]["own"].shape[::2] == (4, 2) for case in real.record["cases"])
-    counted = (real.out / "counters.csv").read_text().splitlines()
-    assert {line.split(",")[0] for line in counted[1:]} == set(real.record["cases"])
+    assert {count["case"] for count in real.counts} == set(real.record["cases"])
 
 
 def test_each_environment_has_its_provenance(real):
@@ -143,29 +150,17 @@ def test_a_case_that_an_environment_cannot_run_is_left_out_of_it_with_the_reason
     (left,) = real.record["left_out"]
     assert left["case"].endswith("@wheels")
     assert "parallel h5py" in left["reason"]
-    assert "limited: wheels: 1 case of hdf5 left out" in real.stdout
-
-
-def test_environments_are_compared_and_not_formats(real):
-    results = json.loads((real.out / "results.json").read_text())
-    contenders = [
-        {*c["fastest"], *(other["name"] for other in c["others"])} for c in results["comparisons"]
-    ]
-    assert contenders == [{"here", "wheels"}] * 4  # two cases, written and read
-    assert "environment=wheels" in real.stdout
-    assert " with hdf5" in real.stdout or " in all 2 comparisons" in real.stdout
+    assert "Limited: wheels: 1 case of hdf5 left out" in real.stdout
 
 
 def test_other_commands_name_the_environments(real, tmp_path):
+    assert "environment" in json.loads((real.out / "results.json").read_text())["cases"][0]["label"]
     out = Path(shutil.copytree(real.out, tmp_path / "run"))
     report = pffbench_cli("report", out, timeout=240)
     assert report.status == 0, report.said
     page = (out / "report.html").read_text()
-    assert "environment=wheels" in page
+    assert "environment wheels" in page
     assert "3.13." in page
-    advice = pffbench_cli("recommend", real.out, "--json")
-    assert advice.status == 0, advice.said
-    assert "environment wheels" in advice.stdout
     same = pffbench_cli("compare", real.out, out)
     assert same.status == 0, same.said
     again = pffbench_cli("run", "--resume", real.out)
@@ -196,7 +191,7 @@ def test_an_environment_that_dies_is_a_failed_case_and_the_others_go_on(tmp_path
     assert "signal 9" in failure["error"]
     assert all(case in reason for reason in run.record["reasons"])
     assert {row["valid"] for row in run.rows} == {"true"}
-    assert "dying takes no part" in run.stdout
+    assert "INVALID: " in run.stdout
     assert entries_below(tmp_path / "scratch") == []
     assert not (run.out / ".steps").exists()
 
@@ -240,14 +235,14 @@ def test_a_signal_ends_the_run_after_the_step_at_hand(tmp_path):
         tmp_path, None, environments=[HERE, {**HERE, "name": "other"}], launcher=ALONE,
         cases=[FILES], repetitions=500,
     )  # fmt: skip
-    samples = started.out / "samples.csv"
-    wait_until(lambda: samples.exists() and "@other" in samples.read_text())
+    lines = started.out / FILE
+    wait_until(lambda: lines.exists() and "@other" in lines.read_text())
     started.process.send_signal(signal.SIGTERM)
     run = started.finish()
     assert run.status == 3, run.said
     assert run.record["status"] == "interrupted"
     assert run.record["reasons"] == []
-    assert "INTERRUPTED: every byte read was verified" in run.stdout
+    assert "INTERRUPTED: every byte verified" in run.stdout
     assert entries_below(tmp_path / "scratch") == []
     assert not (run.out / ".steps").exists()
 
@@ -263,8 +258,8 @@ def test_an_input_file_that_is_replaced_between_blocks_makes_the_run_invalid(tmp
         tmp_path, None, environments=[HERE, {**HERE, "name": "other"}], launcher=ALONE,
         cases=[case], repetitions=2, step_repetitions=1,
     )  # fmt: skip
-    samples = started.out / "samples.csv"
-    wait_until(lambda: samples.exists() and "@" in samples.read_text())
+    lines = started.out / FILE
+    wait_until(lambda: lines.exists() and "@" in lines.read_text())
     other.replace(file)
     run = started.finish()
     assert run.status == 1, run.said
@@ -293,15 +288,15 @@ def statuses_of(steps):
 
 SLOW = """
 import time
-from pffbench.backends.hdf5 import Hdf5Array
-writer = Hdf5Array.writer
+from pffbench.backends.hdf5 import SlicedArray
+writer = SlicedArray.writer
 def slow(self, *arguments):
     call = writer(self, *arguments)
     def write():
         time.sleep(0.02)
         return call()
     return write
-Hdf5Array.writer = slow
+SlicedArray.writer = slow
 """
 
 
@@ -313,7 +308,12 @@ def test_a_planted_slow_environment_is_found_with_the_right_sign(tmp_path):
     slow = command("slow", f"env PYTHONPATH={paths} {sys.executable}")
     run = run_in(tmp_path, [slow, HERE], repetitions=8, step_repetitions=2)
     assert run.status == 0, run.said
-    assert "writing (until close): here is fastest; slow takes" in run.stdout
+    found = accepted(run)
+    assert found.answer.way == {"environment": "here"}
+    assert "HDF5, environment here" in found.answer.sentence
+    (write,) = [c for c in found.compared.changes if c.cells[0][0].keys["total"] == "write"]
+    assert (write.by, write.value, write.verdict.word) == ("environment", "slow", "slower")
+    assert write.verdict.rounds == 8
 
 
 def bad(name, sentence, environments=(HERE, {**HERE, "name": "other"}), **content):
@@ -341,18 +341,13 @@ def bad(name, sentence, environments=(HERE, {**HERE, "name": "other"}), **conten
             (HERE, command("a", "{python} -S"))),
         bad("other-pffbench", "a has pffbench 0.0.1",
             (HERE, command("a", "env PYTHONPATH={fake} {python}"))),
-        bad("broken-library", "environment a: ImportError: no zarr here",
-            (HERE, command("a", "env PYTHONPATH={broken} {python}")),
-            cases=({**FILES, "backend": "zarr"},)),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence_and_makes_nothing(tmp_path, environments, content, sentence):
-    fake, broken = tmp_path / "fake", tmp_path / "broken"
+    fake = tmp_path / "fake"
     (fake / "pffbench").mkdir(parents=True)
     (fake / "pffbench" / "__init__.py").write_text('__version__ = "0.0.1"\n')
-    broken.mkdir()
-    (broken / "zarr.py").write_text("raise ImportError('no zarr here')\n")
-    places = {"fake": fake, "broken": f"{broken}:{SOURCE}", "python": sys.executable}
+    places = {"fake": fake, "python": sys.executable}
     given = [
         {key: value.format(**places) for key, value in entry.items()} for entry in environments
     ]

@@ -20,6 +20,7 @@ from launch import (
     start_experiment,
     wait_until,
 )
+from pffbench.record.run_json import digest_of
 from pffbench.storage.scratch import Scratch
 
 pytestmark = pytest.mark.parallel
@@ -241,7 +242,7 @@ def test_scratch_of_another_run_that_a_step_names_stays(alive, killed, received,
 def with_launcher(received, command):
     record = json.loads((received / "run.json").read_text())
     record["experiment"]["launcher"] = command
-    record["experiment_digest"] = None
+    record["experiment_digest"] = digest_of(record["experiment"])
     (received / "run.json").write_text(json.dumps(record))
 
 

@@ -11,12 +11,16 @@ from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from drawn_runs import a_case, timed_run
 from pffbench.experiment.load import from_data, load_experiment
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.proc import process_fields
+from pffbench.results.judge import START
+from pffbench.results.summary import summarise
 from pffbench.storage.ownership import MARKER
 from pffbench.storage.scratch import Scratch
 from pffbench_environments.processes import Output, last_line, run_bounded
@@ -177,3 +181,17 @@ def test_a_step_removes_no_scratch_but_its_own(tmp_path):
         remove_scratch_of(record, str(parent), {"ended"})
     assert not Path(own.directory).exists()
     assert all(Path(other.directory, MARKER).exists() for other in others)
+
+
+def test_the_answer_names_the_environment_and_each_round_is_a_start(tmp_path):
+    cases = [a_case("hdf5", environment=name) for name in ("old", "new")]
+    generator = np.random.default_rng(1)
+    noise = {name: 1 + 0.02 * generator.random(9) for name, _ in cases}
+    (old, _), (new, _) = cases
+    seconds = {old: (2 * noise[old], 2 * noise[old]), new: (noise[new], noise[new])}
+    run = timed_run(tmp_path, seconds, cases, environments={"old": {}, "new": {}})
+    found = summarise(run)
+    assert {round_ % START for cell in found.cells for round_ in cell.seconds} == {0}
+    assert "USE HDF5, environment new: no way measured is faster" in found.answer.sentence
+    assert found.answer.way == {"environment": "new"}
+    assert any(note.startswith("Environment old instead: ") for note in found.answer.notes)

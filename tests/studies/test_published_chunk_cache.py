@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from pffbench.record.counters import append_counts
-from pffbench.results.summary import summarise
+from msgspec.structs import replace
 
 import drawn_runs
-from drawn_runs import a_case, a_run
-from pffbench.record.gather import Count
+from drawn_runs import a_case, a_run, edit
+from pffbench.record.repetitions import Counted
+from pffbench.results.summary import summarise
 from pffbench_studies.published import side_by_side
 from pffbench_studies.published.order import OrderVerdict
 
@@ -35,8 +35,8 @@ def phases_with_repacking(monkeypatch):
 def case_of(seconds, cache=MIB, backend="hdf5", **changes):
     """Return a case like a published one, that reads in so many seconds."""
     _, entry = a_case(backend, **{**PUBLISHED, **changes})
-    entry["options"] = {"chunk_cache": cache}
-    entry["group"] = "one"
+    entry.options = {"chunk_cache": cache}
+    entry.group = "one"
     name = "-".join(map(str, (backend, cache, *changes.values())))
     place = drawn_runs.PHASES.index("read") + 1
     return name, entry, seconds / place / 1.25  # drawn repetitions take 1.1 to 1.4 times as long
@@ -46,10 +46,8 @@ def compare_with_study(directory, *cases, counts=()):
     entries = [(name, entry) for name, entry, _ in cases]
     speed = {name: each for name, _, each in cases}
     run = a_run(directory, entries, speed=speed, repetitions=20, experiment={"study": STUDY})
-    for name, counted in counts:
-        for repetition in range(1, 5):
-            append_counts(run, name, repetition, False,
-                          [Count("read", "decodes_counted", counted, counted)])  # fmt: skip
+    known = {name: (Counted("read", "decodes_counted", counted),) for name, counted in counts}
+    edit(run, lambda one: replace(one, counts=known.get(one.case, ())))
     found = side_by_side(summarise(run))
     assert found is not None
     return found

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from pffbench.record.counters import append_counts
-from pffbench.results.summary import summarise
+from msgspec.structs import replace
 
-from drawn_runs import BYTES, a_case, a_run
-from pffbench.record.gather import Count
+from drawn_runs import BYTES, a_case, a_run, edit
+from pffbench.record.repetitions import Counted
+from pffbench.results.summary import summarise
 from pffbench_studies.published import side_by_side
 from pffbench_studies.published.order import OrderVerdict
 from pffbench_studies.published.wording import published_order
@@ -26,8 +26,8 @@ def slices(backend, axis, options, layout="file_per_process", **more):
         "cache": "dropped", **more,
     }  # fmt: skip
     name, entry = a_case(backend, workload="slices", layout=layout, **parameters)
-    entry["options"] = options
-    entry["group"] += f".{axis}"
+    entry.options = options
+    entry.group += f".{axis}"
     return f"{name}.{options}".replace(" ", ""), entry
 
 
@@ -92,13 +92,16 @@ def test_named_chunks_that_prefer_no_axis_stand_beside_as_another_variant(tmp_pa
 
 def test_reasons_tell_the_bytes_that_were_moved(tmp_path):
     a_run(tmp_path, FAITHFUL, experiment={"study": STUDY})
-    name = FAITHFUL[-1][0]
-    for repetition in (1, 2, 3):
-        times = 600 + repetition  # the median of these is 602
-        counts = [Count("read", "touched_bytes", times * BYTES, BYTES),
-                  Count("read", "device_read_bytes", 621 * BYTES, BYTES)]  # fmt: skip
-        append_counts(tmp_path, name, repetition, False, counts)
-    append_counts(tmp_path, name, 0, True, [Count("read", "touched_bytes", 9.0, 9.0)])
+
+    def counted(one):
+        if one.case != FAITHFUL[-1][0]:
+            return one
+        times = 600 + one.round  # the median of 601 to 604, without the warm-up
+        counts = (Counted("read", "touched_bytes", times * BYTES),
+                  Counted("read", "device_read_bytes", 621 * BYTES))  # fmt: skip
+        return replace(one, counts=counts)
+
+    edit(tmp_path, counted)
     found = side_by_side(summarise(tmp_path))
     here = {reason.about: reason.here for reason in found.reasons}
     moved = here["bytes moved for each byte wanted"]

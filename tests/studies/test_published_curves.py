@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pffbench.record.counters import append_counts
-from pffbench.results.summary import summarise
+from msgspec.structs import replace
 
-from drawn_runs import BYTES, a_case, a_run
-from pffbench.record.gather import Count
+from drawn_runs import BYTES, a_case, a_run, edit
+from pffbench.record.repetitions import Counted
+from pffbench.results.summary import summarise
 from pffbench_studies.published import published_values, side_by_side
 from pffbench_studies.published.figure import draw_curves
 from pffbench_studies.published.writing import section, write_published
@@ -21,17 +21,15 @@ def codecs(chunk, shuffle="byte", **options):
         "settings": "defaults", "durability": "close",
     }  # fmt: skip
     name, entry = a_case("tensorstore", workload="codecs", **parameters)
-    entry["options"] = {"format": 2, "shards": None, "file_io_sync": None, **options}
+    entry.options = {"format": 2, "shards": None, "file_io_sync": None, **options}
     return f"{name}.{options}".replace(" ", ""), entry
 
 
 def draw_study(directory, cases):
     a_run(directory, cases, experiment={"study": STUDY})
-    for name, _ in cases:
-        for repetition in range(1, 5):
-            counts = [Count("write", "stored_bytes", BYTES / 1.9, BYTES / 3.8),
-                      Count("write", "padded_bytes", BYTES * 1.15, BYTES)]  # fmt: skip
-            append_counts(directory, name, repetition, False, counts)
+    counts = (Counted("write", "stored_bytes", BYTES / 1.9),
+              Counted("write", "padded_bytes", BYTES * 1.15))  # fmt: skip
+    edit(directory, lambda one: replace(one, counts=counts))
     return summarise(directory)
 
 

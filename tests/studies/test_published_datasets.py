@@ -7,9 +7,9 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
-from pffbench.results.summary import summarise
 
 from drawn_runs import a_case, a_run
+from pffbench.results.summary import summarise
 from pffbench_studies.published import side_by_side
 from pffbench_studies.published.figure import draw_published
 from pffbench_studies.published.writing import page_data
@@ -44,8 +44,8 @@ def cases_of(ways, datasets=2048, shape=(128,), options=OPTIONS):
                 **way | {"codec": codec},
             )  # fmt: skip
             if way is FAITHFUL:
-                entry["options"] = options.get(backend, {})
-            entry["group"] += str(datasets) + str(shape) + str(way)
+                entry.options = options.get(backend, {})
+            entry.group += str(datasets) + str(shape) + str(way)
             found.append((name, entry))
     return found
 

@@ -11,12 +11,13 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from pffbench.results.summary import summarise
+from msgspec.structs import replace
 from scipy.stats import kendalltau
 
 import drawn_runs
-from drawn_runs import a_case, a_run
+from drawn_runs import a_case, a_run, edit, with_phase
 from launch import REPOSITORY
+from pffbench.results.summary import summarise
 from pffbench_analysis.report import report
 from pffbench_studies.published import STUDIES, published_values, side_by_side
 from pffbench_studies.published.figure import draw_published
@@ -53,8 +54,8 @@ def a_paper_run(
         for backend in milliseconds
     ]
     for _, entry in cases:
-        entry["parameters"]["settings"] = settings
-    speed = {name: 2.048 * milliseconds[entry["parameters"]["backend"]] for name, entry in cases}
+        entry.parameters["settings"] = settings
+    speed = {name: 2.048 * milliseconds[entry.parameters["backend"]] for name, entry in cases}
     return a_run(directory, cases, repetitions, speed, ranks=1, experiment={"study": STUDY})
 
 
@@ -116,17 +117,13 @@ def test_an_order_is_the_same_other_or_undecided(tmp_path):
 def noisy(directory):
     """Make HDF5 and Zarr differ by less than their repetitions scatter."""
     run = a_paper_run(directory, {"hdf5": 1.0, "zarr": 1.01, "netcdf4": 9.0})
-    path = run / "samples.csv"
-    with path.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    for row in rows:
-        if row["backend"] == "zarr" and int(row["repetition"]) % 2:
-            row["own_max"] = row["seconds"] = str(0.9 * float(row["own_max"]))
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    return run
+
+    def faster(one):
+        if not one.case.startswith("zarr") or one.round % 2 == 0:
+            return one
+        return replace(one, phases=tuple(replace(t, seconds=0.9 * t.seconds) for t in one.phases))
+
+    return edit(run, faster)
 
 
 def test_what_the_intervals_do_not_support_is_undecided(tmp_path):
@@ -136,7 +133,7 @@ def test_what_the_intervals_do_not_support_is_undecided(tmp_path):
 
 
 def test_fewer_than_seven_repetitions_decide_no_pair(tmp_path):
-    """The rule of the headline: the interval of a single pair would exclude 1 here."""
+    """The rule of the judge: the interval of a single pair would exclude 1 here."""
     for few, verdict in ((6, OrderVerdict.UNDECIDED), (20, OrderVerdict.SAME)):
         run = a_paper_run(
             tmp_path / str(few), {"hdf5": 1.0, "zarr": 2.0, "netcdf4": 4.0}, repetitions=few
@@ -168,20 +165,15 @@ def test_what_is_below_resolution_decides_nothing(tmp_path):
 
 def test_the_correlation_is_one_when_all_is_in_the_published_order(tmp_path):
     run = a_paper_run(tmp_path, dict.fromkeys(FORMATS, 1.0))
-    path = run / "samples.csv"
-    with path.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
     phases = {"define": "create", "open_array": "open", "write": "write", "read": "read"}
-    for row in rows:
-        if row["phase"] in phases:
-            known = published(phases[row["phase"]], FORMATS[row["backend"]])
-            row["own_max"] = row["seconds"] = str(
-                known * 2.048 * (1 + 0.01 * int(row["repetition"]))
-            )
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+
+    def as_published(one):
+        for phase, operation in phases.items():
+            known = published(operation, FORMATS[one.case.partition(".")[0]])
+            one = with_phase(one, phase, seconds=known * 2.048 * (1 + 0.01 * one.round))
+        return one
+
+    edit(run, as_published)
     found = compare_with_study(run)
     assert [c.tau for c in found.correlations] == [pytest.approx(1.0)]
     assert {o.verdict for o in found.orders} == {OrderVerdict.SAME}

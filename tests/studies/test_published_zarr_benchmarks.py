@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from pffbench.record.counters import append_counts
-from pffbench.results.summary import summarise
+from msgspec.structs import replace
 
-from drawn_runs import BYTES, a_case, a_run
-from pffbench.record.gather import Count
+from drawn_runs import BYTES, a_case, a_run, edit
+from pffbench.record.repetitions import Counted
+from pffbench.results.summary import summarise
 from pffbench_studies.published import published_values, side_by_side
 from pffbench_studies.published.figure import draw_published
 from pffbench_studies.published.wording import published_order
@@ -24,7 +24,7 @@ def codecs(backend, options, **more):
         "settings": "defaults", "durability": "close", **more,
     }  # fmt: skip
     name, entry = a_case(backend, workload="codecs", **parameters)
-    entry["options"] = options
+    entry.options = options
     return f"{name}.{options}".replace(" ", ""), entry
 
 
@@ -38,11 +38,9 @@ OTHER = codecs("zarr", {"format": 2, "shards": [256, 256, 256]})
 def run(tmp_path):
     cases = [ZARR, SYNCED, UNSYNCED, OTHER]
     a_run(tmp_path, cases, experiment={"study": STUDY})
-    for name, _ in cases:
-        for repetition in range(1, 5):
-            counts = [Count("write", "stored_bytes", BYTES / 1.9, BYTES / 3.8),
-                      Count("write", "padded_bytes", BYTES * 1.15, BYTES)]  # fmt: skip
-            append_counts(tmp_path, name, repetition, False, counts)
+    counts = (Counted("write", "stored_bytes", BYTES / 1.9),
+              Counted("write", "padded_bytes", BYTES * 1.15))  # fmt: skip
+    edit(tmp_path, lambda one: replace(one, counts=counts))
     return tmp_path
 
 
@@ -83,7 +81,7 @@ def test_the_libraries_of_several_environments_have_an_order(tmp_path):
         "write": "zarr-python 3 < TensorStore < zarr-python 2",
         "read": "TensorStore < zarr-python 3 < zarr-python 2",
     }
-    first = {m.alternative: m.case.sample.environment for m in found.matches}
+    first = {m.alternative: m.case.keys["environment"] for m in found.matches}
     assert first == {"TensorStore": "zarr-3", "zarr-python 3": "zarr-3", "zarr-python 2": "zarr-2"}
     (version,) = [reason.here for reason in found.reasons if reason.about == "versions"]
     assert "zarr 3.1.6, zarr 2.18.7" in version
@@ -96,7 +94,7 @@ def test_the_study_s_own_volumes_are_known_by_their_files(tmp_path):
         codecs("zarr", {"format": 2}, source="file", file="/data/other.zarr"),
     ]
     found = side_by_side(summarise(a_run(tmp_path, cases, experiment={"study": STUDY})))
-    assert {m.case.sample.case for m in found.matches} == {cases[0][0]}
+    assert {m.case.name for m in found.matches} == {cases[0][0]}
     (subject,) = {m.subject for m in found.matches}
     assert subject == "sparse, blosc-zstd 3 shuffle, chunks 128x128x128"
     assert "what is compressed" not in {reason.about for reason in found.reasons}

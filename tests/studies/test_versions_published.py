@@ -3,9 +3,9 @@
 import math
 
 import pytest
-from pffbench.results.summary import summarise
 
 from launch import run_experiment
+from pffbench.results.summary import summarise
 from pffbench_studies.published.sidebyside import side_by_side
 
 pytestmark = [pytest.mark.parallel, pytest.mark.full]
@@ -34,7 +34,7 @@ def of(found, quantity, alternative):
 
 def test_only_histories_like_the_published_ones_are_matched(found):
     assert found.matches
-    assert len({match.case.sample.case for match in found.matches}) == 2
+    assert len({match.case.name for match in found.matches}) == 2
     assert {match.nearest for match in of(found, "size of the file", "plain")} == {True}
     assert {match.nearest for match in of(found, "size of the file", "chunks")} == {False}
 
@@ -59,7 +59,7 @@ def test_times_and_their_ratio_stand_beside(found):
     assert ratio.published.value == pytest.approx(max(there) / min(there))
     assert ratio.here > 0
     own, other = (of(found, "time of all versions", a)[0].phase for a in ("chunks", "plain"))
-    ratios = [own.by_block[b] / other.by_block[b] for b in own.by_block]
+    ratios = [own.by_round[b] / other.by_round[b] for b in own.by_round]
     assert ratio.here == pytest.approx(sum(ratios) / len(ratios))
     assert len(of(found, "time of a version", "chunks")) == 3  # all, first and last tenth
     assert all(not math.isnan(match.ratio) for match in found.matches)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import mmap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, cast, get_args, get_origin, get_type_hints
@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.registry import backend_class, backend_names, is_backend
-from pffbench.case import Case, Parameters, itemsize, work_of
+from pffbench.case import Case, Options, Parameters, itemsize, work_of
 from pffbench.data import default_dtype, is_source, source_names
 from pffbench.errors import UserError
 from pffbench.experiment.convert import (
@@ -184,7 +184,7 @@ def _case(point: Mapping[str, Any], where: str) -> Case:
     parameters = _parameters(plain, where)
     own = f"{parameters.backend}."
     options = {k.removeprefix(own): v for k, v in point.items() if k.startswith(own)}
-    kind = backend_class(parameters.backend).options_type
+    kind = _options_type(parameters.backend, options)
     return Case(parameters, converted(_nested(options), kind, join(where, parameters.backend)))
 
 
@@ -239,8 +239,18 @@ def _check_option_names(flat: Mapping[str, Any], where: str) -> None:
         if dot and not is_backend(owner):
             raise UserError(f"{join(where, shown(key))}: unknown key")
         if dot:
-            kind = backend_class(owner).options_type
+            kind = _options_type(owner, (option,))
             check_keys({option: None}, kind.__struct_fields__, join(where, owner))
+
+
+def _options_type(backend: str, names: Collection[str]) -> type[Options]:
+    """Return the type of the options of a backend.
+
+    Job steps of a run of several environments name those of the transfers that the run added.
+    """
+    kind = backend_class(backend)
+    chunked: type[Options] = getattr(kind, "chunked_options", kind.options_type)
+    return chunked if "call" in names else kind.options_type
 
 
 def with_roofline(

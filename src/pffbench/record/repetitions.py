@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from pffbench.record.plausible import Count, Natural, Positive
-from pffbench.regular_files import append_regular, open_regular
+from pffbench.regular_files import append_regular, open_regular, replacing
 from pffbench.storage.durability import DiskUsage
 from pffbench.text import escaped, json_needs_escaping, one_line
 
@@ -340,6 +340,12 @@ def median_counts(repetitions: Iterable[Repetition]) -> dict[tuple[str, str], fl
             into = warmups if one.warmup else values
             into.setdefault((count.phase, count.name), []).append(count.total)
     return {key: median(some) for key, some in (warmups | values).items()}
+
+
+def keep(directory: str | Path, repetitions: Iterable[Repetition]) -> None:
+    """Replace the file by one with some repetitions."""
+    with replacing(Path(directory) / FILE, "wb", durable=True) as file:
+        file.writelines(_ENCODER.encode(one) + b"\n" for one in repetitions)
 
 
 def is_torn(directory: str | Path) -> bool:

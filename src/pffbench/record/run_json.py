@@ -419,13 +419,25 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
                 "(provenance.software.pffbench)"
             )
         try:
-            record = msgspec.convert(data, cls)
-            _check(record)
+            record = cls.of(data)
         except msgspec.ValidationError as error:
             told = one_line(str(error).replace("`", ""), 300)
             raise ValueError(f"{path} is not a record of a run: {told}") from None
         if record.status == "running" and killed(directory):
             record.status = "interrupted"
+        return record
+
+    @classmethod
+    def of(cls, data: object) -> RunRecord:
+        """Return the record that plain data are.
+
+        Raises
+        ------
+        msgspec.ValidationError
+            They are not the record of a run.
+        """
+        record = msgspec.convert(data, cls)
+        _check(record)
         return record
 
 

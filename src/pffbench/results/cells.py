@@ -15,7 +15,7 @@ from pffbench.case import Parameters
 from pffbench.phases import TOTALS
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import CaseEntry
-from pffbench.results.judge import Seconds
+from pffbench.results.judge import START, Seconds
 from pffbench.text import value_text
 from pffbench.workloads.registry import is_workload, workload
 
@@ -75,6 +75,7 @@ def cells_of(run: MeasuredRun) -> list[Cell]:
         run.record.cases,
         run.seconds,
         run.bytes_moved,
+        restarted=bool(run.record.environments),
         ranks=str(run.ranks),
         run=str(run.directory),
     )
@@ -84,6 +85,8 @@ def make_cells(
     cases: Mapping[str, CaseEntry],
     seconds: Mapping[str, Mapping[str, Seconds]],
     nbytes: Callable[[str, str], int],
+    *,
+    restarted: bool = False,
     **where: str,
 ) -> list[Cell]:
     """Make the cells of some cases.
@@ -98,6 +101,8 @@ def make_cells(
         By case and total; other phases are left out.
     nbytes : callable
         Returns the bytes that a case moves in a total.
+    restarted : bool
+        Whether the ranks start again in each round: each round is a start of the program.
     **where : str
         Further keys, such as the number of ranks.
     """
@@ -114,7 +119,8 @@ def make_cells(
             if total in by_total:
                 named = {**keys, "total": total.removesuffix("_total")}
                 raw, moved = entry.raw, nbytes(case, total)
-                found.append(Cell(named, by_total[total], moved, raw, case, stored))
+                times = of_starts(by_total[total]) if restarted else by_total[total]
+                found.append(Cell(named, times, moved, raw, case, stored))
     return found
 
 
@@ -127,6 +133,11 @@ def not_in_force(entry: CaseEntry) -> str:
     reading = facts.get("not_in_force_reading")
     texts = [facts.get("not_in_force"), f"in reading: {reading}" if reading else None]
     return "; ".join(text for text in texts if text)
+
+
+def of_starts(seconds: Seconds) -> Seconds:
+    """Return times by round, where each round is a start of the program."""
+    return {START * number: s for number, s in seconds.items()}
 
 
 def keys_of(entry: CaseEntry) -> dict[str, str]:

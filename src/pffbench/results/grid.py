@@ -67,8 +67,8 @@ def _cell_of(purpose: Purpose, found: Compared) -> Cell | None:
 def _raw(purpose: Purpose, backend: str) -> str:
     """Return the time of raw transfers over the one of the format to use."""
 
-    def place(cell: Cell) -> tuple[str, str]:
-        return cell.keys["work"], cell.keys["layout"]
+    def place(cell: Cell) -> tuple[str | None, ...]:
+        return tuple(cell.keys.get(key) for key in ("work", "layout", "environment"))
 
     raw = {place(c): c for c in purpose.cells if c.raw}
     own = [c for c in purpose.cells if not c.raw and c.keys["backend"] == backend]

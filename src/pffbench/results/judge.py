@@ -122,7 +122,11 @@ NOTHING = Verdict("open", Ratio(math.nan, 0.0, math.inf), 0)
 
 
 def decide(
-    pairs: Mapping[K, Pair], *, alpha: float = 0.05, between: float = BETWEEN_RATIOS
+    pairs: Mapping[K, Pair],
+    *,
+    alpha: float = 0.05,
+    between: float = BETWEEN_RATIOS,
+    smallest: float = SMALLEST,
 ) -> dict[K, Verdict]:
     """Decide all pairs of a family.
 
@@ -137,24 +141,29 @@ def decide(
         Probability of a false difference in the family.
     between : float
         Standard deviation between starts of the logarithm of a ratio.
+    smallest : float
+        Smallest difference that is called one; 0 for a side of a value that is not 1.
 
     Returns
     -------
     dict of any to Verdict
-        The same keys. *slower* and *faster*: the interval excludes 1, and the ratio is at least 5 %
-        from 1. *same*: the interval of the pair alone lies within 10 % of 1.
+        The same keys. *slower* and *faster*: the interval excludes 1, and the ratio is at least
+        `smallest`, 5 %, from 1. *same*: the interval of the pair alone lies within 10 % of 1.
     """
     level = alpha / 2 / max(1, len(pairs))
     found = estimates(pairs, between)
-    return {key: _verdict(found[key], level, alpha) if key in found else NOTHING for key in pairs}
+    return {
+        key: _verdict(found[key], level, alpha, 1 + smallest) if key in found else NOTHING
+        for key in pairs
+    }
 
 
-def _verdict(known: Estimate, level: float, alpha: float) -> Verdict:
+def _verdict(known: Estimate, level: float, alpha: float, least: float) -> Verdict:
     ratio, alone = known.ratio(level), known.ratio(alpha)
     dependent = known.dependence > MOST_DEPENDENT
     distance, reach = abs(known.centre), known.centre - math.log(ratio.low)
     word: Word = "open"
-    if distance > (2 if dependent else 1) * reach and distance >= math.log(1 + SMALLEST):
+    if distance > (2 if dependent else 1) * reach and distance >= math.log(least):
         word = "slower" if known.centre > 0 else "faster"
     elif not dependent and alone.high < 1 + MARGIN and alone.low > 1 / (1 + MARGIN):
         word = "same"
@@ -299,7 +308,7 @@ def _correlation(family: Iterable[np.ndarray]) -> float:
         return 0.0
     n = size / len(centred)
     seen = sum(float(series[1:] @ series[:-1]) for series in centred) / squares
-    return min(max((seen + 1 / n) / (1 - 4 / n) * size / (size + DOUBT), 0.0), 0.8)
+    return float(min(max((seen + 1 / n) / (1 - 4 / n) * size / (size + DOUBT), 0.0), 0.8))
 
 
 def _tail(t: float, free: int) -> float:

@@ -159,9 +159,7 @@ def refuse_other_cases(directory: str, record: RunRecord, plan: Plan) -> None:
     # Files of groups on each node: as many ranks may be on other nodes now.
     grouped = [case.id for case in plan.cases if case.parameters.group is not None]
     kept = [name for name in grouped if name not in new]
-    # A plan for several environments costs a case once, whatever the environment.
-    costs = {name: plan.costs.get(name) or plan.costs[name.partition("@")[0]] for name in kept}
-    other = [name for name in kept if costs[name].files != record.cases[name].cost.files]
+    other = [name for name in kept if plan.costs[name].files != record.cases[name].cost.files]
     told = [
         f"{len(names)} {what}, such as {names[0]}"
         for what, names in (

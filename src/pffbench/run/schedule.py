@@ -183,7 +183,10 @@ class Schedule:
             return
         cases = self._record.cases
         cells = make_cells(
-            cases, self._record.seconds(block), lambda case, _: cases[case].cost.nbytes
+            cases,
+            self._record.seconds(block),
+            lambda case, _: cases[case].cost.nbytes,
+            restarted=bool(self._plan.experiment.environments),
         )
         decided = decide_work(usable(cells, self._record.resolution))
         why = "nothing is compared"

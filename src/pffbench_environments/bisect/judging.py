@@ -11,16 +11,14 @@ import msgspec
 from pffbench.experiment.plan import Plan
 from pffbench.experiment.schema import Experiment
 from pffbench.phases import TOTALS
+from pffbench.results.cells import make_cells
+from pffbench.results.judge import FEWEST, Pair, Ratio, Seconds, Verdict, Word, decide
+from pffbench.results.summary import CaseSummary
 from pffbench.run.recorder import Recorder
 from pffbench.run.spec import BlockSpec
-from pffbench.summary.dependence import variance_inflation
-from pffbench.summary.rank_test import ALPHA, Ratio, Times, ratio_of_times
-from pffbench.summary.summary import CaseSummary
 
 #: Counts that differ by more than this part, of all phases, have changed.
 _COUNT_CHANGED = 0.01
-#: Looks of a search, the first one, and the blocks from which on a dependence of blocks shows.
-_LOOKS, _FIRST_LOOK, _SHOW_DEPENDENCE = 6, 8, 20
 #: Part of a longer time that must be processor time for it to be named so.
 _MOSTLY = 0.5
 #: Counters of work and not of time, and the layer whose work each counts.
@@ -31,94 +29,80 @@ _LAYERS = {
     "read_bytes": "bytes of system calls",
 }
 
-#: Whether a version is shown to take more or less than the good one, or to differ from it by over
-#: or by under half as much as the bad one.
-Standing = Literal["more", "less", "equal", "like", "unlike", "undecided"]
+#: What is shown of a version: the word of the judge against the good one, or which of the two
+#: others it is like.
+Standing = Word | Literal["like", "unlike"]
 
 
 class Question(msgspec.Struct, frozen=True):
-    """The question about a version, which blocks of repetitions are run to answer.
+    """The question about a version, which rounds are run to answer.
 
-    The ratio of its time to that of the good version is compared with a point, by the interval of
-    the signed-rank test over blocks. Each look has an equal part of the error. Ranks are started
-    anew in each block, so that blocks are taken for independent until there are enough of them to
-    see otherwise.
+    First the bad version is compared with the good one. The time of each version between them is
+    compared with the one half-way between both.
     """
 
-    #: The ratio that it is compared with: 1, or half-way to that of the bad version.
-    point: float = 1.0
-    #: Without another point, the smallest difference that is searched for.
-    margin: float = 0.02
+    #: Time or count of the bad version over the good one's; None in the first comparison.
+    change: float | None = None
 
-    def answer(
-        self, new: Times, good: Times, most: int, *, ended: bool
-    ) -> tuple[Standing, Ratio | None]:
-        """Return what is shown by the blocks up to now, and the ratio at the look that shows it.
+    @property
+    def _half(self) -> float:
+        return math.sqrt(self.change or 1.0)
+
+    def answer(self, new: Seconds, good: Seconds, most: int) -> tuple[Standing, Verdict]:
+        """Return what is shown by the rounds up to now, and the comparison with the good version.
 
         Parameters
         ----------
         new, good : dict of int to float
-            Seconds of both versions by block.
+            Seconds of both versions by round, each of which is a start.
         most : int
-            Most blocks.
-        ended : bool
-            Whether no further block follows.
+            Most rounds. Each look at them has an equal part of the error.
         """
-        blocks = sorted(new.keys() & good.keys())
-        looks = looks_of(most)
-        known: Ratio | None = None
-        for n in [look for look in looks if look <= len(blocks)] + [len(blocks)] * ended:
-            first = blocks[:n]
-            one, other = ({block: way[block] for block in first} for way in (new, good))
-            dependent = n >= _SHOW_DEPENDENCE
-            inflation = variance_inflation([[one, other]], n, cautious=False) if dependent else 1.0
-            known = ratio_of_times(one, other, ALPHA / len(looks), inflation, paired=True)
-            if known is not None and (standing := self._standing(known)) != "undecided":
-                return standing, known
-        return "undecided", known
-
-    def _standing(self, ratio: Ratio) -> Standing:
-        if self.point == 1.0:
-            if ratio.low > 1 or ratio.high < 1:
-                return "more" if ratio.low > 1 else "less"
-            return "equal" if ratio.is_equivalent(self.margin) else "undecided"
-        above = ratio.low > self.point
-        if not above and ratio.high >= self.point:
-            return "undecided"
-        return "like" if above == (self.point > 1) else "unlike"
+        alpha = 0.05 / len(looks_of(most))
+        if self.change is None:
+            verdict = decide({"": Pair([(new, good)])}, alpha=alpha)[""]
+            return verdict.word, verdict
+        half = Pair([(new, {number: self._half * seconds for number, seconds in good.items()})])
+        found = decide({"": half}, alpha=alpha, smallest=0.0)[""]
+        ratio = Ratio(*(self._half * value for value in found.ratio))
+        verdict = Verdict(found.word, ratio, found.rounds)
+        if found.word not in ("slower", "faster"):
+            return "open", verdict
+        return self._side(ratio.value), verdict
 
     def answer_by_count(self, ratio: float) -> Standing:
         """Return what the ratio of two counts shows, which have no error."""
-        if self.point == 1.0:
-            if abs(ratio - 1) <= _COUNT_CHANGED:
-                return "equal"
-            return "more" if ratio > 1 else "less"
-        mine, half = math.log(ratio), math.log(self.point)
-        return "like" if mine * half > 0 and abs(mine) > abs(half) else "unlike"
+        if self.change is not None:
+            return self._side(ratio)
+        if abs(ratio - 1) <= _COUNT_CHANGED:
+            return "same"
+        return "slower" if ratio > 1 else "faster"
+
+    def _side(self, ratio: float) -> Standing:
+        return "like" if (ratio > self._half) == (self._half > 1) else "unlike"
 
 
 def looks_of(most: int) -> list[int]:
-    """Return the numbers of blocks after which a search looks, from the first that can show it."""
-    if most <= _FIRST_LOOK:
-        return [most]
-    step = (most / _FIRST_LOOK) ** (1 / (_LOOKS - 1))
-    return sorted({round(_FIRST_LOOK * step**place) for place in range(_LOOKS)})
+    """Return the numbers of rounds after which a search looks, from the first that can show it."""
+    return sorted({most, *(min(FEWEST << place, most) for place in range(5))})
 
 
-def most_blocks(experiment: Experiment) -> int:
-    """Return the most blocks that count."""
+def most_rounds(experiment: Experiment) -> int:
+    """Return the most rounds that count."""
     return experiment.blocks - experiment.warmup
 
 
 class UntilAnswered:
-    """Schedule of a run that ends when a question is answered.
+    """Schedule of a run that ends when a version is shown to differ as asked.
+
+    Versions that are the same run to the end: a difference of 5 % may show yet.
 
     Parameters
     ----------
     question : Question
         The question.
     total : str
-        The time that it is about.
+        The time that it is about, such as ``write``.
     new, good : str
         Names of the environments of both versions.
     plan : Plan
@@ -141,26 +125,29 @@ class UntilAnswered:
     def after(self, block: int, passed: float, expected: Mapping[str, float]) -> BlockSpec:
         """Return the next block, or none."""
         experiment = self._plan.experiment
-        budget = experiment.time_budget
-        late = budget is not None and passed + sum(expected.values()) > budget
-        failed = any("failure" in entry for entry in self._record.cases.values())
-        times = self._record.seconds(block)
-        of = {c.environment: times.get(c.id, {}).get(self._total, {}) for c in self._plan.cases}
-        most = most_blocks(experiment)
-        new, good = (of.get(name, {}) for name in self._names)
-        standing, _ = self._question.answer(new, good, most, ended=False)
-        if not late and not failed and standing == "undecided":
-            return self.first()
+        budget, most = experiment.time_budget, most_rounds(experiment)
         counted = block + 1 - experiment.warmup
-        why = "the question of the search is answered" if not late else "the time budget ended"
+        late = budget is not None and passed + sum(expected.values()) > budget
+        failed = any(entry.failure for entry in self._record.cases.values())
+        if not late and not failed and not (counted in looks_of(most) and self._answered(block)):
+            return self.first()
         if counted < most and not failed:
+            why = "the time budget ended" if late else "the question of the search is answered"
             self._record.stop([case.id for case in self._plan.cases], counted, why)
         return BlockSpec((), {})
+
+    def _answered(self, block: int) -> bool:
+        seconds = self._record.seconds(block)
+        cells = make_cells(self._record.cases, seconds, lambda *_: 0, restarted=True)
+        times = {c.keys["environment"]: c.seconds for c in cells if c.keys["total"] == self._total}
+        new, good = (times.get(name, {}) for name in self._names)
+        standing, _ = self._question.answer(new, good, most_rounds(self._plan.experiment))
+        return standing not in ("same", "open")
 
 
 def count_of(case: CaseSummary, total: str, counter: str) -> float:
     """Return a count of a case, of all phases of a total together."""
-    phases = TOTALS[total]
+    phases = TOTALS[f"{total}_total"]
     return sum(n for (phase, name), n in case.counts.items() if name == counter and phase in phases)
 
 
@@ -187,11 +174,9 @@ def reason(good: CaseSummary, new: CaseSummary, total: str, *, timed: bool) -> s
 
 def _processor_time(good: CaseSummary, new: CaseSummary, total: str) -> str:
     """Return how much of the change of a time is of processor time."""
-    before, after = good.phases[total], new.phases[total]
-    if before.cpu_seconds is None or after.cpu_seconds is None:
-        return "processor time was not recorded"
+    before, after = (case.phases[f"{total}_total"] for case in (good, new))
     longer = after.seconds.median - before.seconds.median
-    of_a_rank = (after.cpu_seconds - before.cpu_seconds) / new.sample.ranks
+    of_a_rank = (after.cpu_seconds - before.cpu_seconds) / new.ranks
     told = f"processor seconds of a rank {of_a_rank:+.3g}, of {longer:+.3g} in all"
     # Both are negative in a faster version.
     is_processor = bool(longer) and of_a_rank / longer >= _MOSTLY
@@ -200,7 +185,7 @@ def _processor_time(good: CaseSummary, new: CaseSummary, total: str) -> str:
 
 def _changed_counts(good: CaseSummary, new: CaseSummary, total: str) -> Iterator[str]:
     for (phase, counter), count in new.counts.items():
-        if phase not in TOTALS[total] or counter not in _LAYERS:
+        if phase not in TOTALS[f"{total}_total"] or counter not in _LAYERS:
             continue
         before = good.counts.get((phase, counter), 0.0)
         if abs(count - before) > _COUNT_CHANGED * max(count_of(good, total, counter), 1.0):

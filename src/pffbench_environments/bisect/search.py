@@ -7,7 +7,6 @@ when their comparison is decided; a count takes one block.
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -26,11 +25,12 @@ from pffbench.phases import TOTALS
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord, digest_of
 from pffbench.regular_files import LARGEST_RECORD, read_regular, write_replacing
+from pffbench.results.cells import cells_of
+from pffbench.results.judge import FEWEST, Ratio, Verdict
+from pffbench.results.summary import CaseSummary, summarise, summary_of
 from pffbench.run.options import RunOptions
 from pffbench.run.schedule import Schedule
 from pffbench.run.verdict import write_derived
-from pffbench.summary.rank_test import Ratio
-from pffbench.summary.summary import CaseSummary, summarise, summary_of
 from pffbench.text import one_line
 from pffbench_environments.bisect.instructions import check_countable, count_instructions
 from pffbench_environments.bisect.judging import (
@@ -38,7 +38,7 @@ from pffbench_environments.bisect.judging import (
     Standing,
     UntilAnswered,
     count_of,
-    most_blocks,
+    most_rounds,
     reason,
 )
 from pffbench_environments.bisect.versions import (
@@ -59,12 +59,10 @@ class Search(msgspec.Struct, frozen=True):
     #: Requirements of one package, such as ``h5py==3.13.0``.
     good: str
     bad: str
-    #: Time that changed, or during which the count did: ``write_total`` or ``read_total``.
+    #: Time that changed, or during which the count did: ``write`` or ``read``.
     total: str
     #: Counter that changed, such as ``write_calls``, or ``instructions:FUNCTION``; None for a time.
     count: str | None
-    #: Smallest difference of the bad version that is searched for, as a part.
-    margin: float
     #: Versions between the two, in order; those of the package index if empty.
     versions: Sequence[str]
     #: Directory for the runs.
@@ -87,8 +85,8 @@ class TriedVersion(msgspec.Struct, frozen=True):
     """A version beside the good one."""
 
     version: str
-    #: Its time or count over that of the good version.
-    ratio: Ratio
+    #: Its time or count, compared with that of the good version.
+    verdict: Verdict
     standing: Standing
     #: The case with the good version and with this one, which tell the reason.
     good: CaseSummary
@@ -161,15 +159,15 @@ def halve(
         say(words.line(trial, package))
         return trial
 
-    worst = tried(last, Question(margin=search.margin))
-    if worst.standing in ("equal", "undecided"):
+    worst = tried(last, Question())
+    if worst.standing in ("same", "open"):
         say(f"NOT SHOWN: {package} {last} is not shown to {words.differ} {first}")
         return NOT_VALID
-    half = Question(math.sqrt(worst.ratio.value))
+    between = Question(worst.verdict.ratio.value)
     before, since, at_since = first, last, worst
     while left := versions[versions.index(before) + 1 : versions.index(since)]:
-        trial = tried(left[len(left) // 2], half)
-        if trial.standing == "undecided":
+        trial = tried(left[len(left) // 2], between)
+        if trial.standing == "open":
             say(f"NOT DECIDED: it changed after {package} {before}, in {since} at the latest")
             return NOT_VALID
         if trial.standing == "like":
@@ -179,7 +177,7 @@ def halve(
     # Where the bad version is the first changed one, its run has set what the others are compared
     # with. A difference by chance is not there again in a run of its own.
     is_last = since == last and search.count is None
-    if is_last and tried(last, half, again=True).standing != "like":
+    if is_last and tried(last, between, again=True).standing != "like":
         say(f"NOT SHOWN: {package} {last} differed once from {first}, and not again")
         return NOT_VALID
     first_one, last_one = words.ends[worst.standing]
@@ -207,22 +205,22 @@ class _Words(msgspec.Struct, frozen=True):
             more, less, differ = f"more {name}", f"fewer {name}", f"have other {name} than"
             slow = fast = (f"the first version with other {name}", "the last one without")
         standings = {
-            "more": more,
-            "less": less,
-            "equal": "like it",
-            "undecided": "not decided",
+            "slower": more,
+            "faster": less,
+            "same": "like it",
+            "open": "not decided",
             "like": "like the bad version",
             "unlike": "like the good version",
         }
-        return cls(standings, {"more": slow, "less": fast}, differ)
+        return cls(standings, {"slower": slow, "faster": fast}, differ)
 
     def line(self, trial: TriedVersion, package: str) -> str:
         """Return the evidence of a version in a line."""
-        ratio = trial.ratio
+        ratio = trial.verdict.ratio
         interval = f" ({ratio.low:.3f}–{ratio.high:.3f})" if ratio.high > ratio.low else ""
         return (
             f"{package} {trial.version}: {ratio.value:.3f} times the good version{interval}, "
-            f"{self.standings[trial.standing]}, {ratio.n} repetitions; {trial.directory}"
+            f"{self.standings[trial.standing]}, {trial.verdict.rounds} rounds; {trial.directory}"
         )
 
 
@@ -272,7 +270,7 @@ class Trials:
             It is there already, or is of another search.
         """
         search, file = self._search, self._out / "search.json"
-        told = {key: getattr(search, key) for key in ("good", "bad", "total", "count", "margin")}
+        told = {key: getattr(search, key) for key in ("good", "bad", "total", "count")}
         text = json.dumps({**told, "experiment": self._experiment}, default=str)
         if search.resume is None:
             try:
@@ -313,7 +311,6 @@ class Trials:
             ],
             "roofline": False,
             "counters": True,
-            "margin": search.margin,
         }
         if search.count is not None:
             content["repetitions"] = 1
@@ -322,21 +319,25 @@ class Trials:
         self._run(file, directory, question, version)
         run = MeasuredRun.load(directory)
         summary = summary_of(run)
-        cases = {case.sample.environment: case for case in summary.cases}
+        cases = {case.keys["environment"]: case for case in summary.cases}
         new, good = cases[version], self._before or cases[self._good]
         if search.count is not None:
             self._before = good
             value = self._ratio_of_counts(version, good, new, file)
-            standing, ratio = question.answer_by_count(value), Ratio(1, value, value, value, 0.0)
-            return TriedVersion(version, ratio, standing, good, new, str(directory))
-        if any(answer.total == total and answer.too_short for answer in summary.answers):
-            raise UserError(f"{directory}: too short to be compared; take larger or more arrays")
-        times, known = (run.seconds[case.sample.case].get(total, {}) for case in (new, good))
-        most = most_blocks(load_experiment(str(file)).experiment)
-        standing, found = question.answer(times, known, most, ended=True)
-        if found is None:
-            raise UserError(f"{directory}: it has no times of {total} to compare")
-        return TriedVersion(version, found, standing, good, new, str(directory))
+            standing = question.answer_by_count(value)
+            verdict = Verdict("open", Ratio(value, value, value), 1)
+            return TriedVersion(version, verdict, standing, good, new, str(directory))
+        times = {c.keys["environment"]: c for c in cells_of(run) if c.keys["total"] == total}
+        if not {version, self._good} <= times.keys():
+            raise UserError(f"{directory}: it has no times to {total} to compare")
+        if min(cell.median for cell in times.values()) < run.resolution:
+            raise UserError(f"{directory}: too short to be compared; use larger or more arrays")
+        most = most_rounds(load_experiment(str(file)).experiment)
+        both = times[version].seconds, times[self._good].seconds
+        standing, verdict = question.answer(*both, most)
+        if not verdict.rounds:
+            raise UserError(f"{directory}: fewer than {FEWEST} rounds decide nothing")
+        return TriedVersion(version, verdict, standing, good, new, str(directory))
 
     def _run(self, file: Path, directory: Path, question: Question, version: str) -> None:
         """Measure, unless an earlier start of the search has done so."""
@@ -392,7 +393,7 @@ class Trials:
         mine, before = (count_of(case, total, search.count) for case in (new, good))
         if mine and before:
             return mine / before
-        known = {name for phase, name in good.counts if phase in TOTALS[total]}
+        known = {name for phase, name in good.counts if phase in TOTALS[f"{total}_total"]}
         if search.resume is None:
             shutil.rmtree(self._out, ignore_errors=True)
         raise UserError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from datetime import UTC, datetime
 
 from pffbench.parallel.batch_job import StopSignals
@@ -44,14 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "write_calls, --count instructions:H5Dcreate2)",
     )
     parser.add_argument(
-        "--margin",
-        type=_margin,
-        default=0.02,
-        metavar="PART",
-        help="smallest difference between the two that is searched for (default: 0.02) "
-        "(example: --margin 0.01)",
-    )
-    parser.add_argument(
         "--versions",
         type=lambda text: text.split(","),
         default=[],
@@ -85,17 +76,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _margin(text: str) -> float:
-    """Convert a part above 0 and up to 1."""
-    try:
-        part = float(text)
-    except ValueError:
-        part = math.nan
-    if not 0 < part <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no part above 0 and up to 1, such as 0.02")
-    return part
-
-
 def main(arguments: argparse.Namespace) -> int:
     """Search, and print a line for each version that is tried. Return the exit status."""
     from pffbench_environments.bisect.search import Search, bisect
@@ -103,6 +83,5 @@ def main(arguments: argparse.Namespace) -> int:
     name = f"pffbench-results/bisect-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     given = {field: getattr(arguments, field) for field in Search.__struct_fields__}
     given["out"] = arguments.resume or arguments.out or name
-    given["total"] = f"{arguments.total}_total"
     with StopSignals() as stop:
         return bisect(Search(**given), stop, lambda text: print(one_line(text), flush=True))

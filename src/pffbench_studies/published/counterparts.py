@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pffbench.summary.statistics import Spread
-from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
+from pffbench.results.cells import varying
+from pffbench.results.names import value_name
+from pffbench.results.phases import PhaseSummary
+from pffbench.results.spread import Spread
+from pffbench.results.summary import CaseSummary, Summary
 from pffbench.units import Estimate
 from pffbench_studies.published.values import PublishedValue
 
@@ -19,6 +22,21 @@ def cases_like(summary: Summary, **wanted: object) -> Iterator[CaseSummary]:
             for key, value in wanted.items()
         ):
             yield case
+
+
+def apart(case: CaseSummary, summary: Summary) -> str:
+    """Return what sets a case apart from others of its format, settings and transfer, in words."""
+    alike = [other.keys for other in summary.groups[case.entry.group] if _way(other) == _way(case)]
+    return " ".join(value_name(k, case.keys[k]) for k in varying(alike) if k in case.keys)
+
+
+def _way(case: CaseSummary) -> tuple[object, ...]:
+    return tuple(case.parameters[key] for key in ("backend", "settings", "transfer"))
+
+
+def but(key: str, case: CaseSummary) -> str:
+    """Return parameters and options of a case, except for one of them, as text."""
+    return repr([{**one, key: None} for one in (case.parameters, case.options)])
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def curves_over(
     """
     drawn = [m for m in matches if m.operation in quantities and m.here > 0]
     curves = grouped(
-        ((row(m), m.operation, m.alternative, m.case.sample.backend), (x, m))
+        ((row(m), m.operation, m.alternative, m.case.backend), (x, m))
         for m in drawn
         if (x := axis.place(m.published)) is not None
     )

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from pffbench.summary.summary import Summary
+from pffbench.results.summary import Summary
 from pffbench_analysis.captions import footnote, stamp
 from pffbench_analysis.derived_files import bounded
 from pffbench_analysis.picture import LegendEntry, Picture, PicturePanel, Words
@@ -178,7 +178,7 @@ def _values(match: Match) -> dict[str, Any]:
         "sd_high": there + sd if has_sd else None,
         "sure": here["low"] is not None,
         "text": f"×{match.ratio:.2g}{'†' if match.below_resolution else ''}",
-        "stroke": colour(match.case.sample.backend),
+        "stroke": colour(match.case.backend),
     }
 
 

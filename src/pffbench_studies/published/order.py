@@ -11,8 +11,9 @@ from itertools import combinations
 import numpy as np
 
 from pffbench.grouping import grouped
-from pffbench.summary.headline import Design
-from pffbench.summary.inference import ComparisonTable, Decision, decide
+from pffbench.results.cells import Cell, of_starts
+from pffbench.results.compare import Question, compare
+from pffbench.results.judge import Word
 from pffbench_studies.published.counterparts import Match
 
 
@@ -33,14 +34,13 @@ class OrderedPair:
     ----------
     faster, slower : Match
         As published.
-    decision : Decision or None
-        On the time here of the one published as slower over that of the other; None where they
-        have no block in common, or one is below resolution.
+    word : Word
+        What is shown here of the time of the one published as slower, over the other's.
     """
 
     faster: Match
     slower: Match
-    decision: Decision | None
+    word: Word
 
     @property
     def distinct(self) -> bool:
@@ -50,9 +50,7 @@ class OrderedPair:
     @property
     def agrees(self) -> bool | None:
         """Whether the run has the same order; None where that is not decided."""
-        if self.decision is None or not self.decision.different:
-            return None
-        return self.decision.longer
+        return {"slower": True, "faster": False}.get(self.word)
 
 
 @dataclass(frozen=True)
@@ -100,11 +98,18 @@ class Order:
         return OrderVerdict.PARTLY if self.undecided else OrderVerdict.SAME
 
 
-def orders(matches: Sequence[Match], design: Design) -> Iterator[Order]:
+def orders(matches: Sequence[Match], *, restarted: bool = False) -> Iterator[Order]:
     """Yield the order of the alternatives of each subject, variant and operation.
 
     Alternatives that the study lacks, or does not distinguish, are in no order. The pairs of all
     orders are one family of comparisons.
+
+    Parameters
+    ----------
+    matches : sequence of Match
+        Numbers of a run.
+    restarted : bool
+        Whether the ranks start again in each round.
     """
     groups = grouped(
         ((m.subject, m.variant, m.operation), m) for m in times(matches) if not m.beyond
@@ -115,25 +120,27 @@ def orders(matches: Sequence[Match], design: Design) -> Iterator[Order]:
         for ranked in ordered
         if any(a.published.differs_from(b.published) for a, b in combinations(ranked, 2))
     ]
-    tables = [_table(ranked, paired=design.paired) for ranked in ordered]
-    decisions = decide(tables, design.looks, margin=design.margin)
-    for place, ranked in enumerate(ordered):
+    cells = [
+        _cell(match, str(order), str(place), restarted=restarted)
+        for order, ranked in enumerate(ordered)
+        for place, match in enumerate(ranked)
+        if not match.below_resolution
+    ]
+    (found,) = compare([(cells, Question("place", ["order"]))])
+    words = {(c.cells[0][0].keys["order"], c.base, c.value): c.verdict.word for c in found}
+    for order, ranked in enumerate(ordered):
         pairs = (
-            OrderedPair(a, b, decisions.get((place, str(j), str(i))))
+            OrderedPair(a, b, words.get((str(order), str(i), str(j)), "open"))
             for (i, a), (j, b) in combinations(enumerate(ranked), 2)
         )
         yield Order(tuple(ranked), tuple(pairs))
 
 
-def _table(ranked: Sequence[Match], *, paired: bool) -> ComparisonTable:
-    """Return the pairs of an order that have a common block, the one published as slower first."""
-    seconds = {
-        str(number): {block: match.factor * s for block, s in match.phase.by_block.items()}
-        for number, match in enumerate(ranked)
-        if not match.below_resolution
-    }
-    pairs = ((b, a) for a, b in combinations(seconds, 2) if seconds[a].keys() & seconds[b].keys())
-    return ComparisonTable(seconds, tuple(pairs), paired)
+def _cell(match: Match, order: str, place: str, *, restarted: bool) -> Cell:
+    """Return a number as a cell: the times of an alternative, by its place in a published order."""
+    times = {number: match.factor * s for number, s in match.phase.by_round.items()}
+    keys = {"order": order, "place": place, "total": match.operation}
+    return Cell(keys, of_starts(times) if restarted else times, 0, False, match.case.name)
 
 
 def times(matches: Sequence[Match]) -> list[Match]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pffbench.record.run_json import RunRecord
-from pffbench.summary.summary import Summary
+from pffbench.results.summary import Summary
 from pffbench_studies.published.counterparts import Match
 from pffbench_studies.published.values import table
 
@@ -64,7 +64,7 @@ def reasons_of(
     repetitions = {p.seconds.n for match in matches for p in match.case.phases.values()}
     facts: Fields = {
         "ranks": record.ranks,
-        "nodes": len(set(record.topology.get("nodes", [0]))),
+        "nodes": summary.run.nodes,
         "repetitions": "–".join(map(str, sorted(repetitions))),
         "machine": _machine(record.provenance),
         "filesystem": record.provenance.get("filesystem", {}).get("type") or "not recorded",

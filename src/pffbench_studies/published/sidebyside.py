@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pffbench.summary.headline import Design
-from pffbench.summary.summary import Summary
+from pffbench.results.summary import Summary
 from pffbench_studies.published.counterparts import Match
 from pffbench_studies.published.curves import Curves
 from pffbench_studies.published.matchers import matcher_of
@@ -87,7 +86,7 @@ def side_by_side(summary: Summary) -> SideBySide | None:
         study,
         values,
         tuple(matches),
-        tuple(orders(matches, Design.of_experiment(summary.record.experiment))),
+        tuple(orders(matches, restarted=bool(summary.record.environments))),
         tuple(correlations(matches)),
         tuple(reasons),
         tuple(claims_of(study.name)),

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from pffbench.regular_files import write_replacing
-from pffbench.summary.summary import Summary
+from pffbench.results.summary import Summary
 from pffbench.text import escape_markdown, markdown_table
 from pffbench_analysis.derived_files import bounded, write_csv
 from pffbench_analysis.page.build import page_environment
@@ -137,7 +137,7 @@ _HOW_TO_READ = (
     "times what the harness itself takes, not to be relied on. × published: here over published.",
     "An order is that of the medians; ~ stands between neighbours that are not distinguishable. "
     "Published numbers within each other's standard deviation, or called alike by their authors, "
-    "are no pair. A pair is decided by the test of the headline, in view of all pairs; none is "
+    "are no pair. A pair is decided by the judge of the answer, in view of all pairs; none is "
     "with fewer than seven repetitions, or where one of the two is below resolution.",
 )
 
@@ -155,7 +155,7 @@ def _published(value: PublishedValue) -> dict[str, Any]:
 def _row(match: Match, order: Order | None) -> dict[str, Any]:
     row = _published(match.published) | {name: getattr(match, name) for name in _OF_A_MATCH}
     row |= {
-        "case": match.case.sample.case,
+        "case": match.case.name,
         "phase": match.phase.phase,
         "repetitions": match.phase.seconds.n,
         "warning_codes": " ".join(caveat.code for caveat in match.phase.warnings),

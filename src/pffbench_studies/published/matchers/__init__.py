@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import ClassVar, cast
 
-from pffbench.summary.summary import Summary
+from pffbench.results.summary import Summary
 from pffbench_studies.published.counterparts import Match
 from pffbench_studies.published.curves import Curves
 from pffbench_studies.published.reasons import Fields

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pffbench.summary.summary import AMPLIFICATIONS, CaseSummary, Summary, amplification
+from pffbench.results.summary import AMPLIFICATIONS, CaseSummary, Summary, amplification
 from pffbench.text import value_text
-from pffbench_studies.published.counterparts import Match, cases_like
+from pffbench_studies.published.counterparts import Match, apart, cases_like
 from pffbench_studies.published.matchers import Matcher
 from pffbench_studies.published.reasons import Fields, listed, when
 from pffbench_studies.published.values import PublishedValue, indexed
@@ -44,7 +44,7 @@ class ChunkingVsMemmap(Matcher):
             dtype="uint8", codec=("auto", "none"), axis=tuple(SLICES), cache="dropped",
         )  # fmt: skip
         return [
-            _match(index[_name(c)], c)
+            _match(index[_name(c)], c, summary)
             for c in cases
             if c.parameters["shape"][0] == _SHAPE[0] and _stored_alike(c) and _PHASE in c.phases
         ]
@@ -54,10 +54,11 @@ class ChunkingVsMemmap(Matcher):
         cases = [match.case for match in matches]
         shapes = sorted({value_text(c.parameters["shape"]) for c in cases})
         orders = sorted({c.options["destination"] for c in cases if "destination" in c.options})
-        stored = (c.stored_as for c in cases if c.sample.backend == "hdf5")
+        stored = (c.entry.stored_as for c in cases if c.backend == "hdf5")
+        moved = (_moved(c, summary) for c in cases)
         nothing = "not counted (counters: true counts)"
         return {
-            "moved": when(True, moved=listed(filter(None, map(_moved, cases)), nothing)),
+            "moved": when(True, moved=listed(filter(None, moved), nothing)),
             "size": when(shapes != [value_text(_SHAPE)], shapes=", ".join(shapes)),
             "destination": when(orders and orders != ["C"], orders=" and ".join(orders)),
             "chunks": when(True, stored=listed(stored, "no HDF5 case")),
@@ -69,10 +70,10 @@ MATCHER = ChunkingVsMemmap()
 
 def _name(c: CaseSummary) -> tuple[str, str]:
     """Return the study's names of the format and of the slice."""
-    return FORMATS[c.sample.backend], SLICES[c.parameters["axis"]]
+    return FORMATS[c.backend], SLICES[c.parameters["axis"]]
 
 
-def _match(value: PublishedValue, c: CaseSummary) -> Match:
+def _match(value: PublishedValue, c: CaseSummary, summary: Summary) -> Match:
     p = c.parameters
     told = [p["layout"], p["settings"], p["cache"]]
     if p["transfer"] == "collective":
@@ -85,7 +86,7 @@ def _match(value: PublishedValue, c: CaseSummary) -> Match:
         subject=f"volume of {value_text(p['shape'])}",
         operation="one slice",
         variant=", ".join(told),
-        alternative=" ".join([*_name(c), *c.variant.split()]),
+        alternative=" ".join(filter(None, [*_name(c), apart(c, summary)])),
         nearest=tuple(told) == _NEAREST,
         known_as=" ".join(_name(c)),
     )
@@ -93,13 +94,13 @@ def _match(value: PublishedValue, c: CaseSummary) -> Match:
 
 def _stored_alike(c: CaseSummary) -> bool:
     """Whether a map is in Fortran order, or chunks prefer no axis."""
-    if c.sample.backend == "memmap":
+    if c.backend == "memmap":
         return bool(c.options.get("order") == "F")
     chunks = c.parameters["chunks"]
     return isinstance(chunks, list) and bool(max(chunks) <= _NO_AXIS * min(chunks))
 
 
-def _moved(c: CaseSummary) -> str:
+def _moved(c: CaseSummary, summary: Summary) -> str:
     """Return the bytes moved for each byte wanted; empty where they were not counted."""
     times = {
         heading.lstrip("×"): amplification(c, counter)
@@ -108,5 +109,5 @@ def _moved(c: CaseSummary) -> str:
     if times["touched"] is None:
         return ""
     numbers = ", ".join(f"{k} {v:.3g}" for k, v in times.items() if v is not None)
-    words = (*_name(c), c.sample.layout, c.cache, c.variant)
+    words = (*_name(c), c.parameters["layout"], c.cache, apart(c, summary))
     return f"{' '.join(words).strip()}: {numbers}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pffbench.grouping import grouped
-from pffbench.summary.summary import CaseSummary, Summary
-from pffbench_studies.published.counterparts import Match, cases_like
+from pffbench.results.summary import CaseSummary, Summary
+from pffbench_studies.published.counterparts import Match, apart, cases_like
 from pffbench_studies.published.matchers import Matcher
 from pffbench_studies.published.reasons import Fields, listed, when
 from pffbench_studies.published.values import PublishedValue, indexed
@@ -65,7 +65,7 @@ class FileFormatTesting(Matcher):
                 source=("uniform", None),
             )
             if c.parameters.get("shape")
-            and c.parameters.get("codec") in (*_PLAIN, *_ZARR_PLAIN.get(c.sample.backend, ()))
+            and c.parameters.get("codec") in (*_PLAIN, *_ZARR_PLAIN.get(c.backend, ()))
         ]  # fmt: skip
         stand_ins = _stand_ins(map(_size, cases), index)
         cases = [c for c in cases if _size(c) in stand_ins]
@@ -76,7 +76,7 @@ class FileFormatTesting(Matcher):
             published = stand_ins[arrays, shape]
             stands_for = "" if arrays == published else f" for {published}"
             for phase, operation in _OPERATIONS.items():
-                value = index.get((FORMATS[c.sample.backend], operation, published, shape))
+                value = index.get((FORMATS[c.backend], operation, published, shape))
                 if value is None or phase not in c.phases:
                     continue
                 found.append(
@@ -84,27 +84,27 @@ class FileFormatTesting(Matcher):
                         value,
                         c,
                         c.phases[phase],
-                        factor=1e3 / datasets_of_a_rank(phase, c, summary.record.ranks),
+                        factor=1e3 / datasets_of_a_rank(phase, c),
                         subject=f"{arrays} datasets{stands_for} of {shape.replace('x', '×')}",
                         operation=operation,
                         variant=variant,
-                        alternative=alternative_of(c),
+                        alternative=alternative_of(c, summary),
                         nearest=variant == nearest,
-                        known_as=FORMATS[c.sample.backend],
+                        known_as=FORMATS[c.backend],
                     )
                 )
         return found
 
     def facts(self, summary: Summary, matches: Sequence[Match]) -> Mapping[str, Sequence[Fields]]:
         """Return the choices of the study that some cases do not share, and what is stored."""
-        nearest = {match.case.sample.case for match in matches if match.nearest}
-        cases = {match.case.sample.case: match.case for match in matches}
-        sizes = {(m.published.parameters["datasets"], m.case.sample.arrays) for m in matches}
+        nearest = {match.case.name for match in matches if match.nearest}
+        cases = {match.case.name: match.case for match in matches}
+        sizes = {(m.published.parameters["datasets"], m.case.entry.cost.arrays) for m in matches}
         scales = sorted({int(published) // here for published, here in sizes})
         parts = ("as many" if scale == 1 else f"1/{scale} of them" for scale in scales)
-        backends = {c.sample.backend for c in cases.values()}
+        backends = {c.backend for c in cases.values()}
         zarr = "; most of all Zarr, whose version 3 is written anew" if "zarr" in backends else ""
-        stored = (f"{FORMATS[c.sample.backend]} {c.parameters['settings']}: {c.stored_as}"
+        stored = (f"{FORMATS[c.backend]} {c.parameters['settings']}: {c.entry.stored_as}"
                   for c in cases.values())  # fmt: skip
         choices = (*_PARAMETERS, *_OPTIONS, "codec")
         return {choice: _apart(choice, cases, nearest) for choice in choices} | {
@@ -125,12 +125,12 @@ def variant_of(c: CaseSummary) -> str:
     return ", ".join(map(str, told))
 
 
-def alternative_of(c: CaseSummary) -> str:
+def alternative_of(c: CaseSummary, summary: Summary) -> str:
     """Name the format of a case, with its distinguishing parameters."""
-    return " ".join(filter(None, (FORMATS[c.sample.backend], c.variant)))
+    return " ".join(filter(None, (FORMATS[c.backend], apart(c, summary))))
 
 
-def datasets_of_a_rank(phase: str, c: CaseSummary, ranks: int) -> int:
+def datasets_of_a_rank(phase: str, c: CaseSummary) -> int:
     """Return the largest number of datasets that a rank works on in a phase.
 
     The study timed one process, so a time per dataset is that of a rank over the datasets that
@@ -142,10 +142,8 @@ def datasets_of_a_rank(phase: str, c: CaseSummary, ranks: int) -> int:
         The phase.
     c : CaseSummary
         The case.
-    ranks : int
-        Number of ranks.
     """
-    p, total = c.parameters, c.sample.arrays
+    p, total = c.parameters, c.entry.cost.arrays
     together = p["layout"] == "shared"
     if p["layout"] == "own" and p["backend"] in ("hdf5", "netcdf4"):
         by_phase = {
@@ -155,12 +153,12 @@ def datasets_of_a_rank(phase: str, c: CaseSummary, ranks: int) -> int:
             "read": p["transfer"] == "collective",
         }
         together = by_phase[phase]
-    return total if together else -(-total // ranks)
+    return total if together else -(-total // c.ranks)
 
 
 def _opened_together(c: CaseSummary) -> bool:
     """Whether all ranks open all arrays of a file that they share."""
-    if c.sample.backend == "netcdf4":
+    if c.backend == "netcdf4":
         return c.options.get("chunk_cache") is not None
     asked = c.options.get("collective_metadata")
     return bool(c.parameters["settings"] == "matched" if asked is None else asked)
@@ -176,7 +174,7 @@ def _key(value: PublishedValue) -> Key | None:
 
 
 def _size(c: CaseSummary) -> Size:
-    return c.sample.arrays, "x".join(map(str, c.parameters["shape"]))
+    return c.entry.cost.arrays, "x".join(map(str, c.parameters["shape"]))
 
 
 def _stand_ins(here: Iterable[Size], index: Iterable[Key]) -> dict[Size, int]:
@@ -222,11 +220,11 @@ def _apart(choice: str, cases: Mapping[str, CaseSummary], nearest: Collection[st
 def _differs(choice: str, c: CaseSummary) -> bool:
     """Whether a case does not share a choice of the study."""
     if choice == "codec":
-        return FORMATS[c.sample.backend] == "Zarr" and not _compresses_alike(c)
+        return FORMATS[c.backend] == "Zarr" and not _compresses_alike(c)
     if name := _PARAMETERS.get(choice):
         return bool(c.parameters.get(name) != _THERE[name])
     backend, option, value = _OPTIONS[choice]
-    return c.sample.backend == backend and bool(c.options.get(option) != value)
+    return c.backend == backend and bool(c.options.get(option) != value)
 
 
 def _compresses_alike(c: CaseSummary) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pffbench.summary.summary import CaseSummary, Summary
+from pffbench.results.summary import CaseSummary, Summary
 from pffbench.units import Size
 from pffbench_studies.published.counterparts import Match, cases_like
 from pffbench_studies.published.matchers import Matcher
@@ -51,7 +51,7 @@ class Hdf5CompressionTuning(Matcher):
 
     def facts(self, summary: Summary, matches: Sequence[Match]) -> Mapping[str, Sequence[Fields]]:
         """Return what was decoded, stored and left out."""
-        cases = list({match.case.sample.case: match.case for match in matches}.values())
+        cases = list({match.case.name: match.case for match in matches}.values())
         decodes = (
             f"{m.alternative} ({m.variant}): {m.case.counts['read', 'decodes_counted']:.0f}"
             for m in matches
@@ -60,11 +60,11 @@ class Hdf5CompressionTuning(Matcher):
         granules = {case.parameters["granules"] for case in cases}
         fewer = ", ".join(map(str, sorted(granules - {_GRANULES})))
         ratios = {
-            f"{case.nbytes / case.disk_bytes:.4g}"
+            f"{case.nbytes / case.disk.stored:.4g}"
             for case in cases
-            if case.disk_bytes and "gzip" in case.stored_as
+            if case.disk and "gzip" in str(case.entry.stored_as)
         }
-        facts = [case.entry.get("transfer_facts") or {} for case in cases]
+        facts = [case.entry.transfer_facts for case in cases]
         usual = {f["chunk_cache_of_the_library"] for f in facts if len(f) > 1}
         of_files = f"{', '.join(sorted(ratios))} (of the whole file)"
         known = libraries_of(summary.record.provenance).get("h5py", {})

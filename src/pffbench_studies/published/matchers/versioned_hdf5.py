@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from pffbench.grouping import grouped
 from pffbench.phases import in_common
-from pffbench.summary.crossing import cases_alike, work_of
-from pffbench.summary.statistics import Spread, spread
-from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
-from pffbench_studies.published.counterparts import Match, cases_like
+from pffbench.results.phases import PhaseSummary
+from pffbench.results.spread import Spread, spread
+from pffbench.results.summary import CaseSummary, Summary
+from pffbench_studies.published.counterparts import Match, but, cases_like
 from pffbench_studies.published.curves import (
     MOST_ROWS,
     Curves,
@@ -79,7 +79,6 @@ _HISTORY = PublishedAxis(
     _TENTHS,
 )
 
-_KEEP = frozenset({"keep"})
 #: Columns that a case has to agree with.
 _KEYS = ("test", "file", "versions", "chunk", "codec")
 #: Test, file, versions, chunk and codec.
@@ -104,13 +103,13 @@ class VersionedHdf5Matcher(Matcher):
             summary, workload="versions", backend="hdf5", keep=tuple(_WAYS),
             probabilities="as_published", cache=("warm", "shifted"),
         ))  # fmt: skip
-        plain = {work_of(c, _KEEP): c for c in cases if c.parameters["keep"] == "last"}
+        plain = {but("keep", c): c for c in cases if c.parameters["keep"] == "last"}
         found: list[Match] = []
         for c in cases:
             for value in by_subject.get(_subject(c.parameters), ()):
                 if (measured := _measured(value, c)) is not None:
                     found.append(_match(value, c, *measured))
-            other = plain.get(work_of(c, _KEEP))
+            other = plain.get(but("keep", c))
             if other is not None and c.parameters["keep"] != "last":
                 found += _ratio(by_subject, c, other)
         return found
@@ -145,7 +144,7 @@ def _measured(
     value: PublishedValue, case: CaseSummary
 ) -> tuple[PhaseSummary, Spread | None] | None:
     """Return the phase of a published number and what was counted; None if not measured."""
-    ranks = case.sample.ranks
+    ranks = case.ranks
     if value.quantity == _SIZE and value.unit == "MiB":
         size = case.counts.get(("close", "file_bytes"))
         return None if size is None else (case.phases["close"], spread([size / ranks / _MIB]))
@@ -164,7 +163,7 @@ def _measured(
 def _match(
     value: PublishedValue, c: CaseSummary, phase: PhaseSummary, measured: Spread | None
 ) -> Match:
-    p, ranks = c.parameters, c.sample.ranks
+    p, ranks = c.parameters, c.ranks
     kind, file, versions, chunk, codec = _subject(p)
     told = ["values one by one" if p["change"] == "element" else "values in a stretch"]
     told += [f"{ranks} ranks"] if ranks > 1 else []
@@ -190,14 +189,14 @@ def _match(
 def of_all_versions(case: CaseSummary) -> PhaseSummary | None:
     """Return staging, committing and flushing all versions as one phase."""
     parts = [case.phases[name] for name in _OF_A_VERSION if name in case.phases]
-    by_block = {b: sum(s) for b, s in in_common([part.by_block for part in parts]).items()}
-    if not by_block:
+    by_round = {b: sum(s) for b, s in in_common([part.by_round for part in parts]).items()}
+    if not by_round:
         return None
     return replace(
         parts[0],
         phase="+".join(part.phase for part in parts),
-        seconds=spread(list(by_block.values())),
-        by_block=by_block,
+        seconds=spread(list(by_round.values())),
+        by_round=by_round,
         ranks=None,
         rate=None,
     )
@@ -215,7 +214,7 @@ def _ratio(
     own, other = of_all_versions(c), of_all_versions(plain)
     if not all(times) or own is None or other is None:
         return
-    both = in_common([own.by_block, other.by_block]).values()
+    both = in_common([own.by_round, other.by_round]).values()
     ratios = [over / under for over, under in both if under > 0]
     if ratios:
         value = replace(
@@ -270,7 +269,7 @@ def _tenths(case: CaseSummary, versions: int) -> Iterator[PublishedPoint]:
     for number, share in enumerate(shares):
         seconds = case.counts.get(("version", f"tenth_{number + 1:02d}_seconds"))
         if seconds:
-            yield PublishedPoint(float(number), 1e3 * seconds / case.sample.ranks / len(share))
+            yield PublishedPoint(float(number), 1e3 * seconds / case.ranks / len(share))
 
 
 def _name(p: Mapping[str, Any]) -> str:
@@ -292,9 +291,10 @@ def _reading(summary: Summary) -> Iterator[Fields]:
 
 def _changing(summary: Summary) -> Iterator[Fields]:
     """Yield the extra time of single values over a contiguous range, by pairs of cases."""
-    for cases in cases_alike(summary, frozenset({"change"})):
-        p, ways = cases[0].parameters, {c.parameters.get("change"): c for c in cases}
-        if {"element", "batch"} <= ways.keys() and p["probabilities"] == "as_described":
+    described = cases_like(summary, workload="versions", probabilities="as_described")
+    for cases in grouped((but("change", c), c) for c in described if not c.invalid).values():
+        p, ways = cases[0].parameters, {c.parameters["change"]: c for c in cases}
+        if {"element", "batch"} <= ways.keys():
             single, stretch = (_milliseconds(ways[way], "write") for way in ("element", "batch"))
             times = single / stretch
             yield {"case": _name(p), "single": single, "stretch": stretch, "times": times}

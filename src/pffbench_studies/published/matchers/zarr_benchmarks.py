@@ -10,12 +10,11 @@ from statistics import geometric_mean
 from typing import Any
 
 from pffbench.phases import in_common
-from pffbench.summary.crossing import work_of
-from pffbench.summary.statistics import spread
-from pffbench.summary.summary import CaseSummary, Summary, compression_ratio
+from pffbench.results.spread import spread
+from pffbench.results.summary import CaseSummary, Summary, compression_ratio
 from pffbench.text import value_text
 from pffbench.workloads.base import DEFAULT_LEVELS
-from pffbench_studies.published.counterparts import Match, cases_like
+from pffbench_studies.published.counterparts import Match, but, cases_like
 from pffbench_studies.published.curves import Curves, PublishedAxis, curves_over
 from pffbench_studies.published.matchers import Matcher
 from pffbench_studies.published.reasons import Fields, libraries_of, when
@@ -196,7 +195,7 @@ def _alike(summary: Summary) -> Iterator[_Compressed]:
     first: dict[str, str] = {}
     kinds = ("zarr", "tensorstore")
     for case in cases_like(summary, workload="codecs", backend=kinds, dtype="uint16"):
-        environment, library = case.sample.environment, _library(summary, case)
+        environment, library = _environment(case), _library(summary, case)
         chunked = isinstance(case.parameters.get("chunks"), list) and not case.options.get("shards")
         usual = case.options.get("pipeline") in (None, "library")
         if not (chunked and usual and _dataset(case) is not None):
@@ -205,12 +204,16 @@ def _alike(summary: Summary) -> Iterator[_Compressed]:
             yield _Compressed(case, library)
 
 
+def _environment(case: CaseSummary) -> str:
+    return case.keys.get("environment", "")
+
+
 def _library(summary: Summary, case: CaseSummary) -> str:
     """Return the study's library that a case has, by the version that its environment has."""
-    if case.sample.backend == "tensorstore":
+    if case.backend == "tensorstore":
         return TENSORSTORE
     record = summary.record
-    own = record.environments.get(case.sample.environment, {}).get("provenance", record.provenance)
+    own = record.environments.get(_environment(case), {}).get("provenance", record.provenance)
     version = str(libraries_of(own).get("zarr", {}).get("version", ""))
     return V2 if version.startswith("2.") else V3
 
@@ -276,7 +279,7 @@ def _formats(cases: Sequence[_Compressed], values: Sequence[PublishedValue]) -> 
     for c in cases:
         as_there = (c.p["settings"], c.p["durability"]) == ("defaults", "close")
         if as_there and c.nearest_writes and "format" in c.case.options:
-            key = work_of(c.case, frozenset({"format"}))
+            key = but("format", c.case)
             way = (c.library, c.subject[0], key)
             pairs.setdefault(way, {})[c.case.options["format"]] = c
     for value in (v for v in values if v.quantity == _FORMATS):
@@ -308,8 +311,10 @@ def _mean_ratios(pairs: Sequence[tuple[_Compressed, _Compressed]], operation: st
     ratios = []
     for pair in pairs:
         phases = [c.case.phases.get(operation) for c in pair]
-        times = in_common([phase.by_block if phase else {} for phase in phases])
-        ratios.append({block: over / under for block, (over, under) in times.items() if under > 0})
+        times = in_common([phase.by_round if phase else {} for phase in phases])
+        ratios.append(
+            {number: over / under for number, (over, under) in times.items() if under > 0}
+        )
     return [geometric_mean(values) for values in in_common(ratios).values()]
 
 
