@@ -16,7 +16,7 @@ BACKENDS = """
 import numpy as np
 from msgspec.structs import replace
 from pffbench.backends.raw.posix import Posix, PosixArray, PosixStore
-from pffbench.backends.raw.layout import copies_of
+from pffbench.backends.raw.layout import place_of
 
 
 class Reused(Posix):
@@ -38,7 +38,7 @@ class Fresh(Reused):
 class FreshStore(PosixStore):
     def wrap(self, specs, returned):
         return {
-            spec.name: FreshArray(self._descriptor, copies_of(spec, self._options))
+            spec.name: FreshArray(self._descriptor, place_of(spec, self._options), self._reaches)
             for spec in specs
         }
 
@@ -121,7 +121,7 @@ def test_defaults_get_what_a_program_gets_and_the_run_says_so(run_both):
     write_summary(summary, done.out)
     (case,) = [
         case for case in summary.cases
-        if (case.sample.backend, case.sample.settings) == ("fresh", "defaults")
+        if (case.backend, case.parameters["settings"]) == ("fresh", "defaults")
     ]  # fmt: skip
     read = case.phases["read_total"]
     (caution,) = [w.message for w in read.warnings if w.code == "page_faults"]

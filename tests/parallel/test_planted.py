@@ -3,6 +3,8 @@
 import csv
 
 import pytest
+from pffbench.results.comparisons import compare_work
+from pffbench.results.purposes import usable
 from pffbench.results.summary import summarise
 from pffbench.run.schedule import ENOUGH
 
@@ -136,7 +138,7 @@ def test_invalid_cases_take_part_in_nothing(tmp_path):
     assert done.status == 1, done.said
     assert "INVALID" in done.stdout
     summary = summarise(done.out)
-    assert {cell.keys["backend"] for cell in summary.cells} == {"hdf5", "zarr", "posix"}
+    assert {cell.keys["backend"] for cell in summary.cells} == {"hdf5", "zarr", "mpiio"}
     assert "INVALID, takes part in nothing: netCDF-4" in (done.out / "summary.md").read_text()
     with (done.out / "summary.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["backend"] == "netcdf4"]
@@ -153,9 +155,11 @@ def test_slow_writes_of_one_format_are_found(tmp_path):
     )  # fmt: skip
     assert done.status == 0, done.said
     summary = summarise(done.out)
+    # A busy machine has no answer, but the planted difference is larger.
+    found = compare_work(usable(summary.cells, summary.run.resolution))
     (writing,) = [
         one
-        for one in summary.compared.formats
+        for one in found.formats
         if one.cells[0][0].keys["column"] == "write, until close"
     ]
     assert (writing.value, writing.base, writing.verdict.word) == ("netcdf4", "hdf5", "slower")
