@@ -43,6 +43,8 @@ SlurmdTimeout=6
 KillOnBadExit=1
 KillWait={kill_wait}
 JobRequeue=1
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 MinJobAge=3600
 MaxArraySize=10001
 EnforcePartLimits=ALL
@@ -76,6 +78,7 @@ def slurm_conf(settings: Settings) -> str:
     limits = "DefaultTime=10 MaxTime=INFINITE State=UP"
     partitions = [
         f"PartitionName=main Nodes=ALL Default=YES {limits}",
+        f"PartitionName=urgent Nodes=ALL PriorityTier=2 {limits}",
         *(f"PartitionName={p} Nodes=ALL OverSubscribe=EXCLUSIVE {limits}"
           for p in settings.partitions),
     ]  # fmt: skip

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
@@ -60,7 +61,13 @@ def execute(options: RunOptions) -> int:
     if options.starts is not None:
         options = _with_starts(options)
     with StopSignals() as stop:
-        if not is_launched(os.environ) and _may_have_environments(options):
+        alone = not is_launched(os.environ)
+        if options.batch and alone:
+            begun = _begun_or_resumed(options)
+            if isinstance(begun, int):
+                return begun
+            options = begun
+        if alone and _may_have_environments(options):
             from pffbench.experiment.load import load_experiment
             from pffbench.run.prepare import with_time_of_job
 
@@ -71,6 +78,13 @@ def execute(options: RunOptions) -> int:
                 loaded = with_time_of_job(loaded, options, os.environ)
                 return _launcher(loaded.path).run(options, loaded, stop)
         return _run(options, stop)
+
+
+def _begun_or_resumed(options: RunOptions) -> RunOptions | int:
+    """Return the options of a run in a batch job, or the exit status of a finished one."""
+    from pffbench.run.batch import begun_or_resumed  # needed on rank 0 only
+
+    return begun_or_resumed(options)
 
 
 def _with_starts(options: RunOptions) -> RunOptions:
@@ -171,12 +185,18 @@ def _run(options: RunOptions, stop: StopSignals) -> int:
     faulthandler.enable()  # a crash in a library reports the Python stack
     check_launcher(comm.size)
     with _abort_on_error(comm) as guard:
+        from pffbench.parallel.collectives import on_root
         from pffbench.run.session import Session, import_for_rank_0
 
         if comm.rank == 0:
             import_for_rank_0()
         status = VALID
         try:
+            if options.batch and not options.resume:
+                begun = on_root(comm, partial(_begun_or_resumed, options))
+                if isinstance(begun, int):
+                    return leave_last(comm, begun)
+                options = begun
             for one in _one_after_another(comm, options):
                 guard.session = session = Session(comm, one, stop)
                 ended = session.run()
@@ -238,6 +258,8 @@ def _runs_of(options: RunOptions, comm: MPI.Intracomm) -> list[tuple[str, str]]:
 
     if options.resume:
         raise UserError("--resume goes on with the experiment of the run; it takes no other")
+    if options.batch:
+        raise UserError(f"--batch resumes one run, and {options.experiment} is a folder")
     files = experiment_files(options.experiment)
     for file in files:
         make_plan(load_experiment(file, options.overrides), comm.size, lack_of_mpi(comm))

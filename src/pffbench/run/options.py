@@ -34,8 +34,8 @@ class RunOptions:
         Results directory of a new run, or of the run to resume.
     stage : {"write", "read"}, optional
         The part of every repetition done by this job; None for all of it.
-    other_hosts : bool
-        Whether a run may be resumed on other hosts than it began on.
+    batch : bool
+        Whether the run in `out` is resumed if it has begun, on whatever hosts.
     trust : bool
         Whether the commands that the experiment or the record of a run names are started.
     max_time : float, optional
@@ -65,7 +65,7 @@ class RunOptions:
     out: str | None
     resume: str | None
     stage: Literal["write", "read"] | None
-    other_hosts: bool
+    batch: bool
     trust: bool
     max_time: float | None
     job_share: int
@@ -133,10 +133,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "another job wrote on other nodes (example: --resume results/first --stage read)",
     )
     parser.add_argument(
-        "--other-hosts",
+        "--batch",
         action="store_true",
-        help="with --resume: allow other hosts than before, which is noted as a remark; otherwise "
-        "the run becomes INVALID",
+        help="with --out: resume the run in DIR if it has begun, also on other hosts, and leave it "
+        "alone if it is finished; for jobs that a scheduler may start again",
     )
     parser.add_argument(
         "--trust",
