@@ -191,7 +191,8 @@ class Runner:
                     return True
                 cases = [self.spec.plan.cases[i] for i in following.cases]
                 reads = {self.spec.plan.cases[i].id: n for i, n in following.reads.items()}
-                cases = list(ordered_block(cases, block, experiment.seed))
+                if not self.spec.options.environment:  # else what started the ranks ordered them
+                    cases = list(ordered_block(cases, block, experiment.seed))
                 if block == 0 and experiment.time_budget is not None:
                     cases = [case for part in by_importance(self.spec.plan.cases) for case in part]
                 for position, case in enumerate(cases):
