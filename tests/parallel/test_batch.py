@@ -102,9 +102,9 @@ def test_the_record_decides_and_not_the_launcher(tmp_path, job):
 @pytest.mark.parametrize(
     ("refusal", "why"),
     [
-        ("scontrol", "unknown: scontrol failed: refused"),
+        ("scontrol", "scontrol failed: refused"),
         ("starts", "3 of its starts finished no repetition"),
-        ("elsewhere", "users cannot do that here"),
+        ("elsewhere", "users cannot queue a job again here"),
     ],
 )
 def test_a_job_that_is_not_queued_again_says_why_and_how_to_resume(tmp_path, job, refusal, why):

@@ -130,11 +130,11 @@ def _reason_against_requeue(
     """Have the scheduler queue this job again, or return why it is not."""
     scheduler = next((one for one in SCHEDULERS if environ.get(one.inside)), None)
     if scheduler is None or not scheduler.requeue:
-        return "users cannot do that here"
+        return "users cannot queue a job again here"
     starts = [datetime.fromisoformat(text) for text in (record.started, *record.resumed)]
     rows = read_samples(Path(directory) / "samples.csv")
     useful = {bisect(starts, datetime.fromisoformat(row.started)) for row in rows}
     if 1 + int(environ.get(scheduler.restarts, "0")) - len(useful) >= _USELESS_STARTS:
         return f"{_USELESS_STARTS} of its starts finished no repetition"
     answer = run_tool([word.format(environ[scheduler.job]) for word in scheduler.requeue], _ANSWER)
-    return None if answer.ok else answer.text
+    return None if answer.ok else answer.text.removeprefix("unknown: ")
