@@ -42,7 +42,8 @@ class RunOptions:
         Maximum duration of the run in seconds, infinite for no limit; None for the time left to
         the batch job.
     job_share : int
-        Number of runs that share the time of the batch job, this one and those that follow it.
+        No option: the number of runs of a folder that share the time of the batch job, this one and
+        those that follow it.
     hang_timeout : float, optional
         Maximum duration of a step in seconds, infinite for no limit; by the case when None.
     environment : str, optional
@@ -104,7 +105,7 @@ class RunOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `pffbench run`."""
-    parser.set_defaults(environment=None)
+    parser.set_defaults(environment=None, job_share=1)
     add_experiment(parser)
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
@@ -150,14 +151,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="start no repetition that would end after this time, and save; 'none' for no limit "
         "(default: the time left to the Slurm job) (example: --max-time '20 min')",
-    )
-    parser.add_argument(
-        "--job-share",
-        type=_runs,
-        default=1,
-        metavar="N",
-        help="in a batch job: this run and N-1 that follow share the time that is left, where the "
-        "experiment has no time_budget (default: 1) (example: --job-share 3)",
     )
     parser.add_argument(
         "--hang-timeout",
@@ -252,7 +245,7 @@ def add_changes(parser: argparse.ArgumentParser, *, scratch: bool = True) -> Non
 
 
 def _runs(text: str) -> int:
-    """Convert a number of runs or starts, which is at least 1."""
+    """Convert a number of starts, which is at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
     return int(text)
