@@ -84,6 +84,22 @@ def test_a_cancelled_job_is_not_queued_again(desk):
     assert repetitions(desk.directory / run / "samples.csv")
 
 
+@pytest.mark.full
+def test_a_warned_job_that_slurm_does_not_queue_again_is_resumed_by_another_one(desk):
+    experiment = desk.experiment(repetitions=30)
+    job = desk.sbatch("--no-requeue", RUN, experiment)
+    run = f"pffbench-results/pffbench-{job}"
+    desk.wait_for_repetitions(run)
+    desk.slurm.run("scancel", "--signal=USR1", job)
+    facts = desk.slurm.wait(job)
+    assert (facts["JobState"], facts["ExitCode"]) == ("FAILED", "3:0")
+    log = desk.log(job)
+    assert "the job is not queued again: scontrol failed: " in log
+    assert f"to resume, submit the same job again with PFFBENCH_OUT={run}" in log
+    desk.complete(desk.sbatch(RUN, experiment, PFFBENCH_OUT=run))
+    assert verdicts(desk.records("pffbench-results")) == {f"pffbench-{job}": ("finished", True)}
+
+
 @pytest.fixture(params=[0, 30])
 def grace(slurm, request):
     """Seconds in which a preempted job may save."""
