@@ -331,7 +331,6 @@ class Hdf5Format(Backend[Hdf5OptionsT]):
         attributes=True,
         stretches=True,
     )
-    file_calls = "pffbench.backends.file_calls:HDF5"
     call_limit = MPI_CALL_LIMIT
     mpi_io = "shared"
     needs_room = True

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 from itertools import islice
 from math import prod
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
-import numpy as np
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec, ByteOrder
@@ -27,9 +26,6 @@ from pffbench.workloads.repack import note_storage, repack_by_library, repack_by
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import read_store, run_stages, write_store
-
-if TYPE_CHECKING:
-    from pffbench.parallel.rank_classes import RankClass
 
 
 class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cache"):
@@ -185,27 +181,6 @@ class ChunkCache(Workload):
         mine = _region(parameters, ranks, 0).shape
         unit = unit_shape(spec.shape, chunks, parameters.write)
         return prod(map(min, mine, unit)) * itemsize(spec.dtype)
-
-    def without_footprint(self, parameters: ChunkCacheParameters) -> str | None:
-        return "a store is made anew of the first one" if parameters.repacks else None
-
-    def rank_classes(
-        self, parameters: ChunkCacheParameters, ranks: int, unit: Shape | None
-    ) -> list[RankClass] | None:
-        from pffbench.parallel.rank_classes import classes_of
-
-        if parameters.sharing == "interleaved":
-            return None
-        total, length = parameters.granules, _granule(parameters)[0]
-        mine = [granules_of(total, ranks, rank) for rank in range(ranks)]
-        keys = [np.array([len(one) for one in mine])]
-        if parameters.layout == "shared":
-            begin = np.array([one.start for one in mine])
-            keys += [begin * length % (unit[0] if unit else 1), begin + keys[0] == total]
-        return classes_of(np.stack(keys, axis=1))
-
-    def one_array(self, parameters: ChunkCacheParameters) -> tuple[ChunkCacheParameters, int]:
-        return replace(parameters, datasets=1), parameters.datasets
 
     def run(self, repetition: Repetition) -> None:
         """Write granules, rewrite the store with other chunks, read it and count decodes.
