@@ -155,7 +155,7 @@ def test_a_group_whose_rank_waits_for_ever_ends_the_job_in_time(tmp_path):
     """Rank 3 fails before a collective write; rank 2 is in it, the other group at the barrier."""
     fault = {"verb": "write", "kind": "fail", "rank": 3, "after": 1}
     cases = [SLAB | GROUPED | {"backend": "hdf5", "transfer": "collective"}]
-    done = run_faulty(tmp_path, 4, "--hang-timeout", "5 s", fault=fault, cases=cases)
+    done = run_faulty(tmp_path, 4, "--set", "hang_timeout=5 s", fault=fault, cases=cases)
     assert done.status not in (0, 2, 3), done.said
     (line,) = re.findall(r"^pffbench: .*nothing has come to an end .*$", done.stderr, re.MULTILINE)
     assert "write; ranks" in line

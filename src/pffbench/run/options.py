@@ -26,8 +26,6 @@ class RunOptions:
         Path of the experiment, or name of a built-in one; None for the default.
     overrides : tuple of str
         Changes of the experiment, as ``KEY=VALUE``.
-    starts : int, optional
-        Number of repetitions, for each of which the ranks are started anew; None for one start.
     scratch : str, optional
         Directory on the file system under test.
     out, resume : str, optional
@@ -44,8 +42,6 @@ class RunOptions:
     job_share : int
         No option: the number of runs of a folder that share the time of the batch job, this one and
         those that follow it.
-    hang_timeout : float, optional
-        Maximum duration of a step in seconds, infinite for no limit; by the case when None.
     environment : str, optional
         No option: the environment of these ranks, in a run of several. Before each repetition they
         wait until the process that started them allows it.
@@ -61,7 +57,6 @@ class RunOptions:
 
     experiment: str | None
     overrides: tuple[str, ...]
-    starts: int | None
     scratch: str | None
     out: str | None
     resume: str | None
@@ -70,7 +65,6 @@ class RunOptions:
     trust: bool
     max_time: float | None
     job_share: int
-    hang_timeout: float | None
     environment: str | None
     drop_hook: str | None
     tables: bool
@@ -96,8 +90,6 @@ class RunOptions:
         given = []
         if self.scratch is not None:
             given += ["--scratch", self.scratch]
-        if (limit := self.hang_timeout) is not None:
-            given += ["--hang-timeout", f"{limit:g} s" if math.isfinite(limit) else "none"]
         if self.drop_hook is not None:
             given += ["--drop-hook", self.drop_hook]
         return given
@@ -119,13 +111,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="resume the run in this results directory, with the same number of ranks and the "
         "same software (example: --resume results/first)",
-    )
-    parser.add_argument(
-        "--starts",
-        type=_runs,
-        metavar="N",
-        help="start the ranks anew for each of N repetitions, so that the intervals include the "
-        "variation between starts of a program; without mpiexec or srun (example: --starts 20)",
     )
     parser.add_argument(
         "--stage",
@@ -151,14 +136,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="start no repetition that would end after this time, and save; 'none' for no limit "
         "(default: the time left to the Slurm job) (example: --max-time '20 min')",
-    )
-    parser.add_argument(
-        "--hang-timeout",
-        type=_hang_timeout,
-        metavar="TIME",
-        help="end the job and report where every rank is when a step of a repetition takes longer; "
-        "'none' for no limit (default: 10 min, and more for large or slow cases) "
-        "(example: --hang-timeout '5 min')",
     )
     parser.add_argument(
         "--drop-hook",
@@ -249,14 +226,6 @@ def _runs(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
     return int(text)
-
-
-def _hang_timeout(text: str) -> float:
-    """Convert a limit for a step: a time above 0, or none."""
-    limit = _limit(text)
-    if limit <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} must be above 0, or none for no limit")
-    return limit
 
 
 def _limit(text: str) -> float:

@@ -394,7 +394,7 @@ class Runner:
 
     def _limit(self, seconds: float) -> float:
         """Return the limit of a step that the user gives, or this one."""
-        given = self.spec.options.hang_timeout
+        given = self.spec.plan.experiment.hang_timeout
         return seconds if given is None else given
 
     def _record(

@@ -207,7 +207,7 @@ class Design(msgspec.Struct, frozen=True):
         """Return the design of an experiment as stored in `run.json`."""
         margin = float(experiment.get("margin") or MARGIN)
         extra = experiment.get("cold_reads") == "extra"
-        paired = bool(experiment.get("environments"))
+        paired = bool(experiment.get("environments") or experiment.get("starts"))
         repetitions = experiment.get("repetitions") or FEWEST
         if repetitions == "auto":
             return cls(planned_looks(int(experiment["max_repetitions"])), margin, extra, paired)
