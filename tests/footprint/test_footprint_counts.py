@@ -88,7 +88,7 @@ OTHERS = [
     {"workload": "slices", "backend": ["hdf5", "zarr", "posix", "npy"], "shape": [6, 24, 10],
      "layout": ["shared", "file_per_process"], "chunks": [[3, 6, 10]], "axis": [0, 2], "count": 2},
     {"workload": "chunk_cache", "backend": ["hdf5", "zarr", "posix"], "shape": [2, 8],
-     "layout": ["shared", "own"], "granules": 5, "chunks": [[2, 8]], "write": ["rows", "chunks"]},
+     "layout": ["shared", "own"], "granules": 5, "chunks": [[2, 8]], "read": ["rows", "chunks"]},
     {"workload": "chunk_cache", "backend": "tensorstore", "shape": [2, 8], "layout": "own",
      "granules": 3, "chunks": [[2, 8]], "tensorstore": {"cache_pool": [0, "1 MiB"]}},
     {"workload": "updates", "backend": ["hdf5", "zarr", "posix"], "shape": [8, 16],
