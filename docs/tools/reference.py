@@ -111,7 +111,7 @@ def _columns() -> Iterator[str]:
     for total, parts in TOTALS.items():
         yield f"- `{total}` is the sum of {', '.join(f'`{p}`' for p in parts)}."
     yield ""
-    yield "Other phases belong to one workload: `repack` (`chunk_cache`) rewrites the closed"
+    yield "Other phases belong to one workload: `repack` (`study_chunk_cache`) rewrites the closed"
     yield "store; `look_up_first`, `read_first`, `…_middle` and `…_all` (`versions`) find and read"
     yield "other versions than the latest, through a store opened for each."
     yield from ("", "## `samples.csv`", "")

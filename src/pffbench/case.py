@@ -233,9 +233,8 @@ class Parameters(
 
     @property
     def transfer_of_reads(self) -> Transfer:
-        """How ranks read in a file that they share; some workloads let it differ from writing."""
-        reading: Transfer | None = getattr(self, "read_transfer", None)
-        return reading or self.transfer
+        """How ranks read in a file that they share; a workload may let it differ from writing."""
+        return self.transfer
 
 
 @cache

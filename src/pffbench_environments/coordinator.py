@@ -104,7 +104,8 @@ def _begun(
     """Check a new run and begin its record."""
     if options.stage is not None:
         raise UserError(
-            f"--stage: {loaded.path} has environments, whose steps write and read in one job"
+            f"--stage: {loaded.path} has environments or starts, whose steps write and read in one "
+            "job"
         )
     run_id = unique_name(loaded.experiment.name)
     out = Path(results_directory(options.out, run_id))

@@ -84,12 +84,8 @@ class Launch(msgspec.Struct, frozen=True):
     keep_going: Callable[[], None]
     #: Directory for files of the ranks, which is removed with them.
     directory: Path
-
-    @property
-    def limit(self) -> float:
-        """Seconds that ranks may take to start, to leave, or for a step that is not measured."""
-        given = self.options.hang_timeout
-        return START_SECONDS if given is None else given
+    #: Seconds that ranks may take to start, to leave, or for a step that is not measured.
+    limit: float
 
     def arguments(self, environment: StartedEnvironment) -> list[str]:
         """Return the arguments for all ranks of an environment: `probe.rank_options` reads them."""
@@ -141,7 +137,9 @@ def launch_of(
         There is no such launcher.
     """
     launcher = _launcher(loaded.experiment, loaded.path)
-    return Launch(launcher, options, stop, stop_before_start(stop), directory)
+    given = loaded.experiment.hang_timeout
+    limit = START_SECONDS if given is None else given
+    return Launch(launcher, options, stop, stop_before_start(stop), directory, limit)
 
 
 def _launcher(experiment: Experiment, path: str) -> tuple[str, ...]:

@@ -88,8 +88,8 @@ def step_experiment(experiment: Experiment, cases: Sequence[Case], block: int) -
 #: Keys of an experiment that a step has no use for; extra cold reads are cases like others there.
 _OWN_KEYS = frozenset(
     {
-        "environments", "step_repetitions", "launcher", "common", "time_budget", "cold_reads",
-        "study",
+        "environments", "starts", "step_repetitions", "launcher", "common", "time_budget",
+        "cold_reads", "study",
     }
 )  # fmt: skip
 

@@ -43,18 +43,13 @@ SlurmdTimeout=6
 KillOnBadExit=1
 KillWait={kill_wait}
 JobRequeue=1
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 MinJobAge=3600
-MaxArraySize=10001
 EnforcePartLimits=ALL
 DefMemPerCPU=64
-Licenses=SCRATCH:1000
-GresTypes=gpu
 {extra}
 """
-
-
-#: GPUs that each node claims to have. They are counted, and nothing else.
-GPUS = 4
 
 
 def slurm_conf(settings: Settings) -> str:
@@ -70,15 +65,15 @@ def slurm_conf(settings: Settings) -> str:
     )
     nodes = [
         f"NodeName={name} NodeAddr={NETWORK}.{number} CPUs={settings.cpus} "
-        f"RealMemory={settings.memory} Feature={settings.features} Gres=gpu:{GPUS} State=UNKNOWN"
+        f"RealMemory={settings.memory} State=UNKNOWN"
         for number, name in enumerate(settings.names, 1)
     ]
-    limits = "DefaultTime=10 MaxTime=INFINITE State=UP"
+    limits = "Nodes=ALL DefaultTime=10 MaxTime=INFINITE State=UP"
     partitions = [
-        f"PartitionName=main Nodes=ALL Default=YES {limits}",
-        *(f"PartitionName={p} Nodes=ALL OverSubscribe=EXCLUSIVE {limits}"
-          for p in settings.partitions),
-    ]  # fmt: skip
+        f"PartitionName=main Default=YES {limits}",
+        f"PartitionName=batch OverSubscribe=EXCLUSIVE {limits}",
+        f"PartitionName=urgent PriorityTier=2 {limits}",
+    ]
     return text + "\n".join([*nodes, *partitions, ""])
 
 
@@ -96,11 +91,6 @@ def write(settings: Settings) -> None:
     for node in settings.names:
         settings.spool(node).mkdir()
     settings.slurm_conf.write_text(slurm_conf(settings))
-    devices = [settings.path / f"gpu{number}" for number in range(GPUS)]
-    for device in devices:
-        device.touch()
-    lines = [f"Name=gpu File={device}\n" for device in devices]
-    (settings.path / "gres.conf").write_text("".join(lines))
     if _slurm_version() >= (23, 11):  # slurmd would look for a cgroup that is not ours
         (settings.path / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
     (settings.path / "hosts").write_text(hosts(settings))

@@ -44,10 +44,6 @@ class Settings:
     shared : tuple of str
         Paths that all nodes see although they lie below a private directory, beside the cluster's
         own directory, which they always see.
-    partitions : tuple of str
-        Names of partitions of whole nodes, beside the default ``main`` whose nodes are shared.
-    features : str
-        Of every node, for ``--constraint``.
     disks : tuple of str
         Names of nodes that boot with what slurmd left on their disks. The others have none.
     kill_wait : int
@@ -67,8 +63,6 @@ class Settings:
     cpus: int = 32
     memory: int = 16000
     shared: tuple[str, ...] = ()
-    partitions: tuple[str, ...] = ("batch", "booster", "regular", "standard")
-    features: str = "cpu,gpu,nvme"
     disks: tuple[str, ...] = ()
     kill_wait: int = 5
     extra: str = ""

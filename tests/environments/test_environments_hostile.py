@@ -117,7 +117,7 @@ if "pffbench_environments.ranks" in sys.orig_argv:
 @pytest.mark.full
 def test_ranks_that_do_not_end_are_ended_and_what_they_recorded_counts(tmp_path):
     staying = {"name": "staying", "command": site(tmp_path / "site", STAYS)}
-    run = run_in(tmp_path, staying, repetitions=2, arguments=("--hang-timeout", "15 s"))
+    run = run_in(tmp_path, staying, repetitions=2, hang_timeout="15 s")
     assert run.status == 0, run.said
     assert any("its ranks did not end" in text for text in run.record["remarks"])
     assert len({row["repetition"] for row in run.rows if row["environment"] == "staying"}) >= 2
@@ -128,7 +128,7 @@ def test_ranks_that_do_not_end_are_ended_and_what_they_recorded_counts(tmp_path)
 def test_the_first_ctrl_c_ends_a_run_whose_ranks_do_not_end(tmp_path):
     staying = {"name": "staying", "command": site(tmp_path / "site", STAYS)}
     started = start_experiment(
-        tmp_path, None, "--hang-timeout", "15 s", environments=[staying, HERE], launcher="env",
+        tmp_path, None, hang_timeout="15 s", environments=[staying, HERE], launcher="env",
         cases=[CASE], roofline=False, repetitions=1, env={"PFFBENCH_TEST_RUN": str(tmp_path)},
     )  # fmt: skip
     lock = started.out / ".steps" / "staying" / "run"
@@ -329,7 +329,7 @@ def test_the_hang_timeout_is_that_of_the_memory_copy_too(tmp_path):
     directory.mkdir()
     (directory / "sitecustomize.py").write_text(STOPS)
     run = run_experiment(
-        tmp_path, 2, "--hang-timeout", "20 s", cases=[CASE], repetitions=2,
+        tmp_path, 2, hang_timeout="20 s", cases=[CASE], repetitions=2,
         env={"PYTHONPATH": f"{directory}:{SOURCE}"},
     )  # fmt: skip
     assert run.status not in (0, 1), run.said

@@ -118,8 +118,7 @@ def test_output_costs_what_it_is_long():
 
 
 def ranks_of(script, tmp_path, limit):
-    options = SimpleNamespace(hang_timeout=limit)
-    launch = Launch((), options, StopSignals(), lambda: None, tmp_path)
+    launch = Launch((), SimpleNamespace(), StopSignals(), lambda: None, tmp_path, limit)
     return Ranks(launch, StartedEnvironment("a", ("sh", "-c")), [script], tmp_path, {"c"})
 
 

@@ -1,4 +1,4 @@
-"""`run --starts`: ranks are started anew for each repetition, and each repetition is a start."""
+"""The key `starts`: ranks are started anew for each repetition, and each repetition is a start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASE = {
 def anew(tmp_path_factory):
     """Return a run of seven starts of two ranks; the default repeats more often."""
     return run_experiment(
-        tmp_path_factory.mktemp("anew"), None, "--starts", "7",
+        tmp_path_factory.mktemp("anew"), None, "--set", "starts=7",
         launcher=" ".join(mpiexec(2)), cases=[CASE], repetitions=50, warmup=1,
     )  # fmt: skip
 
@@ -35,6 +35,19 @@ def test_each_repetition_is_a_start_of_all_ranks(anew):
     assert len(counted) == 7
     assert anew.record["ranks"] == 2
     assert list(anew.record["environments"]) == ["here"]
+    told = anew.record["experiment"]
+    assert (told["starts"], told["repetitions"], told["environments"]) == (7, 7, [])
+
+
+def test_a_run_with_starts_is_repeated(tmp_path):
+    """Its record names no environment: this one is meant, wherever it is."""
+    first = run_experiment(tmp_path, None, starts=2, cases=[CASE], warmup=0)
+    assert first.status == 0, first.said
+    again = pffbench_cli("run", first.out, "--out", tmp_path / "again", "--scratch", tmp_path,
+                         out=tmp_path / "again")  # fmt: skip
+    assert again.status == 0, again.said
+    assert again.record["experiment"] == first.record["experiment"]
+    assert {row["repetition"] for row in again.rows} == {"0", "1"}
 
 
 @pytest.mark.full
@@ -51,18 +64,13 @@ def test_formats_are_compared_by_starts(anew):
 @pytest.mark.parametrize(
     ("arguments", "content", "message"),
     [
-        (["--starts", "0"], {}, "must be a whole number, 1 or more"),
+        ([], {"starts": 0}, "starts: "),
         (
-            ["--starts", "3"],
-            {"environments": [{"name": "a", "python": "python"}]},
-            "has environments, whose ranks start anew in each block: set repetitions",
+            [],
+            {"starts": 3, "environments": [{"name": "a", "python": "python"}]},
+            "starts: the ranks of environments start anew in each block: set repetitions",
         ),
-        (
-            ["--starts", "3", "--set", "repetitions=5"],
-            {},
-            "--starts: it sets the repetitions, and so does --set repetitions=5: leave out one",
-        ),
-        (["--starts", "3", "--stage", "write"], {}, "--starts: each start writes and reads"),
+        (["--stage", "write"], {"starts": 3}, "--stage: "),
     ],
 )
 def test_what_it_cannot_do_is_refused(tmp_path, arguments, content, message):
@@ -70,12 +78,6 @@ def test_what_it_cannot_do_is_refused(tmp_path, arguments, content, message):
     assert done.status == 2
     assert message in done.said
     assert not done.out.exists()
-
-
-def test_a_folder_of_experiments_is_refused(tmp_path):
-    done = pffbench_cli("run", "--starts", "3", tmp_path)
-    assert done.status == 2
-    assert f"--starts: {tmp_path} is a folder of experiments: name one of them" in done.stderr
 
 
 @pytest.mark.full
@@ -87,7 +89,7 @@ def test_a_stopped_run_goes_on_with_the_printed_command(tmp_path, launched, trus
     """Its file names no environment; without a launcher it starts nothing but this Python."""
     more = {"launcher": " ".join(mpiexec(1))} if launched else {}
     done = run_experiment(
-        tmp_path, None, "--starts", "3", "--max-time", "1 s", cases=[CASE], warmup=0, **more
+        tmp_path, None, "--max-time", "1 s", starts=3, cases=[CASE], warmup=0, **more
     )
     assert done.status == 3, done.said
     command = f"pffbench run --resume {done.out} --trust"
@@ -106,9 +108,6 @@ def test_a_stopped_run_goes_on_with_the_printed_command(tmp_path, launched, trus
 
 
 def test_it_starts_the_ranks_itself(tmp_path):
-    done = run_experiment(tmp_path, 2, "--starts", "3", cases=[CASE])
+    done = run_experiment(tmp_path, 2, starts=3, cases=[CASE])
     assert done.status == 2
-    assert "leave out mpiexec or srun" in done.said
-    again = pffbench_cli("run", "--starts", "3", "--resume", tmp_path)
-    assert again.status == 2
-    assert "a resumed run has the starts of its record" in again.said
+    assert "start it as one process without mpiexec or srun" in done.said

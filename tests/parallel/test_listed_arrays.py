@@ -200,3 +200,18 @@ def test_a_list_that_makes_no_sense_is_one_sentence(tmp_path, keys, told):
     assert done.status == 2, done.said
     assert told in " ".join(done.said.split()), done.said
     assert len(done.said.strip().splitlines()) < 5, done.said
+
+
+@pytest.mark.parametrize("ranks", sampled([3, 4], 3))
+def test_a_plan_has_the_files_of_unequal_arrays(tmp_path, ranks):
+    """13 rows in chunks of 2: no two ranks need have as many chunks in arrays of their own."""
+    cases = [{"workload": "hyperslab", "backend": ["zarr", "hdf5"], "arrays": 2, "shape": [13, 10],
+              "layout": ["shared", "own", "file_per_process"], "chunks": [[2, 10]],
+              "durability": "close"}]  # fmt: skip
+    done = run_experiment(tmp_path, ranks, cases=cases, repetitions=1, roofline=False)
+    assert done.status == 0, done.said
+    shown = [entry["parameters"] for entry in done.record["cases"].values()]
+    zarr = {p["layout"] for p in shown if p["backend"] == "zarr"}
+    assert zarr >= {"own", "file_per_process"}  # chunks that two ranks share are refused
+    for entry in done.record["cases"].values():
+        assert entry["disk"]["files"] == entry["cost"]["files"], entry["parameters"]

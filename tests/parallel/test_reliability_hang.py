@@ -1,19 +1,17 @@
 """A collective call that never returns ends the job in time, and tells where every rank is."""
 
 import re
-import time
 
-import psutil
 import pytest
 
-from faults import SLAB, completes, finished, no_process_is_left, run_faulty, start_faulty
+from faults import SLAB, completes, finished, no_process_is_left, run_faulty
 from launch import run_experiment
 from pffbench.text import without_digests
 
 pytestmark = pytest.mark.parallel
 
 RANKS = 3
-TIMEOUT = ("--hang-timeout", "5 s")
+TIMEOUT = ("--set", "hang_timeout=5 s")
 CASES = [SLAB | {"backend": "null"}, SLAB | {"backend": "hdf5", "transfer": "collective"}]
 
 
@@ -33,7 +31,7 @@ def test_a_job_that_hangs_is_ended(hung):
 
 def test_case_repetition_phase_and_ranks_are_told(hung):
     name = without_digests(hung.case(backend="hdf5"))
-    told = re.search(r"pffbench: .*: nothing has come to an end for (\d+) s \(--hang-timeout 5 s\)"
+    told = re.search(r"pffbench: .*: nothing has come to an end for (\d+) s \(hang_timeout 5 s\)"
                      r", so the job is ended: (\S+), repetition (\d), (\w+); ranks 0-2\. What is "
                      r"recorded is kept; go on with --resume", hung.stderr)  # fmt: skip
     assert told, hung.said
@@ -73,34 +71,16 @@ def test_a_rank_that_is_ten_times_slower_is_no_alarm(tmp_path):
     case = SLAB | {"backend": "null"}
     slow = [case | {"null": {"delays": {"write": 0.2, "read": 0.2}}},
             case | {"null": {"delays": {"write": 2.0, "read": 2.0}, "delay_rank": 1}}]  # fmt: skip
-    done = run_experiment(tmp_path, 2, "--hang-timeout", "20 s", repetitions=6, cases=slow)
+    done = run_experiment(tmp_path, 2, hang_timeout="20 s", repetitions=6, cases=slow)
     assert done.status == 0, done.said
     assert "nothing has come to an end" not in done.stderr
 
 
-def test_nobody_looks_on_when_told_so(tmp_path):
-    fault = {"verb": "write", "kind": "hang", "rank": 1, "after": 0}
-    run = start_faulty(tmp_path, 2, "--hang-timeout", "none", fault=fault, cases=CASES[1:])
-    patience = time.monotonic() + 200
-    while not list((tmp_path / "scratch").glob("*/*/*")):  # the file is made: they are at it
-        assert time.monotonic() < patience
-        time.sleep(0.05)
-    ranks = psutil.Process(run.process.pid).children(recursive=True)
-    try:
-        assert not [p for p in ranks if "pffbench.parallel.watchdog_process" in p.cmdline()]
-    finally:
-        for rank in ranks:
-            rank.kill()
-        done = run.finish()
-    assert done.status != 0
-    no_process_is_left(tmp_path)
-
-
 @pytest.mark.parametrize("limit", ["0 s", "soon", "5 parsecs"])
 def test_a_limit_that_makes_no_sense_is_refused(tmp_path, limit):
-    done = run_experiment(tmp_path, None, "--hang-timeout", limit, cases=CASES)
+    done = run_experiment(tmp_path, None, hang_timeout=limit, cases=CASES)
     assert done.status == 2
-    assert "--hang-timeout" in done.stderr
+    assert "hang_timeout: " in done.stderr
     assert not done.out.exists()
 
 

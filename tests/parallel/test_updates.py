@@ -56,7 +56,7 @@ def done(request, tmp_path_factory):
     """One run of all cases; of four ranks the last one has less."""
     directory = tmp_path_factory.mktemp("updates")
     found = run_experiment(
-        directory, request.param, "--hang-timeout", "60 s", cases=CASES, common=COMMON,
+        directory, request.param, hang_timeout="60 s", cases=CASES, common=COMMON,
         roofline=False, repetitions=1, warmup=0, counters=True, timeout=240,
     )  # fmt: skip
     assert list((directory / "scratch").iterdir()) == []

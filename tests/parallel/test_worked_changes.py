@@ -179,18 +179,6 @@ def test_a_column_of_the_samples_is_filled(run):
         assert float(row["own_min"]) <= float(row["own_mean"]) <= float(row["own_max"])
 
 
-def test_a_table_of_before_the_column_is_read(copy, run, tmp_path):
-    with (run.out / "samples.csv").open(newline="") as file:
-        rows = [row[:-1] for row in csv.reader(file)]
-    with (tmp_path / "samples.csv").open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
-    read = (
-        "import sys; from pffbench.record.samples import read_samples; "
-        "rows = read_samples(sys.argv[1]); print(len(rows), rows[0].own_mean)"
-    )
-    assert python(copy, "-c", read, tmp_path / "samples.csv").split() == [str(len(run.rows)), "nan"]
-
-
 def test_a_column_of_the_tables_is_everywhere(copy, run):
     assert "worked%" in run.stdout
     assert any("worked%" in head for head in tables(run))
@@ -250,7 +238,7 @@ def test_a_backend_runs(run):
 @pytest.mark.full
 def test_the_copys_own_tests_pass(copy):
     """No list of names in the tests has to be changed, nor a document."""
-    names = ("docstrings", "results_document", "legend", "registry", "documents", "contributing")
+    names = ("docstrings", "results_document", "legend", "registry", "documents")
     files = [copy / "tests" / "unit" / f"test_{name}.py" for name in names]
     python(copy, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *files, cwd=copy)
 

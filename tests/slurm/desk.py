@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import sys
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -43,7 +42,6 @@ class Desk:
 
     def __init__(self, slurm, directory):
         self.slurm, self.directory = slurm, directory
-        self.environment = {"PFFBENCH_HOME": str(ROOT), "PFFBENCH_PYTHON": sys.executable}
 
     def experiment(self, name="tiny", repetitions=1):
         path = self.directory / f"{name}.yaml"
@@ -51,19 +49,7 @@ class Desk:
         return path.name
 
     def sbatch(self, *words, **variables):
-        return self.slurm.submit(*words, cwd=self.directory, **self.environment, **variables)
-
-    def submit(self, *words, **variables):
-        """Run jobs/submit and return the numbers of the jobs."""
-        told = self.try_to_submit(*words, check=True, **variables).stdout
-        return [line.split()[3].rstrip(":") for line in told.splitlines() if "] job " in line]
-
-    def try_to_submit(self, *words, check=False, **variables):
-        """Run jobs/submit, which may fail, and return the process."""
-        return self.slurm.run(
-            JOBS / "submit", "--out", self.directory / "out", *words,
-            cwd=self.directory, check=check, **self.environment, **variables,
-        )  # fmt: skip
+        return self.slurm.submit(*words, cwd=self.directory, **variables)
 
     def log(self, job):
         (path,) = self.directory.rglob(f"*-{job}.out")

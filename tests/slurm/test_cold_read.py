@@ -1,4 +1,4 @@
-"""Two jobs on different nodes: one writes, the other one reads what no node of its own holds."""
+"""`jobs/cold-read.sh`: half of the nodes write, the others read what they do not have in memory."""
 
 from __future__ import annotations
 
@@ -7,45 +7,37 @@ from pathlib import Path
 
 import pytest
 
-from desk import Desk, verdicts
+from desk import JOBS, Desk, verdicts
 
 pytestmark = [pytest.mark.slurm, pytest.mark.full, pytest.mark.timeout(900)]
 
-
-def place_of(record):
-    return Path(record["scratch"]).parent
+COLD_READ = JOBS / "cold-read.sh"
 
 
-def test_both_jobs_fill_one_directory_from_different_nodes(slurm, shared):
+def test_half_of_the_nodes_write_and_the_others_read(slurm, shared):
     desk = Desk(slurm, shared)
-    writer, reader = desk.submit(
-        "--nodes", "2", "--tasks-per-node", "2", "cold-read", desk.experiment(repetitions=2)
-    )
-    desk.complete(reader, timeout=240)
-    assert f"job {reader} will read, not on node1,node2" in desk.log(writer)
-    records = desk.records("out")
-    name = f"cold-read-2n-{writer}"
+    job = desk.sbatch("-N4", "--ntasks-per-node=2", COLD_READ, desk.experiment(repetitions=2))
+    desk.complete(job)
+    records = desk.records("pffbench-results")
+    name = f"cold-read-{job}"
     assert verdicts(records) == {name: ("finished", True)}
     record = records[name]
     assert set(record["topology"]["hosts"]) == {"node1", "node2"} == set(record["wrote_on"])
     assert set(record["reading"]["topology"]["hosts"]) == {"node3", "node4"}
-    assert record["reading"]["provenance"]["slurm"]["job_id"] == reader
-    assert list((desk.directory / "out" / name / "plots").glob("*.png"))
-    assert not place_of(record).exists(), "the jobs' own directory is gone again"
+    assert list((desk.directory / "pffbench-results" / name / "plots").glob("*.png"))
+    assert not (desk.directory / "pffbench-scratch").exists()
 
 
 def test_reads_from_other_nodes_of_a_distributed_file_system_are_cold(moosefs_cluster):
     mount = moosefs_cluster.settings.moosefs_mount
-    directory = Path(tempfile.mkdtemp(dir=moosefs_cluster.path / "shared"))
-    desk = Desk(moosefs_cluster, directory)
-    _, reader = desk.submit(
-        "--nodes", "2", "--tasks-per-node", "1", "cold-read", desk.experiment(),
-        PFFBENCH_SCRATCH=str(mount),
-    )  # fmt: skip
-    desk.complete(reader, timeout=240)
-    (run,) = (directory / "out").glob("cold-read-*")
-    (record,) = desk.records("out").values()
+    desk = Desk(moosefs_cluster, Path(tempfile.mkdtemp(dir=moosefs_cluster.path / "shared")))
+    job = desk.sbatch(
+        "-N4", "--ntasks-per-node=1", COLD_READ, desk.experiment(), PFFBENCH_SCRATCH=str(mount)
+    )
+    desk.complete(job)
+    (record,) = desk.records("pffbench-results").values()
     assert (record["status"], record["valid"]) == ("finished", True)
+    run = desk.directory / "pffbench-results" / f"cold-read-{job}"
     lines = (run / "samples.csv").read_text().splitlines()
     header = lines[0].split(",")
     rows = [dict(zip(header, line.split(","), strict=True)) for line in lines[1:]]
@@ -54,22 +46,22 @@ def test_reads_from_other_nodes_of_a_distributed_file_system_are_cold(moosefs_cl
     assert {(row["cache"], float(row["resident"])) for row in reads} == {("separate", 0.0)}
 
 
-def test_a_writer_that_is_warned_goes_on_and_then_the_reader_runs(slurm, shared):
+@pytest.mark.parametrize("last", ["close", "remove"])
+def test_a_warned_job_goes_on_with_the_part_that_it_was_in(slurm, shared, last):
+    """The last phase of a repetition that is written is `close`, of one that is read `remove`."""
     desk = Desk(slurm, shared)
-    writer, reader = desk.submit(
-        "--tasks-per-node", "1", "cold-read", desk.experiment(repetitions=30)
-    )
-    run = f"out/cold-read-1n-{writer}"
-    desk.wait_for_repetitions(run, last="close")
-    slurm.run("scancel", "--signal=USR1", writer)
-    desk.complete(reader, timeout=300)
-    assert "the job is queued again (restart 1 of at most 3)" in desk.log(writer)
-    assert verdicts(desk.records("out")) == {Path(run).name: ("finished", True)}
+    job = desk.sbatch("-N2", "--ntasks-per-node=1", COLD_READ, desk.experiment(repetitions=30))
+    run = f"pffbench-results/cold-read-{job}"
+    desk.wait_for_repetitions(run, last=last)
+    slurm.run("scancel", "--signal=USR1", job)
+    assert desk.complete(job)["Restarts"] == "1"
+    assert "interrupted; the job is queued again" in desk.log(job)
+    assert verdicts(desk.records("pffbench-results")) == {Path(run).name: ("finished", True)}
 
 
-def test_without_a_writer_nothing_is_read(slurm, shared):
+def test_what_was_not_written_is_not_read(slurm, shared):
     desk = Desk(slurm, shared)
-    writer, reader = desk.submit("cold-read", desk.experiment(), PFFBENCH_STRIPES="2")
-    assert slurm.wait(writer, timeout=60)["JobState"] == "FAILED"  # there is no lfs here
-    assert slurm.wait(reader, timeout=60)["JobState"] == "CANCELLED"
-    assert not desk.records("out")
+    job = desk.sbatch("-N2", COLD_READ, desk.experiment(), "--set", "colour=red")
+    facts = slurm.wait(job, timeout=60)
+    assert (facts["JobState"], facts["ExitCode"]) == ("FAILED", "2:0")
+    assert desk.log(job).count("pffbench: ") == 1

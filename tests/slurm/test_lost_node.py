@@ -65,17 +65,17 @@ def test_a_job_goes_on_each_time_its_node_is_lost_though_its_disk_keeps_the_sock
     desk = Desk(slurm, shared)
     (shared / "sitecustomize.py").write_text(HOLD)
     (shared / "held.yaml").write_text(EXPERIMENT)
-    desk.environment["PYTHONPATH"] = f"{shared}:{environment()['PYTHONPATH']}"
-    desk.environment["GATE"] = str(shared / "gate")
+    paths = f"{shared}:{environment()['PYTHONPATH']}"
     losses = 1 + number % 2
     for start in range(losses):
         (shared / f"gate-{start}").touch()
     where = ("-N2", "--ntasks-per-node=1", "-w", "node[2-3]", "-t", "20")
-    job = desk.sbatch(*where, JOBS / "compare.sh", "held.yaml")
+    variables = {"PYTHONPATH": paths, "GATE": str(shared / "gate")}
+    job = desk.sbatch(*where, JOBS / "run.sh", "held.yaml", **variables)
     for start in range(losses):
         cut_the_power(desk, job, start)
     facts = desk.complete(job)
     assert facts["Restarts"] == str(losses)
-    assert verdicts(desk.records("pffbench-results")) == {f"compare-2n-{job}": ("finished", True)}
-    done = repetitions(shared / "pffbench-results" / f"compare-2n-{job}" / "samples.csv")
+    assert verdicts(desk.records("pffbench-results")) == {f"pffbench-{job}": ("finished", True)}
+    done = repetitions(shared / "pffbench-results" / f"pffbench-{job}" / "samples.csv")
     assert len(done) == len(set(done)) == 2 * REPETITIONS

@@ -15,7 +15,7 @@ from pffbench_studies.published.order import OrderVerdict
 STUDY = "hdf5-compression-tuning"
 MIB = 2**20
 PUBLISHED = {
-    "workload": "chunk_cache", "layout": "file_per_process", "shape": [4, 30, 9, 717],
+    "workload": "study_chunk_cache", "layout": "file_per_process", "shape": [4, 30, 9, 717],
     "granules": 15, "codec": "gzip", "level": 6, "source": "cris",
     "chunks": [4, 30, 9, 717], "repack_chunks": None, "repack_with": "library", "read": "rows",
     "write": "chunks", "read_transfer": None, "sharing": "own", "byte_order": "big",

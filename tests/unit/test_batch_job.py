@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -58,11 +59,11 @@ def test_without_an_answer_there_is_no_limit(tmp_path, monkeypatch):
 ONE_CASE = {"name": "x", "cases": [{"backend": "null", "workload": "hyperslab", "shape": [8]}]}
 
 
-def budget(words=(), environ=None, **experiment):
+def budget(words=(), environ=None, job_share=1, **experiment):
     """Return the time budget that a run has in a job that ends in half an hour."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
-    options = RunOptions.of_arguments(parser.parse_args(list(words)))
+    options = replace(RunOptions.of_arguments(parser.parse_args(list(words))), job_share=job_share)
     loaded = (
         load_experiment(options.experiment, options.overrides)
         if is_built_in(options.experiment)
@@ -82,7 +83,6 @@ HALF_AN_HOUR = pytest.approx(1566, abs=3)
     [
         ((), HALF_AN_HOUR),
         (("--set", "repetitions=20"), HALF_AN_HOUR),
-        (("--job-share", "3"), pytest.approx(522, abs=2)),
         (("--max-time", "10 min"), 540),
         (("--set", "time_budget=120 s"), 120),
         (("--stage", "write"), 120),
@@ -94,6 +94,10 @@ def test_in_a_job_the_time_budget_is_what_is_left_unless_it_is_given(words, expe
     assert budget(words) == expected
 
 
+def test_the_runs_of_a_folder_share_the_time():
+    assert budget(job_share=3) == pytest.approx(522, abs=2)
+
+
 def test_the_budget_of_a_file_and_its_number_of_repetitions_are_given():
     assert budget(["mine.yaml"], time_budget="2 min") == 120
     assert budget(["mine.yaml"], repetitions=200) is None
@@ -103,13 +107,6 @@ def test_outside_of_a_job_and_in_one_without_a_limit_the_budget_stays():
     assert budget(environ={}) == 120
     assert budget(["mine.yaml"], environ={}) is None
     assert budget(environ={"SLURM_JOB_ID": "7", "PATH": "/nowhere"}) == 120
-
-
-@pytest.mark.parametrize("number", ["0", "-1", "many"])
-def test_a_share_of_the_job_is_a_number_of_runs(number, capsys):
-    with pytest.raises(SystemExit):
-        budget(["--job-share", number])
-    assert "must be a whole number, 1 or more" in capsys.readouterr().err
 
 
 def test_handlers_that_mpi_puts_over_ours_when_it_starts_are_replaced():

@@ -115,20 +115,6 @@ def test_a_directory_under_another_name_stays(tmp_path):
     assert place.exists()
 
 
-def test_the_directory_of_a_job_goes_with_its_last_run(tmp_path):
-    job = tmp_path / "pffbench-job-17"
-    job.mkdir()
-    leave_scratch(job, "run-1")
-    leave_scratch(job, "run-2")
-    clean(tmp_path, "--remove")
-    assert not job.exists()
-    job.mkdir()
-    leave_scratch(job, "run-3")
-    (job / "mine").touch()
-    clean(tmp_path, "--remove")
-    assert [p.name for p in job.iterdir()] == ["mine"]
-
-
 def record(directory, status):
     directory.mkdir(exist_ok=True)
     RunRecord(

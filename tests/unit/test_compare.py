@@ -122,7 +122,7 @@ def test_three_starts_of_each_show_what_two_starts_cannot():
 
 
 def restarted_run(count, generator, between, factor=1.0):
-    """Return a run of `--starts`: each of its repetitions is a start of its own."""
+    """Return a run with `starts`: each of its repetitions is a start of its own."""
     speeds = np.exp(between * generator.normal(size=(8, count)))
     run = in_memory(factor * speeds * drawn("normal", 8, count, generator, 0.1))
     return [replace(run, record=replace(run.record, environments={"here": None}))]

@@ -55,7 +55,7 @@ PARAMETERS = {
     ),
     "chunk_cache": st.fixed_dictionaries(
         {"shape": shapes(2, 3), "granules": st.integers(1, 9)},
-        optional={"write": st.sampled_from(["rows", "chunks"])},
+        optional={"read": st.sampled_from(["rows", "chunks"])},
     ),
 }
 

@@ -98,7 +98,7 @@ def test_planning_asks_a_class_for_what_its_instance_has(implementers):
         kind = backend_class(name)
         if missing_library(kind):
             continue
-        for trait in (traits.Changes, traits.Repacks, traits.Describes, traits.SizesChunks):
+        for trait in (traits.Changes, traits.Describes, traits.SizesChunks):
             assert issubclass(kind, trait) == (name in implementers[trait.__name__])
         assert kind.capabilities.attributes == (name in implementers["HasAttributes"])
 

@@ -94,7 +94,8 @@ def test_shellcheck():
     if not shutil.which("shellcheck"):
         cannot_run("shellcheck is not installed")
     names = ("bootstrap", "run", "env", "study", "lock", "test-tools", "netcdf_compat")
-    command = ["shellcheck", "-x", *(SETUP / name for name in names), ROOT / ".ci" / "run"]
+    command = ["shellcheck", "-x", *(SETUP / name for name in names), *(ROOT / "jobs").glob("*.sh"),
+               ROOT / ".ci" / "run"]  # fmt: skip
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout
 

@@ -229,9 +229,6 @@ class Backend(ABC, Generic[OptionsT]):
     capabilities: ClassVar[Capabilities]
     #: The type of the options, taken from the brackets of ``Backend[MyOptions]``.
     options_type: ClassVar[type[Options]] = Options
-    #: Where the law of its files and system calls is, a `FileCalls`: ``module:NAME``; empty where
-    #: nothing of them is known beforehand.
-    file_calls: ClassVar[str] = ""
     #: What has a file of its own.
     file_per: ClassVar[Literal["store", "array", "chunk"]] = "store"
     #: Which files are opened through MPI-IO.

@@ -51,7 +51,6 @@ class Blosc2(DirectoryBackend[Blosc2Options]):
     name = "blosc2"
     title = "Blosc2"
     summary = "Blosc2's .b2nd files through python-blosc2 (no MPI inside)"
-    file_calls = "pffbench.backends.file_calls:BLOSC2"
     suffix = ".b2dir"
     libraries = ("blosc2",)
     capabilities = Capabilities(

@@ -1,4 +1,4 @@
-"""Stored HDF5 files, also those of netCDF-4: filters, chunks, sizes, `h5repack`.
+"""Stored HDF5 files, also those of netCDF-4: filters, chunks, sizes.
 
 zlib and szip are built into HDF5, LZF into h5py; Blosc, Zstandard and LZ4 are plug-ins, registered
 with The HDF Group (https://github.com/HDFGroup/hdf5_plugins), that the Python package hdf5plugin
@@ -192,7 +192,7 @@ def refuse_chunks(parameters: Parameters, specs: Sequence[ArraySpec]) -> str | N
         if compressed and shared and spec.byte_order != "native":
             return (
                 "HDF5 gives up collective transfer where it converts types, and compressed data go "
-                "into a shared file only by it; byte_order: big needs layout: file_per_process"
+                "into a shared file only by it; big-endian data need layout: file_per_process"
             )
         if spec.growth and spec.chunks == "contiguous":
             return "HDF5 appends to chunked data only; name a chunk shape instead of contiguous"
@@ -331,7 +331,6 @@ class Hdf5Format(Backend[Hdf5OptionsT]):
         attributes=True,
         stretches=True,
     )
-    file_calls = "pffbench.backends.file_calls:HDF5"
     call_limit = MPI_CALL_LIMIT
     mpi_io = "shared"
     needs_room = True
@@ -346,25 +345,6 @@ class Hdf5Format(Backend[Hdf5OptionsT]):
 
         garbage_collect()
         overwrite()
-
-    @classmethod
-    def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
-        """Return the command of h5repack.
-
-        Datasets with the same new storage are named together, as in a command written by hand;
-        those not named are copied unchanged.
-        """
-        alike: dict[tuple[str, str], list[str]] = {}
-        for spec in specs:
-            assert isinstance(spec.chunks, tuple)
-            chunks = "x".join(map(str, spec.chunks))
-            codec = f"GZIP={spec.level}" if spec.codec == "gzip" else "NONE"
-            alike.setdefault((chunks, codec), []).append(spec.name)
-        told: list[str] = []
-        for (chunks, codec), names in alike.items():
-            together = ",".join(names)
-            told += ["-l", f"{together}:CHUNK={chunks}", "-f", f"{together}:{codec}"]
-        return ["h5repack", *told, source, target]
 
     def stored_part(self, path: str, name: str, box: Box | None = None) -> StoredChunks | None:
         return stored_part(path, name, box)

@@ -28,7 +28,6 @@ class Npy(DirectoryBackend[Options]):
 
     name = "npy"
     summary = "NumPy's .npy files, written with pwrite, read through numpy.load(mmap_mode='r')"
-    file_calls = "pffbench.backends.file_calls:NPY"
     suffix = ".npydir"
     libraries = ("numpy",)
     capabilities = Capabilities(layouts=EVERY_LAYOUT, maps_files=True)

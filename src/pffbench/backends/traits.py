@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from pffbench.backends.array_spec import ArraySpec
 from pffbench.parallel.decomposition import Box
 
 if TYPE_CHECKING:
@@ -61,23 +60,6 @@ class SizesChunks(Protocol):
         """Return the size on disk of the chunks that hold a box, or of all chunks of an array.
 
         None for an array without chunks. Called by any rank.
-        """
-
-
-@runtime_checkable
-class Repacks(Protocol):
-    """A backend whose format has a program that rewrites a store with other chunks."""
-
-    @classmethod
-    def repack_command(cls, source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
-        """Return the command, whose first word is the name of the program.
-
-        Parameters
-        ----------
-        source, target : str
-            The existing store and the new one.
-        specs : sequence of ArraySpec
-            Its arrays as they are to be stored.
         """
 
 
@@ -148,7 +130,7 @@ class CountsMissing(Protocol):
 
 
 TRAITS: tuple[type, ...] = (
-    Changes, Forgets, Describes, SizesChunks, Repacks,
+    Changes, Forgets, Describes, SizesChunks,
     Lists, Reports, HasAttributes,
     Grows, TellsLayout, CountsMissing,
 )  # fmt: skip

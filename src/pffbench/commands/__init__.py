@@ -16,7 +16,6 @@ TASKS = {
         "init": "write an experiment from your own HDF5, netCDF or Zarr file",
         "keys": "explain the keys of experiments, workloads and backends",
         "plan": "print the cases of an experiment and their cost",
-        "footprint": "count files, calls and bytes of an experiment on any ranks",
     },
     "measure": {
         "run": "run an experiment on all ranks, or repeat a run",

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 
 from pffbench.errors import NOT_VALID, VALID, UserError, explained
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.durability import DiskUsage, disk_usage
-from pffbench.storage.ownership import JOB_PREFIX, Leftover, find_leftovers, leftover_at
+from pffbench.storage.ownership import Leftover, find_leftovers, leftover_at
 from pffbench.storage.scratch import Scratch, scratch_parent
 from pffbench.text import one_line, without_digests
 from pffbench.units import Size, duration_text
@@ -161,7 +159,7 @@ def remove(judgement: StaleScratch) -> str | None:
     """Remove a directory that may be removed; return the reason if that failed.
 
     Its marker is checked once more: the run may have been resumed meanwhile. No symbolic link is
-    followed. The job's directory around it is removed too when it is empty otherwise.
+    followed.
     """
     assert judgement.removable
     leftover = judgement.leftover
@@ -173,8 +171,4 @@ def remove(judgement: StaleScratch) -> str | None:
         return one_line(without_digests(str(error)))
     except RecursionError:
         return "directories in it are nested too deeply"
-    around = Path(leftover.path).parent
-    if around.name.startswith(JOB_PREFIX):
-        with suppress(OSError):
-            around.rmdir()
     return None

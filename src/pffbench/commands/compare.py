@@ -16,7 +16,9 @@ NEXT_SIDE = "//"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.usage = (
-        "pffbench compare [OPTION …] BASE NEW …\n       pffbench compare [OPTION …] OLD … -- NEW …"
+        "pffbench compare [OPTION …] BASE NEW …\n"
+        "       pffbench compare [OPTION …] OLD … -- NEW …\n"
+        "       pffbench compare --baseline DIR --fail-if-slower PERCENT [OPTION …] NEW"
     )
     parser.add_argument(
         "runs",
@@ -50,6 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-missing",
         action="store_true",
         help="with --fail-if-slower: pass although a total of the base cannot be compared",
+    )
+    parser.add_argument(
+        "--baseline",
+        metavar="DIR",
+        help="with --fail-if-slower: compare one run with the runs in DIR, and add it to them as a "
+        "link if it passes and they are fewer than seven (example: --baseline results/baseline "
+        "--fail-if-slower 20%% results/night)",
     )
     parser.add_argument(
         "--across",
@@ -108,18 +117,23 @@ def main(arguments: argparse.Namespace) -> int:
     """Compare runs, print the verdict and the written files. Return the exit status."""
     if arguments.counts or arguments.fail_if_more:
         return _compare_counts(arguments)
-    from pffbench_analysis.compare import Gate, RowChoice, compare
+    from pffbench_analysis.compare import Gate, RowChoice, compare, compare_with_baseline
 
     gate = None
     if arguments.fail_if_slower is not None:
         gate = Gate(arguments.fail_if_slower, arguments.strict, arguments.allow_missing)
+    rows = RowChoice(arguments.all, arguments.only, arguments.sort)
+    out, across, runs = arguments.out, arguments.across, arguments.runs
+    if arguments.baseline is not None:
+        if gate is None or len(runs) > 1 or arguments.json:
+            raise UserError(
+                "--baseline judges one run: give NEW and --fail-if-slower PERCENT, without --json"
+            )
+        return compare_with_baseline(
+            arguments.baseline, runs[0], gate, out=out, across=across, rows=rows
+        )
     status, _ = compare(
-        sides_of(arguments.runs),
-        out=arguments.out,
-        across=arguments.across,
-        gate=gate,
-        rows=RowChoice(arguments.all, arguments.only, arguments.sort),
-        as_json=arguments.json,
+        sides_of(runs), out=out, across=across, gate=gate, rows=rows, as_json=arguments.json
     )
     return status
 
@@ -128,7 +142,16 @@ def _compare_counts(arguments: argparse.Namespace) -> int:
     """Compare the counts of runs; options that are of times are refused."""
     if not arguments.counts:
         raise UserError("--fail-if-more needs --counts")
-    for option in ("out", "fail_if_slower", "strict", "allow_missing", "all", "only", "sort"):
+    for option in (
+        "out",
+        "baseline",
+        "fail_if_slower",
+        "strict",
+        "allow_missing",
+        "all",
+        "only",
+        "sort",
+    ):
         if getattr(arguments, option):
             raise UserError(f"--{option.replace('_', '-')} is of times; leave it out with --counts")
     if NEXT_SIDE in arguments.runs:

@@ -6,7 +6,7 @@ import argparse
 import gc
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,10 +15,8 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from pffbench.backends.file_calls import Amount
 from pffbench.case import Case, case_names
 from pffbench.commands.arguments import add_json, list_experiments, number_of
-from pffbench.commands.footprint import cell
 from pffbench.errors import UserError, explained
 from pffbench.experiment.check import extra_cold_reads, make_plan
 from pffbench.experiment.estimate import (
@@ -28,7 +26,6 @@ from pffbench.experiment.estimate import (
     cold_read_warnings,
     estimate_duration,
 )
-from pffbench.experiment.footprint import Footprint, amounts_of
 from pffbench.experiment.load import experiment_files, is_folder, load_experiment, to_plain
 from pffbench.experiment.plan import Cost, Plan
 from pffbench.experiment.schema import Experiment
@@ -45,9 +42,7 @@ from pffbench.text import counted, fits, make_table, one_line, without_digests
 from pffbench.units import Size, duration_text
 from pffbench.workloads.registry import workload
 
-_HEADINGS = ("case", "data", "arrays", "files", "opens", "writes", "space", "memory/rank")
-#: What `pffbench footprint` counts that a plan has too, as columns.
-_COUNTED = ("opens_to_write", "write_requests")
+_HEADINGS = ("case", "data", "arrays", "files", "space", "memory/rank")
 #: Maximum number of printed lines; a table of 100 000 takes half a minute to format.
 _MOST_LINES = 200
 #: Columns in a log.
@@ -270,9 +265,8 @@ def _cases(plan: Plan, console: Console, cases: Sequence[Case]) -> list[Table | 
         cost = plan.costs[case.id]
         name = f"{names[case.id]}{' (roofline)' if case.roofline else ''}"
         data, space, memory = (str(Size(n)) for n in (cost.nbytes, cost.space, cost.memory))
-        of_writer, amounts = _of_writer(cost), _footprint(case, plan.ranks)
-        counts = [cell(amounts[name]) if amounts else "" for name in _COUNTED]
-        cells = (name, data, str(cost.arrays), str(cost.files), *counts, space, memory)
+        of_writer = _of_writer(cost)
+        cells = (name, data, str(cost.arrays), str(cost.files), space, memory)
         table.add_row(*cells, *[of_writer] * writers)
         memory += f", memory/writer {of_writer}" if of_writer else ""
         plural = "s" if cost.arrays != 1 else ""
@@ -280,17 +274,8 @@ def _cases(plan: Plan, console: Console, cases: Sequence[Case]) -> list[Table | 
             f"    {data} in {cost.arrays} array{plural}, files {cost.files}, space {space}, "
             f"memory/rank {memory}"
         )
-        more = f"{second}, opens {counts[0]}, writes {counts[1]}"
-        lines += [name, more if amounts and len(more) <= console.width else second]
+        lines += [name, second]
     return [table] if fits(table, console) else lines
-
-
-def _footprint(case: Case, ranks: int) -> Mapping[str, Amount]:
-    """Return how often files are opened and written to; nothing where that is not counted."""
-    try:
-        return amounts_of(Footprint(case, Topology.even(ranks, _nodes())), _COUNTED)
-    except UserError:
-        return {}
 
 
 def _of_writer(cost: Cost) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import webbrowser
 from pathlib import Path
+
+from pffbench.errors import UserError
 
 #: The page of a run, in its results directory.
 PAGE = "report.html"
@@ -25,6 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write tables and the page, and draw no figures as files",
     )
     parser.add_argument(
+        "--batch",
+        type=int,
+        metavar="STATUS",
+        help="last step of a batch job, with the exit status of its launcher: end with the status "
+        "of the run, and queue the job again if the run was interrupted "
+        "(example: --batch $? results/first)",
+    )
+    parser.add_argument(
         "--open",
         action="store_true",
         help="open the page in a browser as soon as it is there",
@@ -33,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Report on results directories and print the written files. Return the exit status."""
+    if arguments.batch is not None:
+        return _end_of_job(arguments)
     from pffbench_analysis.report import report
 
     for path in report(arguments.runs, pictures=not arguments.page):
@@ -40,6 +53,20 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.open and path.name == PAGE:
             _open(path)
     return 0
+
+
+def _end_of_job(arguments: argparse.Namespace) -> int:
+    """Report on the run of a batch job, and return the exit status of the job."""
+    from pffbench.run.batch import end_of_job
+
+    def draw() -> None:
+        from pffbench_analysis.report import report
+
+        list(report(arguments.runs))
+
+    if len(arguments.runs) > 1:
+        raise UserError("report --batch: a job has one run")
+    return end_of_job(arguments.runs[0], arguments.batch, os.environ, draw)
 
 
 def _open(page: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
@@ -45,6 +46,8 @@ __all__ = ["add_arguments", "main"]
 #: key of an experiment that asks for it.
 LAUNCHERS = "pffbench.launchers"
 _KEY = "environments"
+#: The keys of an experiment with such a run.
+_KEYS = ("environments", "starts")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -57,10 +60,14 @@ def main(arguments: argparse.Namespace) -> int:
 def execute(options: RunOptions) -> int:
     """Run an experiment on all ranks; collective. Return the exit status."""
     _check_addresses()
-    if options.starts is not None:
-        options = _with_starts(options)
     with StopSignals() as stop:
-        if not is_launched(os.environ) and _may_have_environments(options):
+        alone = not is_launched(os.environ)
+        if options.batch and alone:
+            begun = _begun_or_resumed(options)
+            if isinstance(begun, int):
+                return begun
+            options = begun
+        if alone and _may_have_environments(options):
             from pffbench.experiment.load import load_experiment
             from pffbench.run.prepare import with_time_of_job
 
@@ -73,40 +80,11 @@ def execute(options: RunOptions) -> int:
         return _run(options, stop)
 
 
-def _with_starts(options: RunOptions) -> RunOptions:
-    """Return the options of a run that starts its ranks anew in each block.
+def _begun_or_resumed(options: RunOptions) -> RunOptions | int:
+    """Return the options of a run in a batch job, or the exit status of a finished one."""
+    from pffbench.run.batch import begun_or_resumed  # needed on rank 0 only
 
-    It is a run of a single environment, this one.
-
-    Raises
-    ------
-    UserError
-        This process is a rank, the ranks are started anew in any case, or another option says
-        otherwise.
-    """
-    from pffbench.experiment.load import is_folder, load_experiment
-    from pffbench.experiment.schema import in_this_environment
-
-    folder = options.experiment if options.experiment and is_folder(options.experiment) else ""
-    own = [text for text in options.overrides if text.partition("=")[0].strip() == "repetitions"]
-    for wrong, why in (
-        (is_launched(os.environ), "this run starts its ranks itself: leave out mpiexec or srun"),
-        (options.resume, "a resumed run has the starts of its record: leave out --starts"),
-        (options.stage, "each start writes and reads: leave out --stage"),
-        (folder, f"{folder} is a folder of experiments: name one of them"),
-        (own, f"it sets the repetitions, and so does --set {''.join(own[:1])}: leave out one"),
-    ):
-        if wrong:
-            raise UserError(f"--starts: {why}")
-    if _may_have_environments(options):
-        loaded = load_experiment(options.experiment, options.overrides)
-        if loaded.experiment.environments:
-            raise UserError(
-                f"--starts: {loaded.path} has environments, whose ranks start anew in each block: "
-                "set repetitions in its place"
-            )
-    more = (f"repetitions={options.starts}", in_this_environment())
-    return replace(options, overrides=(*options.overrides, *more))
+    return begun_or_resumed(options)
 
 
 class Launcher(Protocol):
@@ -138,7 +116,7 @@ def _may_have_environments(options: RunOptions) -> bool:
     """Return whether it is worth reading the experiment before MPI is started."""
     if options.resume:
         return _had_environments(options.resume)
-    if any(override.startswith(f"{_KEY}=") for override in options.overrides):
+    if any(override.partition("=")[0].strip() in _KEYS for override in options.overrides):
         return True
     if options.experiment is None:
         return False
@@ -149,7 +127,8 @@ def _may_have_environments(options: RunOptions) -> bool:
         return True
     path = shipped_file(options.experiment) or Path(options.experiment)
     try:
-        return path.is_file() and _KEY.encode() in path.read_bytes()
+        text = path.read_bytes() if path.is_file() else b""
+        return any(key.encode() in text for key in _KEYS)
     except OSError:  # which is reported where it is read
         return False
 
@@ -171,12 +150,18 @@ def _run(options: RunOptions, stop: StopSignals) -> int:
     faulthandler.enable()  # a crash in a library reports the Python stack
     check_launcher(comm.size)
     with _abort_on_error(comm) as guard:
+        from pffbench.parallel.collectives import on_root
         from pffbench.run.session import Session, import_for_rank_0
 
         if comm.rank == 0:
             import_for_rank_0()
         status = VALID
         try:
+            if options.batch and not options.resume:
+                begun = on_root(comm, partial(_begun_or_resumed, options))
+                if isinstance(begun, int):
+                    return leave_last(comm, begun)
+                options = begun
             for one in _one_after_another(comm, options):
                 guard.session = session = Session(comm, one, stop)
                 ended = session.run()
@@ -238,6 +223,8 @@ def _runs_of(options: RunOptions, comm: MPI.Intracomm) -> list[tuple[str, str]]:
 
     if options.resume:
         raise UserError("--resume goes on with the experiment of the run; it takes no other")
+    if options.batch:
+        raise UserError(f"--batch resumes one run, and {options.experiment} is a folder")
     files = experiment_files(options.experiment)
     for file in files:
         make_plan(load_experiment(file, options.overrides), comm.size, lack_of_mpi(comm))

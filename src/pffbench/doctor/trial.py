@@ -52,7 +52,7 @@ def run_smallest(comm: MPI.Intracomm, scratch: str | None, out: str) -> Session:
     """
     parser = argparse.ArgumentParser()
     add_arguments(parser)
-    given = [SMALLEST, "--out", out, "--quiet", "--hang-timeout", HANG_TIMEOUT]
+    given = [SMALLEST, "--out", out, "--quiet", "--set", f"hang_timeout={HANG_TIMEOUT}"]
     given += ["--scratch", scratch] if scratch else []
     options = RunOptions.of_arguments(parser.parse_args(given))
     session = Session(comm, options, StopSignals())

@@ -16,7 +16,7 @@ from pffbench.backends.registry import is_backend
 from pffbench.case import Case, Parameters
 from pffbench.errors import UserError
 from pffbench.experiment.convert import allowed_instead, join, short, shown, to_struct
-from pffbench.experiment.schema import MOST_TRACED, Experiment, study_names
+from pffbench.experiment.schema import MOST_TRACED, Experiment, study_names, this_environment
 from pffbench.experiment.shipped import shipped_file, similar_names
 from pffbench.experiment.sweep import MOST_CASES, expand, with_roofline
 from pffbench.plugins import load, plugins
@@ -232,6 +232,9 @@ def from_data(data: dict[str, Any], name: str) -> LoadedExperiment:
     _check_study(experiment.study, name)
     _check_environments(experiment, name)
     _check_counters(experiment, name)
+    if experiment.hang_timeout is not None and not experiment.hang_timeout:
+        raise UserError(f"{name}: hang_timeout: must be above 0")
+    experiment = _with_starts(experiment, name)
     cases: list[tuple[str, Case]] = []
     idle: list[str] = []
     seen: set[str] = set()
@@ -247,6 +250,18 @@ def from_data(data: dict[str, Any], name: str) -> LoadedExperiment:
     used = {case.parameters.backend for _, case in cases}
     idle += _idle(experiment.common, used, f"{name}: common")
     return LoadedExperiment(name, experiment, tuple(cases), tuple(idle))
+
+
+def _with_starts(experiment: Experiment, name: str) -> Experiment:
+    """Return an experiment with `starts` as a run of a single environment, this one."""
+    if experiment.starts is None:
+        return experiment
+    if experiment.environments:
+        raise UserError(
+            f"{name}: starts: the ranks of environments start anew in each block: set repetitions "
+            "in its place"
+        )
+    return replace(experiment, repetitions=experiment.starts, environments=(this_environment(),))
 
 
 def _backends(entry: dict[str, Any]) -> set[str]:
@@ -288,8 +303,8 @@ def _check_environments(experiment: Experiment, name: str) -> None:
             raise UserError(f"{where}.activate: {environment.activate}: it is no regular file")
     if experiment.launcher is not None:
         _check_words(experiment.launcher, f"{name}: launcher")
-    if experiment.launcher is not None and not experiment.environments:
-        raise UserError(f"{name}: launcher: only a run with environments starts one itself")
+    if experiment.launcher is not None and not (experiment.environments or experiment.starts):
+        raise UserError(f"{name}: launcher: only a run with environments or starts has one")
 
 
 def _check_counters(experiment: Experiment, name: str) -> None:
@@ -413,6 +428,8 @@ def _case_keys() -> set[str]:
 def to_plain(experiment: Experiment) -> dict[str, Any]:
     """Return an experiment as plain data, the form stored in a results directory."""
     plain: dict[str, Any] = msgspec.to_builtins(experiment, enc_hook=_encode)
+    if experiment.starts is not None:  # the environment is the one that runs it
+        plain["environments"] = []
     return plain
 
 

@@ -13,9 +13,8 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Parameters, itemsize
-from pffbench.errors import UserError
-from pffbench.experiment.case_calls import arrays_of
 from pffbench.experiment.schema import Experiment
+from pffbench.parallel.decomposition import part_lengths
 from pffbench.workloads.base import CaseTotals
 from pffbench.workloads.registry import workload
 
@@ -174,24 +173,29 @@ def _stored(case: Case, p: Parameters, ranks: int) -> tuple[int, int]:
         in_turns = getattr(p, "order", "") == "interleaved"
         times *= 1.0 if in_turns else stored.padding
         if backend.file_per == "chunk":
-            units = _units(case, p, ranks)
-            files += volume.arrays * _count_units(spec, stored.unit) if units is None else units
+            files += _units(case, p, ranks)
     on_disk = volume.nbytes if volume.extent is None else volume.extent
     return files, int(on_disk * times)
 
 
-def _units(case: Case, p: Parameters, ranks: int) -> int | None:
-    """Count the chunks or shards of all arrays of one kind; None where each rank must be asked."""
-    if workload(p.workload).without_footprint(p):
-        return None
+def _units(case: Case, p: Parameters, ranks: int) -> int:
+    """Count the chunks or shards of all arrays of one kind."""
+    pattern, contents = workload(p.workload), contents_of(p, ranks)
     storage = backend_class(p.backend).storage
-    try:
-        arrays = arrays_of(case, p, ranks)
-    except UserError:
-        return None
-    return sum(
-        one.times * _count_units(one.spec, storage(one.spec, case.options).unit) for one in arrays
-    )
+    if p.layout == "file_per_group" and p.file_layout == "shared":
+        groups = p.groups(ranks)
+        firsts = [groups.group(index).start for index in range(groups.files)]
+        specs = [spec for first in firsts for spec in pattern.arrays(p, ranks, first)]
+        return sum(_count_units(spec, storage(spec, case.options).unit) for spec in specs)
+    spec, arrays = contents.kinds[0], contents.volume.arrays
+    unit = storage(spec, case.options).unit
+    if unit is None or p.file_layout == "shared" or spec.shape == spec.logical_shape:
+        return arrays * _count_units(spec, unit)
+    # Each part of a global array is an array, and the parts are of unequal lengths.
+    own = msgspec.structs.replace(p, layout="own", group=None, within=None, file_groups=None)
+    lengths = part_lengths(spec.logical_shape, pattern.cuts(own, ranks))
+    units = prod(sum(-(-n // c) for n in axis) for axis, c in zip(lengths, unit, strict=True))
+    return arrays // prod(map(len, lengths)) * units
 
 
 def copies_of_file(case: Case) -> int:

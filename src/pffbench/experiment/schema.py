@@ -49,13 +49,8 @@ class EnvironmentEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 def this_environment() -> EnvironmentEntry:
-    """Return the environment in which this process runs, as `pffbench run --starts` names it."""
+    """Return the environment in which this process runs, which a run with `starts` names."""
     return EnvironmentEntry(name="here", python=sys.executable)
-
-
-def in_this_environment() -> str:
-    """Return the override of an experiment that runs in this environment alone."""
-    return f"environments={msgspec.json.encode([this_environment()]).decode()}"
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,6 +80,10 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     regret : float
         With ``repetitions: auto``: the price of the recommended way, as a part of the time of the
         best way, at which the run may end.
+    starts : int, optional
+        In place of `repetitions`: so many repetitions, for each of which the ranks are started
+        anew, so that the intervals include the variation between starts of a program. The run is
+        started without a launcher then.
     warmup : int
         Repetitions before them that are kept in the raw data and left out of the statistics.
     seed : int
@@ -98,6 +97,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     time_budget : Duration, optional
         No new block of repetitions begins when it would end later than this many seconds. Cases
         whose first repetitions would not fit are left out, the least important first.
+    hang_timeout : Duration, optional
+        Longest time of a step of a repetition, after which the job is ended with a report of where
+        each rank is; when not given, 10 minutes, and more for large or slow cases.
     counters : bool or {"calls"}
         Whether CPU seconds, page faults, bytes and system calls of each phase are counted too,
         into `counters.csv`. ``calls``: strace(1) counts the calls on the files by their names as
@@ -131,12 +133,14 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     repetitions: Literal["auto"] | Count = "auto"
     max_repetitions: Count = 40
     regret: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.10
+    starts: Count | None = None
     warmup: Natural = 1
     seed: Natural = 1
     roofline: bool = True
     impossible: Literal["refuse", "skip"] = "refuse"
     memory: Size = msgspec.field(default_factory=lambda: Size(64 * 2**20))
     time_budget: Duration | None = None
+    hang_timeout: Duration | None = None
     counters: bool | Literal["calls"] = False
     cold_reads: Literal["compared", "extra"] = "compared"
     node_local: bool = False

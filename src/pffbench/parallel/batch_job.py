@@ -76,6 +76,8 @@ class Scheduler(msgspec.Struct, frozen=True):
     idle: frozenset[str]
     #: What the command says of a job that it does not remember.
     gone: tuple[str, ...]
+    #: Command by which a job queues itself again, where users may.
+    requeue: tuple[str, ...] = ()
     #: Variable that counts the restarts of a job, where there is one.
     restarts: str = ""
     #: Variable with the end of the job, as a time of the epoch, where there is one.
@@ -97,13 +99,13 @@ class Scheduler(msgspec.Struct, frozen=True):
 #: Time limit of commands that tell the state of a job, in seconds.
 _ANSWER = 10.0
 #: A rank under Flux is told the number of its step. That of the job, which others can ask for, is
-#: in the environment where the job scripts start a run.
+#: in the environment if the job script put it there (docs/slurm.md).
 SCHEDULERS = (
     Scheduler(
         "slurm", "SLURM_JOB_ID", "SLURM_JOB_ID",
         ("squeue", "--noheader", "--format=%L", "--job", "{}"), _left_in_slurm,
         ("squeue", "--noheader", "--format=%T", "--jobs", "{}"), r"\S+",
-        frozenset({"PENDING"}), ("Invalid job id",),
+        frozenset({"PENDING"}), ("Invalid job id",), ("scontrol", "requeue", "{}"),
         restarts="SLURM_RESTART_COUNT", end="SLURM_JOB_END_TIME",  # exported since 22.05
     ),
     Scheduler(

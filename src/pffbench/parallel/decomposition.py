@@ -6,13 +6,9 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal
 
 import msgspec
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 Shape = tuple[int, ...]
 Decomposition = Literal["slab", "pencil", "block"]
@@ -148,18 +144,14 @@ def rank_box(shape: Shape, grid: Shape, rank: int, distribution: Distribution = 
     start, extent = [], []
     coordinates = _coordinates(grid, rank)
     for n, parts, place in zip(shape, grid, coordinates, strict=True):
-        ends = (ends_before(n, parts, at, distribution) for at in (place, place + 1))
+        ends = (_ends_before(n, parts, at, distribution) for at in (place, place + 1))
         first, last = (min(n, end) for end in ends)
         start.append(first)
         extent.append(last - first)
     return Box(tuple(start), tuple(extent))
 
 
-#: A place along an axis, or an array of them.
-Places = TypeVar("Places", int, "npt.NDArray[np.int64]")
-
-
-def ends_before(n: int, parts: int, place: Places, distribution: Distribution) -> Places:
+def _ends_before(n: int, parts: int, place: int, distribution: Distribution) -> int:
     """Return where the parts before a place end along an axis of `n` elements, or beyond it."""
     return place * -(-n // parts) if distribution == "block" else place * n // parts
 

@@ -37,7 +37,7 @@ class Watchdog:
     team : Team
         The ranks.
     limit : float, optional
-        Maximum duration of a step in seconds, for the message; infinite to disable the watchdog.
+        Maximum duration of a step in seconds, for the message.
     scratch : str
         The directory that is written to; when it is full, a step in ``writing`` without progress
         counts as hung long before the limit. Empty: not checked.
@@ -58,20 +58,17 @@ class Watchdog:
     ) -> None:
         self._team = team
         self._limit = "auto" if limit is None else f"{limit:g} s"
-        self._enabled = limit != math.inf
         self._places = {"scratch": scratch, "writing": writing, "results": results}
         self._seconds = math.inf
         self._holder: RankLease | None = None
         self._stacks = -1
         self._watchman: subprocess.Popen[bytes] | None = None
-        #: Why the ranks of this node are not watched although a limit is set.
+        #: Why the ranks of this node are not watched.
         self.missing: str | None = None
         #: Called at the beginning of each step, outside of timed regions.
         self.between_steps: Callable[[], None] | None = None
 
     def __enter__(self) -> Watchdog:
-        if not self._enabled:
-            return self
         file = self._opened()
         if file < 0:
             return self

@@ -170,7 +170,7 @@ class NodeWatchdog:
         passed = time.monotonic() - min(lease.since for lease in late)
         return (
             f"nothing has come to an end for {passed:.0f} s "
-            f"({'--hang-timeout' if self._results else 'limit'} {self._limit}), so "
+            f"({'hang_timeout' if self._results else 'limit'} {self._limit}), so "
             f"the job is ended: {_where(late[0])}; {numbers(lease.rank for lease in late)}"
         )
 

@@ -91,7 +91,7 @@ def scheduler_facts(scheduler: str, environ: Mapping[str, str], timeout: float =
         Empty outside of a job. Otherwise the job's variables in lower case without their prefix,
         ``scontrol``, ``qstat`` or ``instance`` (the fields of the job, of Flux attributes of the
         enclosing instance, or the reason for their absence), for Flux ``batch_job`` (the number
-        that the job scripts found, where they started the run) and for Slurm ``queue_wait_s``:
+        that the job script found) and for Slurm ``queue_wait_s``:
         from submission to start, including any wait for a dependency.
     """
     known = next(one for one in SCHEDULERS if one.name == scheduler)

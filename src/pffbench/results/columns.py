@@ -117,9 +117,6 @@ def _columns_of_counts(cases: Sequence[CaseSummary], part: Part) -> Iterator[Col
         known = any(amplification(case, "touched_bytes", part) is not None for case in cases)
         if known and (part == "read" or heading == "×touched"):
             yield Column(heading, part, partial(_amplified, part, counter))
-    if part == "write" and any("repack" in case.phases for case in cases):
-        unit = unit_of(cases, "repack")
-        yield Column(f"repack {unit.name}", part, partial(_of_phase, unit.time, "repack"))
     if part == "read" and any(("read", "decodes_counted") in found for found in counts):
         yield Column("decodes", part, partial(_counted, part, "decodes_counted", 1))
 

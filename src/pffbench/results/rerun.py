@@ -16,7 +16,7 @@ from pffbench.record.run_json import RunRecord
 from pffbench.text import has_controls
 
 #: Options with a value that a command keeps.
-_KEPT = ("--set", "--scratch", "--starts")
+_KEPT = ("--set", "--scratch")
 #: Experiments of the package that have an option.
 _BY_OPTION = ("defaults", "quick", "nightly")
 #: Keys of an experiment that name commands.
@@ -46,9 +46,8 @@ def command_again(record: RunRecord, changes: Mapping[str, str] | None = None) -
         words += ["--experiment", place]
     elif place != "default":
         words.append(place)
-    if "--starts" in dict(options) and "repetitions" in changed:
-        options = [(option, value) for option, value in options if option != "--starts"]
-        options.append(("--starts", changed.pop("repetitions")))
+    if record.experiment.get("starts") and "repetitions" in changed:
+        changed["starts"] = changed.pop("repetitions")
     for option, value in options:
         key = value.partition("=")[0]
         if option != "--set" or (key not in (*changed, *_COMMANDS) and _SETTING.match(value)):

@@ -26,25 +26,22 @@ class RunOptions:
         Path of the experiment, or name of a built-in one; None for the default.
     overrides : tuple of str
         Changes of the experiment, as ``KEY=VALUE``.
-    starts : int, optional
-        Number of repetitions, for each of which the ranks are started anew; None for one start.
     scratch : str, optional
         Directory on the file system under test.
     out, resume : str, optional
         Results directory of a new run, or of the run to resume.
     stage : {"write", "read"}, optional
         The part of every repetition done by this job; None for all of it.
-    other_hosts : bool
-        Whether a run may be resumed on other hosts than it began on.
+    batch : bool
+        Whether the run in `out` is resumed if it has begun, on whatever hosts.
     trust : bool
         Whether the commands that the experiment or the record of a run names are started.
     max_time : float, optional
         Maximum duration of the run in seconds, infinite for no limit; None for the time left to
         the batch job.
     job_share : int
-        Number of runs that share the time of the batch job, this one and those that follow it.
-    hang_timeout : float, optional
-        Maximum duration of a step in seconds, infinite for no limit; by the case when None.
+        No option: the number of runs of a folder that share the time of the batch job, this one and
+        those that follow it.
     environment : str, optional
         No option: the environment of these ranks, in a run of several. Before each repetition they
         wait until the process that started them allows it.
@@ -60,16 +57,14 @@ class RunOptions:
 
     experiment: str | None
     overrides: tuple[str, ...]
-    starts: int | None
     scratch: str | None
     out: str | None
     resume: str | None
     stage: Literal["write", "read"] | None
-    other_hosts: bool
+    batch: bool
     trust: bool
     max_time: float | None
     job_share: int
-    hang_timeout: float | None
     environment: str | None
     drop_hook: str | None
     tables: bool
@@ -95,8 +90,6 @@ class RunOptions:
         given = []
         if self.scratch is not None:
             given += ["--scratch", self.scratch]
-        if (limit := self.hang_timeout) is not None:
-            given += ["--hang-timeout", f"{limit:g} s" if math.isfinite(limit) else "none"]
         if self.drop_hook is not None:
             given += ["--drop-hook", self.drop_hook]
         return given
@@ -104,7 +97,7 @@ class RunOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `pffbench run`."""
-    parser.set_defaults(environment=None)
+    parser.set_defaults(environment=None, job_share=1)
     add_experiment(parser)
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
@@ -120,23 +113,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "same software (example: --resume results/first)",
     )
     parser.add_argument(
-        "--starts",
-        type=_runs,
-        metavar="N",
-        help="start the ranks anew for each of N repetitions, so that the intervals include the "
-        "variation between starts of a program; without mpiexec or srun (example: --starts 20)",
-    )
-    parser.add_argument(
         "--stage",
         choices=("write", "read"),
         help="for cache: separate: only write and keep the files, or, with --resume, read what "
         "another job wrote on other nodes (example: --resume results/first --stage read)",
     )
     parser.add_argument(
-        "--other-hosts",
+        "--batch",
         action="store_true",
-        help="with --resume: allow other hosts than before, which is noted as a remark; otherwise "
-        "the run becomes INVALID",
+        help="with --out: resume the run in DIR if it has begun, also on other hosts, and leave it "
+        "alone if it is finished; for jobs that a scheduler may start again",
     )
     parser.add_argument(
         "--trust",
@@ -150,22 +136,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="start no repetition that would end after this time, and save; 'none' for no limit "
         "(default: the time left to the Slurm job) (example: --max-time '20 min')",
-    )
-    parser.add_argument(
-        "--job-share",
-        type=_runs,
-        default=1,
-        metavar="N",
-        help="in a batch job: this run and N-1 that follow share the time that is left, where the "
-        "experiment has no time_budget (default: 1) (example: --job-share 3)",
-    )
-    parser.add_argument(
-        "--hang-timeout",
-        type=_hang_timeout,
-        metavar="TIME",
-        help="end the job and report where every rank is when a step of a repetition takes longer; "
-        "'none' for no limit (default: 10 min, and more for large or slow cases) "
-        "(example: --hang-timeout '5 min')",
     )
     parser.add_argument(
         "--drop-hook",
@@ -252,18 +222,10 @@ def add_changes(parser: argparse.ArgumentParser, *, scratch: bool = True) -> Non
 
 
 def _runs(text: str) -> int:
-    """Convert a number of runs or starts, which is at least 1."""
+    """Convert a number of starts, which is at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
     return int(text)
-
-
-def _hang_timeout(text: str) -> float:
-    """Convert a limit for a step: a time above 0, or none."""
-    limit = _limit(text)
-    if limit <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} must be above 0, or none for no limit")
-    return limit
 
 
 def _limit(text: str) -> float:

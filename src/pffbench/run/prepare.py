@@ -44,6 +44,7 @@ from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
 from pffbench.text import has_controls, one_line
 from pffbench.units import Duration
+from pffbench.workloads.registry import workload
 
 #: Part of the time left to a job that measuring may take; the rest is for what the estimates of
 #: repetitions miss, and for the report.
@@ -317,6 +318,5 @@ def check_paths(plan: Plan, parent: str, run_id: str) -> None:
 
 def _longest_name(p: Parameters) -> str:
     """Return the longest name, without its suffix, of the stores of a case."""
-    stem = p.file_stem(0)
-    label = "" if getattr(p, "repack_chunks", None) is None else "-repacked"
-    return f"{stem}{label}{'_copy' if p.cache == 'copied' else ''}"
+    label = "-repacked" if workload(p.workload).makes_another(p) else ""
+    return f"{p.file_stem(0)}{label}{'_copy' if p.cache == 'copied' else ''}"

@@ -272,8 +272,8 @@ def go_on(
     """
     said = []
     if elsewhere is not None:
-        (before.remarks if options.other_hosts else before.reasons).append(elsewhere)
-        said.append(elsewhere if options.other_hosts else f"INVALID: {elsewhere}")
+        (before.remarks if options.batch else before.reasons).append(elsewhere)
+        said.append(elsewhere if options.batch else f"INVALID: {elsewhere}")
     if other := other_commit(before, now):
         before.remarks.append(other)
     before.resumed.append(now.started)

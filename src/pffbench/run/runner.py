@@ -192,7 +192,8 @@ class Runner:
                     return True
                 cases = [self.spec.plan.cases[i] for i in following.cases]
                 reads = {self.spec.plan.cases[i].id: n for i, n in following.reads.items()}
-                cases = list(ordered_block(cases, block, experiment.seed))
+                if not self.spec.options.environment:  # else what started the ranks ordered them
+                    cases = list(ordered_block(cases, block, experiment.seed))
                 if block == 0 and experiment.time_budget is not None:
                     cases = [case for part in by_importance(self.spec.plan.cases) for case in part]
                 for position, case in enumerate(cases):
@@ -396,7 +397,7 @@ class Runner:
 
     def _limit(self, seconds: float) -> float:
         """Return the limit of a step that the user gives, or this one."""
-        given = self.spec.options.hang_timeout
+        given = self.spec.plan.experiment.hang_timeout
         return seconds if given is None else given
 
     def _record(

@@ -99,7 +99,7 @@ class Session:
             spec = prepare_run(options, self._team, allowance, self._lock)
             if spec.plan.experiment.environments:
                 raise UserError(
-                    f"{spec.experiment_file}: a run of several environments starts its ranks "
+                    f"{spec.experiment_file}: a run with environments or starts starts its ranks "
                     "itself: start it as one process without mpiexec or srun, and name the "
                     "launcher in the experiment (launcher: mpiexec -n 4)"
                 )
@@ -162,7 +162,7 @@ class Session:
     def run(self) -> int:
         """Run the plan, remove the scratch directory, print the verdict; return the exit status."""
         places = (self._scratch.directory, (*WRITE_PHASES, *UPDATE_PHASES), self.spec.out)
-        with Watchdog(self._team, self.spec.options.hang_timeout, *places) as watchdog:
+        with Watchdog(self._team, self.spec.plan.experiment.hang_timeout, *places) as watchdog:
             self._stop.when_asked = watchdog.asked_to_end
             self._remark_on(watchdog)
             runner = Runner(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -193,8 +193,6 @@ def _started(pid: int) -> str:
 
 MARKER = ".pffbench-run"
 PREFIX = "pffbench-"
-#: The job scripts create a directory of this name for each job; its runs create theirs in it.
-JOB_PREFIX = "pffbench-job-"
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -261,7 +259,7 @@ def read_marker(directory_fd: int) -> dict[str, object]:
 
 
 def find_leftovers(parent: str) -> list[Leftover]:
-    """List the marked directories of runs, also in directories of jobs, sorted by path.
+    """List the marked directories of runs, sorted by path.
 
     Symbolic links and directories that cannot be read are skipped.
 
@@ -270,24 +268,13 @@ def find_leftovers(parent: str) -> list[Leftover]:
     OSError
         The parent cannot be read.
     """
-    found = []
-    for path in _candidates(os.path.realpath(parent)):
-        here = leftover_at(path)
-        if not here and Path(path).name.startswith(JOB_PREFIX):
-            try:
-                inside = list(_candidates(path))
-            except OSError:  # of another user
-                continue
-            here = [leftover for below in inside for leftover in leftover_at(below)]
-        found += here
-    return sorted(found, key=lambda leftover: leftover.path)
-
-
-def _candidates(parent: str) -> Iterator[str]:
-    with os.scandir(parent) as entries:
-        for entry in entries:
-            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
-                yield entry.path
+    with os.scandir(os.path.realpath(parent)) as entries:
+        paths = [
+            entry.path
+            for entry in entries
+            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False)
+        ]
+    return [leftover for path in sorted(paths) for leftover in leftover_at(path)]
 
 
 def leftover_at(path: str) -> list[Leftover]:

@@ -13,11 +13,10 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Backend, Cuts
 from pffbench.case import Parameters
 from pffbench.errors import UserError
-from pffbench.parallel.decomposition import Box, Shape
+from pffbench.parallel.decomposition import Shape
 from pffbench.workloads.transfers import Access
 
 if TYPE_CHECKING:
-    from pffbench.parallel.rank_classes import AllParts, RankClass
     from pffbench.parallel.topology import Topology
     from pffbench.workloads.repetition import Repetition
 
@@ -195,54 +194,6 @@ class Workload(ABC):
     def input_files(self, parameters: Any) -> tuple[str, ...]:
         """Return the names of files that data or decomposition come from."""
         return () if parameters.file is None else (parameters.file,)
-
-    def without_footprint(self, parameters: Any) -> str | None:
-        """Return why the calls of a case are not known before it runs, or None.
-
-        They are known of a workload whose repetition makes the calls of `writes` and of `reads`
-        once each, and no others.
-        """
-        return "its calls are not known before it runs"
-
-    def rank_classes(
-        self, parameters: Any, ranks: int, unit: Shape | None
-    ) -> Sequence[RankClass] | None:
-        """Return the classes of ranks whose calls are alike; None where each rank must be asked.
-
-        Parameters
-        ----------
-        parameters
-            The case, with arrays of one kind.
-        ranks : int
-            Number of ranks.
-        unit : tuple of int, optional
-            Shape of the chunks in which parts lie alike.
-        """
-        return None
-
-    def openers(
-        self, parameters: Any, topology: Topology
-    ) -> tuple[Sequence[int] | None, Sequence[int] | None]:
-        """Return the ranks that open the store to write, and to read; None where all do."""
-        return None, None
-
-    def one_array(self, parameters: Any) -> tuple[Any, int]:
-        """Return the parameters with one array in place of several alike, and their number."""
-        return parameters, 1
-
-    def through_writers(
-        self, parameters: Any, topology: Topology, unit: Shape
-    ) -> tuple[AllParts, Mapping[int, Sequence[Box]]]:
-        """Return the parts of all ranks, and the boxes of each writer, of a case that `exchanges`.
-
-        Parameters
-        ----------
-        parameters, topology
-            As of `beyond_nodes`.
-        unit : tuple of int
-            Shape of a chunk, or of a shard.
-        """
-        raise NotImplementedError
 
     def kinds(self, parameters: Any, ranks: int) -> list[ArraySpec]:
         """Return an array of each kind: those of one kind differ in name, place and owner only.

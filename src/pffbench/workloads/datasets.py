@@ -8,15 +8,14 @@ from contextlib import contextmanager
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import Annotated, Any, Literal, TextIO
 
 import msgspec
-import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Backend, Buffer, Call, Cuts, what_was_read
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
-from pffbench.parallel.decomposition import Box, GlobalArray, Shape
+from pffbench.parallel.decomposition import Box, GlobalArray
 from pffbench.workloads.attributes import Attributes
 from pffbench.workloads.base import (
     CaseTotals,
@@ -30,9 +29,6 @@ from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfer_phase import Sink, into_memory
 from pffbench.workloads.transfers import Access, Rounds, all_at_once, one_by_one
 from pffbench.workloads.write_read import write_read_cycle
-
-if TYPE_CHECKING:
-    from pffbench.parallel.rank_classes import RankClass
 
 ReadSink = Literal["buffer", "print"]
 #: Destination of printed text, which is discarded.
@@ -157,23 +153,6 @@ class Datasets(Workload):
         assert parameters.shape is not None
         size = parameters.itemsize
         return CaseTotals(total, total * prod(parameters.shape) * size)
-
-    def without_footprint(self, parameters: DatasetsParameters) -> None:
-        return None
-
-    def rank_classes(
-        self, parameters: DatasetsParameters, ranks: int, unit: Shape | None
-    ) -> list[RankClass]:
-        from pffbench.parallel.rank_classes import AllParts, classes_of
-
-        p = parameters
-        if p.layout == "shared":
-            assert p.shape is not None
-            parts = AllParts.of(GlobalArray.in_slabs(p.shape, ranks), ranks)
-            return classes_of(parts.keys(p.shape, unit))
-        total = self._total(p, ranks)
-        firsts = np.arange(ranks + 1) * total // ranks
-        return classes_of(np.diff(firsts)[:, None])
 
     def run(self, repetition: Repetition) -> None:
         p = repetition.case.parameters

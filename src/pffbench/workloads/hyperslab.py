@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import count, product
 from math import prod
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
@@ -56,11 +55,7 @@ from pffbench.workloads.writers import (
     WriterRanks,
     Writers,
     largest_share,
-    parts_of_writers,
 )
-
-if TYPE_CHECKING:
-    from pffbench.parallel.rank_classes import AllParts, RankClass
 
 Start = Annotated[tuple[Natural, ...], msgspec.Meta(min_length=1, max_length=4)]
 
@@ -302,17 +297,12 @@ class Hyperslab(Workload):
         """Return the part that a rank reads: its own, or its share of the region read."""
         if not self.reads_elsewhere(p):
             return self._part(p, ranks, rank)
-        region = _region(p, ranks)
-        part = self._cut_of_reads(p, ranks).part(rank)
+        region, by = _region(p, ranks), p.read_decomposition or p.decomposition
+        assert not isinstance(by, MapFile)
+        grid = process_grid(ranks, len(region.shape), by)
+        part = GlobalArray(region.shape, grid, p.distribution).part(rank)
         start = tuple(a + b for a, b in zip(region.start, part.start, strict=True))
         return Box(start, part.shape)
-
-    def _cut_of_reads(self, p: HyperslabParameters, ranks: int) -> GlobalArray:
-        """Return the region that is read as it is cut over the ranks that read."""
-        shape = _region(p, ranks).shape
-        by = p.read_decomposition or p.decomposition
-        assert not isinstance(by, MapFile)
-        return GlobalArray(shape, process_grid(ranks, len(shape), by), p.distribution)
 
     def reads_elsewhere(self, parameters: HyperslabParameters) -> bool:
         p = parameters
@@ -426,47 +416,6 @@ class Hyperslab(Workload):
             f"the ranks and writers of a node need {Size(most)} of memory a rank for one array or "
             f"step, where {Size(memory)} are available; name more writers, or use more nodes"
         )
-
-    def without_footprint(self, parameters: HyperslabParameters) -> str | None:
-        if parameters.irregular and self.exchanges(parameters):
-            return "parts of a decomposition map that go through writers are not counted"
-        return None
-
-    def rank_classes(
-        self, parameters: HyperslabParameters, ranks: int, unit: Shape | None
-    ) -> list[RankClass] | None:
-        from pffbench.parallel.rank_classes import AllParts, classes_of, of_group
-
-        p = parameters
-        if p.irregular:
-            return None
-        parts, whole = AllParts.of(self._cut(p, ranks), ranks), global_shape(p, ranks)
-        unit = None if unit is None else unit[-len(whole) :]
-        if p.file_layout != "shared":
-            return classes_of(parts.stop - parts.start)
-        if p.layout == "file_per_group":
-            return classes_of(of_group(parts, p.groups(ranks), unit))
-        keys = [parts.keys(whole, unit)]
-        if self.reads_elsewhere(p):
-            region = _region(p, ranks)
-            cut = self._cut_of_reads(p, ranks)
-            keys.append(AllParts.of(cut, ranks).moved(region.start).keys(whole, unit))
-        return classes_of(np.concatenate(keys, axis=1))
-
-    def one_array(self, parameters: HyperslabParameters) -> tuple[HyperslabParameters, int]:
-        assert isinstance(parameters.arrays, int)
-        return replace(parameters, arrays=1), parameters.arrays
-
-    def through_writers(
-        self, parameters: HyperslabParameters, topology: Topology, unit: Shape
-    ) -> tuple[AllParts, Mapping[int, Sequence[Box]]]:
-        from pffbench.parallel.rank_classes import AllParts
-
-        p, ranks = parameters, topology.size
-        parts = [self._part(p, ranks, rank) for rank in range(ranks)]
-        writers, shape = WriterRanks.of(p.writers, topology), global_shape(p, ranks)
-        placed = parts_of_writers(p.rearrange, writers, parts, shape, unit[-len(shape) :])
-        return AllParts.of(self._cut(p, ranks), ranks), placed
 
     def refuse(self, parameters: HyperslabParameters, backend: type[Backend]) -> str | None:
         if parameters.rearrange == "box" and backend.file_per == "chunk":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
@@ -31,9 +32,7 @@ from pffbench.workloads.selections import (
 from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import read_store, run_stages, write_store
 
-if TYPE_CHECKING:
-    from pffbench.parallel.rank_classes import Integers, RankClass
-
+Integers = npt.NDArray[np.int64]
 VolumeShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=3, max_length=3)]
 #: Axis along which the volume is cut for writing: the middle one, so that blocks are long along
 #: both the first and the last axis and no order of a raw file is favoured.
@@ -146,27 +145,6 @@ class Slices(Workload):
     def largest_write(self, parameters: SlicesParameters, ranks: int) -> int:
         _, longest, step, row = _blocks(parameters.with_shape(ranks), ranks)
         return min(step, longest) * row
-
-    def without_footprint(self, parameters: SlicesParameters) -> None:
-        return None
-
-    def rank_classes(
-        self, parameters: SlicesParameters, ranks: int, unit: Shape | None
-    ) -> list[RankClass]:
-        from pffbench.parallel.rank_classes import RankClass, classes_of
-
-        p = parameters.with_shape(ranks)
-        if p.layout != "shared":
-            return [RankClass(0, ranks)]
-        read = {(axis := _cut_along(whole), whole.start[axis]): whole for whole in wanted(p)}
-        cuts = [(*place, _edges_of_parts(whole, ranks)) for place, whole in read.items()]
-        keys = []
-        for axis, begin, ends in [*cuts, (_WRITTEN_ALONG, 0, _written_edges(p, ranks))]:
-            lengths, first = np.diff(ends), begin + ends[:-1]
-            inside = first % (unit[axis] if unit else 1)
-            at_end = begin + ends[1:] == _shape(p)[axis]
-            keys += [lengths, inside * (lengths > 0), at_end * (lengths > 0)]
-        return classes_of(np.stack(keys, axis=1))
 
     def run(self, repetition: Repetition) -> None:
         run_stages(

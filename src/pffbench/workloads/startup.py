@@ -8,12 +8,10 @@ The files are removed at the end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
@@ -33,11 +31,6 @@ from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.startup_read import read_everything
 from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import run_stages, write_store
-
-if TYPE_CHECKING:
-    from pffbench.parallel.decomposition import Shape
-    from pffbench.parallel.rank_classes import RankClass
-    from pffbench.parallel.topology import Topology
 
 Strategy = Literal[
     "every_rank", "collective", "root_bcast", "node_leader_bcast", "node_leader_shared"
@@ -146,23 +139,6 @@ class StartOfJob(Workload):
 
     def held(self, parameters: StartupParameters, ranks: int) -> int:
         return self.volume(parameters, ranks).nbytes
-
-    def without_footprint(self, parameters: StartupParameters) -> None:
-        return None
-
-    def rank_classes(
-        self, parameters: StartupParameters, ranks: int, unit: Shape | None
-    ) -> list[RankClass]:
-        from pffbench.parallel.rank_classes import RankClass
-
-        return [RankClass(0, ranks)]
-
-    def openers(
-        self, parameters: StartupParameters, topology: Topology
-    ) -> tuple[Sequence[int], Sequence[int] | None]:
-        leaders = np.unique(topology.nodes, return_index=True)[1].tolist()
-        some = {"root_bcast": [0], "node_leader_bcast": leaders, "node_leader_shared": leaders}
-        return [0], some.get(parameters.strategy)
 
     def run(self, repetition: Repetition) -> None:
         """Let rank 0 write the store, then bring it into the memory of all ranks."""

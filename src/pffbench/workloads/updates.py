@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, ClassVar, Literal, cast
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -48,9 +48,6 @@ from pffbench.workloads.write_read import (
     settle_cache_again,
     write_store,
 )
-
-if TYPE_CHECKING:
-    from pffbench.parallel.rank_classes import RankClass
 
 #: ``chunks: block`` are rows of one rank's part that fit in this: a chunk of a whole part would be
 #: rewritten for each row.
@@ -200,21 +197,6 @@ class Updates(Workload):
             parts = sum(1 for rank in range(ranks) if _part(p, ranks, rank).size)
         row = prod(_whole(p, ranks).shape[1:]) * p.itemsize
         return CaseTotals(parts, _final_rows(p, ranks) * row)
-
-    def without_footprint(self, parameters: UpdatesParameters) -> str | None:
-        appends = parameters.change == "append"
-        return "files and bytes of appended rows are not counted" if appends else None
-
-    def rank_classes(
-        self, parameters: UpdatesParameters, ranks: int, unit: Shape | None
-    ) -> list[RankClass]:
-        from pffbench.parallel.rank_classes import AllParts, classes_of
-
-        p, whole = parameters, _whole(parameters, ranks).shape
-        parts = AllParts.of(_cut(p, ranks), ranks)
-        lie = parts.keys(whole, unit) if p.layout == "shared" else parts.stop - parts.start
-        # Every second element is counted along the last axis of the whole array.
-        return classes_of(np.concatenate([lie, parts.start[:, -1:] % 2], axis=1))
 
     def run(self, repetition: Repetition) -> None:
         """Write, change and read back; collective."""

@@ -97,7 +97,7 @@ class _Counter(msgspec.Struct, frozen=True):
         fewer = int(entry["datasets"])
         counts = []
         for datasets in (fewer, 2 * fewer):
-            once = {"repetitions": 1, "warmup": 0, "counters": False}
+            once = {"repetitions": 1, "warmup": 0, "counters": False, "hang_timeout": "10000 h"}
             case = entry | {"datasets": datasets}
             counts.append(self._count(environment, content | once | {"cases": [case]}))
         if counts[0] == counts[1]:
@@ -117,7 +117,6 @@ class _Counter(msgspec.Struct, frozen=True):
                 f"--toggle-collect={self.function}",
                 *environment.command, "-m", "pffbench", "run", str(file),
                 "--out", str(place / "run"), "--scratch", made, "--quiet",
-                "--hang-timeout", "none",
             ]  # fmt: skip
             # Objects of Python lie in an order that depends on random hashes otherwise.
             variables = {**environment.process_environment, "PYTHONHASHSEED": "0"}

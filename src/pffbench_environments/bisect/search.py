@@ -125,7 +125,8 @@ def bisect(search: Search, stop: StopSignals, say: Callable[[str], None]) -> int
     check_maker()
     content = to_plain(loaded.experiment)
     content["step_repetitions"] = loaded.experiment.step_repetitions
-    content["launcher"] = search.launcher  # and not that of the file, which may come from anybody
+    # The launcher is not that of the file, which may come from anybody.
+    content |= {"launcher": search.launcher, "starts": None}
     trials = Trials(search, package, first, content, stop)
     trials.begin()
     say(f"{package} {first} to {last}: {len(versions)} versions")

@@ -60,7 +60,6 @@ class Memmap(Posix):
 
     name = "memmap"
     summary = "raw bytes, written with pwrite, read through numpy.memmap"
-    file_calls = ""
     capabilities = replace(Posix.capabilities, maps_files=True, stretches=False)
     options: MemmapOptions
     options_type: ClassVar[type[Options]] = MemmapOptions

@@ -131,9 +131,6 @@ class Versions(Workload):
         nbytes = expected_bytes(p.kind, p.versions, p.probabilities, p.keep, p.storage.chunk)
         return CaseTotals(ranks * len(COLUMNS) * tables, ranks * nbytes)
 
-    def without_footprint(self, parameters: VersionsParameters) -> str:
-        return "its edits are random, and each way of keeping versions chooses files and calls"
-
     def libraries(self, parameters: VersionsParameters) -> tuple[str, ...]:
         library = WAYS[parameters.backend, parameters.keep].package
         return (library,) if library else ()

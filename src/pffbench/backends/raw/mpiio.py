@@ -53,7 +53,6 @@ class MpiIo(RawBackend[MpiIoOptions]):
 
     name = "mpiio"
     summary = "raw bytes, MPI-IO explicit offsets and subarray views (roofline)"
-    file_calls = "pffbench.backends.file_calls:MPI_IO"
     libraries = ("mpi4py",)
     capabilities = Capabilities(
         layouts=EVERY_LAYOUT, transfers=EVERY_TRANSFER, raw=True, stretches=True

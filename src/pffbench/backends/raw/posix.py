@@ -37,7 +37,6 @@ class Posix(RawBackend[RawOptions]):
 
     name = "posix"
     summary = "raw bytes, POSIX pwrite/pread, a call for each contiguous piece (roofline)"
-    file_calls = "pffbench.backends.file_calls:POSIX"
     capabilities = Capabilities(layouts=EVERY_LAYOUT, raw=True, stretches=True)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:

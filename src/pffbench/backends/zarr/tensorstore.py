@@ -70,7 +70,6 @@ class TensorStore(ZarrDirectory[TensorStoreOptions]):
     name = "tensorstore"
     title = "Zarr (TensorStore)"
     summary = "Zarr directory store through TensorStore (no MPI inside)"
-    file_calls = "pffbench.backends.file_calls:TENSORSTORE"
     libraries = ("tensorstore",)
 
     def __init__(self, options: TensorStoreOptions, settings: Settings) -> None:

@@ -205,7 +205,6 @@ class Zarr(ZarrDirectory[ZarrOptions]):
     name = "zarr"
     title = "Zarr"
     summary = "Zarr directory store through zarr-python (no MPI inside)"
-    file_calls = "pffbench.backends.file_calls:ZARR"
     libraries = ("zarr", "numcodecs")
     series: ClassVar[Mapping[str, tuple[int, ...]]] = {"zarr": (3, 2)}
     capabilities = replace(

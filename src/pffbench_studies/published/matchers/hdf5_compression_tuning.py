@@ -39,7 +39,7 @@ class Hdf5CompressionTuning(Matcher):
         # Of several numbers of a case that of the white paper comes first.
         index = indexed(values, lambda v: tuple(v.parameters[key] for key in _KEYS))
         cases = cases_like(
-            summary, workload="chunk_cache", backend="hdf5", shape=list(_GRANULE),
+            summary, workload="study_chunk_cache", backend="hdf5", shape=list(_GRANULE),
             dtype=(None, "float32"), write="chunks",
         )  # fmt: skip
         return [

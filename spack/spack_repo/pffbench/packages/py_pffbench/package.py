@@ -65,7 +65,7 @@ class PyPffbench(PythonPackage):
     @property
     def import_modules(self):
         modules = ["pffbench", "pffbench.cli", "pffbench.record.run_json", "pffbench_analysis"]
-        return [*modules, "pffbench_environments", "pffbench_studies"]
+        return [*modules, "pffbench_environments", "pffbench_footprint", "pffbench_studies"]
 
     @run_before("install")
     def forget_earlier_build(self):

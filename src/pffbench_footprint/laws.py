@@ -1,7 +1,7 @@
 """The files of a format, and the system calls that a call of its library becomes.
 
-`Backend.file_calls` names the law of a format. What follows from the format and from our own calls
-is exact. What a library decides by itself is a bound that holds, or unknown; each law says why.
+What follows from the format and from our own calls is exact. What a library decides by itself is a
+bound that holds, or unknown; each law says why.
 """
 
 from __future__ import annotations
@@ -295,8 +295,6 @@ class FileCalls(msgspec.Struct, frozen=True):
 class RawCalls(FileCalls, frozen=True):
     """Plain files through POSIX calls: one call for each run of the file."""
 
-    mapped: bool = False
-
     def header(self, spec: ArraySpec | None, options: Any) -> int | None:
         return int(options.header) if spec is None else 0
 
@@ -307,8 +305,6 @@ class RawCalls(FileCalls, frozen=True):
         return _by_run(_place(spec, way.options), box)
 
     def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
-        if self.mapped:
-            return Requests()
         return _by_run(_place(spec, way.options), box)
 
     def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
@@ -318,8 +314,6 @@ class RawCalls(FileCalls, frozen=True):
         return Amount(totals.writers)
 
     def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
-        if self.mapped:
-            return Amount(totals.opened)
         return Amount(totals.readers)
 
     def creates(self, totals: Totals, way: TransferWay) -> Amount:
@@ -369,7 +363,6 @@ class NpyCalls(RawCalls, frozen=True):
     """A directory of .npy files, written by POSIX calls and read through maps."""
 
     store: Inodes = Inodes(0, 1)
-    mapped: bool = True
 
     def of_array(self, spec: ArraySpec, options: Options) -> Inodes:
         return Inodes(1, 0)
@@ -386,6 +379,9 @@ class NpyCalls(RawCalls, frozen=True):
 
     def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         return _by_run(ArrayInFile(spec.shape, spec.itemsize, 0), box)
+
+    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+        return Requests()
 
     def opens_to_write(self, totals: Totals, way: TransferWay) -> Amount:
         return Amount(totals.arrays + totals.write_calls)
@@ -676,7 +672,15 @@ def _whole_units(spec: ArraySpec, box: Box, unit: Any, *, to_the_end: bool = Fal
     return all(a % c == 0 and (b % c == 0 or (to_the_end and b == n)) for a, b, c, n in axes)
 
 
-POSIX, MPI_IO, NPY = RawCalls(), MpiIoCalls(), NpyCalls()
-HDF5, BLOSC2 = Hdf5Calls(), Blosc2Calls()
-ZARR = ZarrCalls(reads_to_the_end=True, described=(2, 1))
-TENSORSTORE = ZarrCalls()
+_HDF5 = Hdf5Calls()
+#: The law of each backend that has one.
+LAWS: Mapping[str, FileCalls] = {
+    "posix": RawCalls(),
+    "mpiio": MpiIoCalls(),
+    "npy": NpyCalls(),
+    "hdf5": _HDF5,
+    "netcdf4": _HDF5,
+    "zarr": ZarrCalls(reads_to_the_end=True, described=(2, 1)),
+    "tensorstore": ZarrCalls(),
+    "blosc2": Blosc2Calls(),
+}

@@ -1,27 +1,23 @@
-"""`pffbench footprint` without a run: closed forms are those of ranks asked one by one."""
+"""`pffbench footprint` without a run: regular cuts give what each rank gives."""
 
 import json
 import re
 from itertools import product
 
 import pytest
+from msgspec.structs import replace
 
 from launch import REPOSITORY, pffbench_cli, write_experiment
 from pffbench.backends.inspection import places
 from pffbench.backends.raw.layout import place_of
-from pffbench.backends.registry import backend_class
 from pffbench.experiment.check import make_plan
-from pffbench.experiment.footprint import QUANTITIES, Footprint, Stripe, amounts_of
 from pffbench.experiment.load import from_data
-from pffbench.parallel.decomposition import GlobalArray, process_grid
-from pffbench.parallel.rank_classes import AllParts
 from pffbench.parallel.topology import Topology
-from pffbench.workloads.chunk_cache import ChunkCache
-from pffbench.workloads.hyperslab import Hyperslab
 from pffbench.workloads.registry import workload
-from pffbench.workloads.slices import Slices
-from pffbench.workloads.startup import StartOfJob
-from pffbench.workloads.updates import Updates
+from pffbench.workloads.writers import WriterRanks, parts_of_writers
+from pffbench_footprint import calls
+from pffbench_footprint.laws import LAWS
+from pffbench_footprint.quantities import QUANTITIES, Footprint, Stripe, amounts_of
 
 pytestmark = pytest.mark.long
 
@@ -43,30 +39,6 @@ CASES = [
      "shape": [40, 6], "distribution": "balanced"},
 ]  # fmt: skip
 
-#: The same of the other workloads.
-OTHERS = [
-    {"workload": "slices", "backend": "posix", "layout": layout, "shape": [9, 23, 14], **read}
-    for layout in ("shared", "own", "file_per_process")
-    for read in ({"axis": 0, "count": 3}, {"axis": 1, "count": 3},
-                 {"box": [1, 9, 5], "position": "random", "count": 4})
-] + [
-    {"workload": "slices", "backend": "hdf5", "shape": [9, 23, 14], "chunks": [[4, 5, 14]],
-     "axis": 2},
-] + [
-    {"workload": "chunk_cache", "backend": ["posix", "hdf5"], "layout": layout, "shape": [3, 8],
-     "granules": 10, "datasets": 2, "chunks": [[2, 8]], "write": ["rows", "chunks"]}
-    for layout in ("shared", "own", "file_per_process")
-] + [
-    {"workload": "updates", "backend": ["posix", "hdf5"], "layout": layout, "shape": [12, 23],
-     "change": change, "rows": 3, "chunks": [[4, 2]],
-     "read": ["all", "random_rows", "every_second_element"]}
-    for layout in ("shared", "own", "file_per_process")
-    for change in ("second_half", "every_second_row")
-] + [
-    {"workload": "startup", "backend": ["posix", "hdf5", "zarr"], "shape": [30], "datasets": 3,
-     "strategy": ["every_rank", "root_bcast", "node_leader_shared"]},
-]  # fmt: skip
-
 
 def footprints(cases, ranks, nodes=1, stripe=None):
     common = {"workload": "hyperslab"}
@@ -78,32 +50,17 @@ def footprints(cases, ranks, nodes=1, stripe=None):
 
 
 @pytest.mark.parametrize("ranks", [1, 3, 8])
-def test_classes_of_ranks_give_what_each_rank_gives(monkeypatch, ranks):
+def test_regular_cuts_give_what_each_rank_gives(monkeypatch, ranks):
     stripe = Stripe(64, 4)
-    found = [amounts_of(one) for one in footprints(CASES + OTHERS, ranks, 2, stripe)]
-    assert len(found) > 110
-    for pattern in (Hyperslab, Slices, ChunkCache, Updates, StartOfJob):
-        monkeypatch.setattr(pattern, "rank_classes", lambda *_: None)
-    asked = [amounts_of(one) for one in footprints(CASES + OTHERS, ranks, 2, stripe)]
+    found = [amounts_of(one) for one in footprints(CASES, ranks, 2, stripe)]
+    assert len(found) > 80
+    monkeypatch.setattr(calls, "_regular", lambda *_: ([], [], 0))
+    asked = [amounts_of(one) for one in footprints(CASES, ranks, 2, stripe)]
     known = [
         [{name: (a.value, a.certainty) for name, a in one.items()} for one in amounts]
         for amounts in (found, asked)
     ]
     assert known[0] == known[1]  # of several reasons the first one is named
-
-
-@pytest.mark.parametrize("distribution", ["block", "balanced"])
-@pytest.mark.parametrize(("shape", "unit"), [((14, 9, 5), None), ((7, 30), (2, 4)), ((3,), None)])
-def test_parts_of_all_ranks_are_those_of_each(shape, unit, distribution):
-    for ranks in (1, 4, 6, 17):
-        array = GlobalArray(shape, process_grid(ranks, len(shape), "block"), distribution, unit)
-        parts = AllParts.of(array, ranks)
-        for rank in range(ranks):
-            box = array.part(rank)
-            assert parts.sizes[rank] == box.size
-            if box.size:
-                assert tuple(parts.start[rank]) == box.start
-                assert tuple(parts.stop[rank]) == box.stop
 
 
 def ranks_of_stripes(case, ranks, size):
@@ -164,8 +121,10 @@ def test_exchanged_bytes_are_those_of_other_ranks(ranks):
               "writers": [{"count": 1}, {"count": 2}, {"per_node": 1}, "all"]}]  # fmt: skip
     for one in footprints(cases, ranks, nodes=2):
         p = one.case.parameters
-        parts = [workload("hyperslab")._part(p, ranks, rank) for rank in range(ranks)]
-        _, placed = workload("hyperslab").through_writers(p, one.topology, (5, 7))
+        direct = replace(p, rearrange="none", writers="all", steps=None)
+        parts = [workload("hyperslab").writes(direct, ranks, rank)[0].box for rank in range(ranks)]
+        writers = WriterRanks.of(p.writers, one.topology)
+        placed = parts_of_writers(p.rearrange, writers, parts, (24, 40), (5, 7))
         sent = sum(
             box.common(part).size
             for writer, boxes in placed.items() for box in boxes
@@ -217,7 +176,9 @@ def test_what_differs_between_two_cases_is_sorted_by_its_factor():
     (["--ranks", "8", "--case", "nothing"], "no case of 24 has it in its name"),
     (["--ranks", "8", "--case", "hdf5"], "6 cases (1, 5, 9, 13, 17, 21"),
     (["--ranks", "8", *["--case", "1"] * 3], "at most two cases are compared"),
-    (["configs/studies/versioned-hdf5.yaml", "--ranks", "8"], "its edits are random"),
+    (["configs/studies/versioned-hdf5.yaml", "--ranks", "8"], "not known before it runs"),
+    (["--ranks", "5000", "--set", "layout=shared", "--set", "read_start=[0,0,0]"],
+     "take at most 4096 ranks"),
 ])  # fmt: skip
 def test_wrong_input_gets_one_sentence(arguments, words):
     done = footprint(*arguments)
@@ -260,7 +221,7 @@ def test_the_table_of_the_documents_is_that_of_the_declaration():
 
 
 def test_every_format_of_the_table_has_a_law():
-    assert [name for name in FORMATS if not backend_class(name).file_calls] == []
+    assert LAWS.keys() == set(FORMATS)
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])

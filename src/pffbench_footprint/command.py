@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from pffbench.backends.file_calls import Amount
-    from pffbench.experiment.footprint import Footprint, Stripe
     from pffbench.parallel.topology import Topology
+    from pffbench_footprint.laws import Amount
+    from pffbench_footprint.quantities import Footprint, Stripe
 
+#: The line of `pffbench --help`.
+HELP = "count files, calls and bytes of an experiment on any ranks"
+TASK = "before a run"
 #: Columns in a log.
 _WIDTH = 160
 _JSON_VERSION = 1
@@ -83,9 +86,9 @@ def _stripe(text: str) -> tuple[int, int]:
 def main(arguments: argparse.Namespace) -> int:
     """Print the footprints of the cases of an experiment. Return the exit status."""
     from pffbench.experiment.check import make_plan
-    from pffbench.experiment.footprint import Footprint, Stripe, amounts_of
     from pffbench.experiment.load import load_experiment
     from pffbench.parallel.topology import Topology
+    from pffbench_footprint.quantities import Footprint, Stripe, amounts_of
 
     size = arguments.ranks
     topology = Topology.even(size, -(-size // (arguments.ranks_per_node or size)))
@@ -230,7 +233,7 @@ def _print_table(shown: Shown) -> None:
 
 def _print_comparison(shown: Shown) -> None:
     """Print what differs between two cases, the largest factor first."""
-    from pffbench.experiment.footprint import differences
+    from pffbench_footprint.quantities import differences
 
     console = make_console(_WIDTH)
     _print_names(shown, console)
@@ -267,7 +270,7 @@ def _table(headings: Iterable[str], rows: Mapping[str, Sequence[str]]) -> Table:
 
 def _cells(shown: Shown) -> dict[str, list[str]]:
     """Return the text of each quantity, and of the bytes of requests, of all cases."""
-    from pffbench.experiment.footprint import QUANTITIES
+    from pffbench_footprint.quantities import QUANTITIES
 
     found: dict[str, list[str]] = {}
     for footprint, amounts in shown.found.values():

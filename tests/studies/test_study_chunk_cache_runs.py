@@ -27,7 +27,12 @@ ROWS = 4 * 2 * 3
 GRANULES = 3
 SMALL, ENOUGH = CHUNK - 1, CHUNK
 
-_COMMON = {"workload": "chunk_cache", "source": "cris", "shape": GRANULE, "granules": GRANULES}
+_COMMON = {
+    "workload": "study_chunk_cache",
+    "source": "cris",
+    "shape": GRANULE,
+    "granules": GRANULES,
+}
 _GZIP = {"codec": "gzip", "level": 6}
 _CACHES = {name: {"chunk_cache": [SMALL, ENOUGH]} for name in ("hdf5", "netcdf4")}
 FORMATS = ["hdf5", "netcdf4", "zarr"]

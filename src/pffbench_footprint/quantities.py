@@ -1,8 +1,8 @@
 """The footprint of a case: files, system calls, shared stripes, exchanged bytes, at any scale.
 
 Each quantity is declared once, in `QUANTITIES`, and is exact, a bound that holds, or unknown. It
-follows from the calls of the ranks (`experiment.case_calls`) and the law of the format
-(`backends.file_calls`); tests compare it with what the kernel counted.
+follows from the calls of the ranks (`calls`) and the law of the format (`laws`); tests compare it
+with what the kernel counted.
 """
 
 from __future__ import annotations
@@ -14,9 +14,18 @@ from math import prod
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.file_calls import (
+from pffbench.backends.registry import backend_class
+from pffbench.case import Case
+from pffbench.data import NEVER_ZERO
+from pffbench.parallel.decomposition import Box, part_lengths
+from pffbench.parallel.topology import Topology
+from pffbench.workloads.registry import workload
+from pffbench_footprint.calls import AlikeCalls, KindCalls, calls_of
+from pffbench_footprint.laws import (
+    LAWS,
     LEFT_OUT,
     Amount,
     FileCalls,
@@ -29,16 +38,8 @@ from pffbench.backends.file_calls import (
     summed,
     unknown,
 )
-from pffbench.backends.registry import backend_class
-from pffbench.case import Case
-from pffbench.data import NEVER_ZERO
-from pffbench.experiment.case_calls import AlikeCalls, KindCalls, calls_of
-from pffbench.parallel.decomposition import Box, part_lengths
-from pffbench.parallel.rank_classes import Integers
-from pffbench.parallel.topology import Topology
-from pffbench.plugins import load
-from pffbench.workloads.registry import workload
 
+Integers = npt.NDArray[np.int64]
 #: Most boundaries between ranks' bytes that are looked at one by one.
 _MOST_BOUNDARIES = 5_000_000
 _NO_LAW = "nothing is known of this backend"
@@ -85,8 +86,7 @@ class Footprint(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def law(self) -> FileCalls | None:
         """The law of the format, if there is one."""
-        location = backend_class(self.case.parameters.backend).file_calls
-        return load(location) if location else None
+        return LAWS.get(self.case.parameters.backend)
 
     @property
     def ranks(self) -> int:

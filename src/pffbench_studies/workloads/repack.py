@@ -1,4 +1,4 @@
-"""Rewriting of a store with other chunks: through the library, or by the format's own program."""
+"""Rewriting of a store with other chunks: through the library, or by h5repack."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import define_arrays, open_arrays, what_was_read
-from pffbench.backends.traits import Repacks
 from pffbench.storage.durability import disk_usage, files_below
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import count_owned, describe_store
 
-#: Seconds after which a program that rewrites counts as stuck.
+#: The program of HDF5 that rewrites a file.
+PROGRAM = "h5repack"
+#: Seconds after which it counts as stuck.
 _TIMEOUT = 3600.0
 
 
@@ -74,9 +75,9 @@ def repack_by_library(
 def repack_by_program(
     repetition: Repetition, anew: Repetition, datasets: int | None = None
 ) -> set[str]:
-    """Let the format's own program rewrite a store, timed as the phase `repack`; collective.
+    """Let h5repack rewrite a store, timed as the phase `repack`; collective.
 
-    It runs in one process of its own: for each rank that has a file to itself, or for all.
+    It runs in a separate process: for each rank that has a file to itself, or for all.
 
     Parameters
     ----------
@@ -104,15 +105,32 @@ def repack_by_program(
         if datasets is not None:
             specs = [spec for spec in specs if spec.number < datasets]
         paths = repetition.path, anew.path
-        command: list[str] = []
-        if mine and isinstance(repetition.backend, Repacks):
-            command = repetition.backend.repack_command(*paths, specs)
+        command = command_of(*paths, specs) if mine else []
         nbytes = sum(spec.nbytes for spec in specs) if mine else 0
     with repetition.clock.phase("repack", nbytes, len(specs) if mine else 0):
         if mine:
             _run(command)
     with repetition.step("files"):
         return set(files_below([paths[1]])) if mine else set()
+
+
+def command_of(source: str, target: str, specs: Sequence[ArraySpec]) -> list[str]:
+    """Return the command of h5repack.
+
+    Datasets with the same new storage are named together, as in a command written by hand; those
+    not named are copied unchanged.
+    """
+    alike: dict[tuple[str, str], list[str]] = {}
+    for spec in specs:
+        assert isinstance(spec.chunks, tuple)
+        chunks = "x".join(map(str, spec.chunks))
+        codec = f"GZIP={spec.level}" if spec.codec == "gzip" else "NONE"
+        alike.setdefault((chunks, codec), []).append(spec.name)
+    told: list[str] = []
+    for (chunks, codec), names in alike.items():
+        together = ",".join(names)
+        told += ["-l", f"{together}:CHUNK={chunks}", "-f", f"{together}:{codec}"]
+    return [PROGRAM, *told, source, target]
 
 
 def note_storage(anew: Repetition) -> None:

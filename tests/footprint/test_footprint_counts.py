@@ -15,7 +15,6 @@ from launch import (
     REPOSITORY,
     SHIPPED,
     pffbench_cli,
-    run_experiment,
     sampled,
     sparse_file,
     write_experiment,
@@ -89,7 +88,7 @@ OTHERS = [
     {"workload": "slices", "backend": ["hdf5", "zarr", "posix", "npy"], "shape": [6, 24, 10],
      "layout": ["shared", "file_per_process"], "chunks": [[3, 6, 10]], "axis": [0, 2], "count": 2},
     {"workload": "chunk_cache", "backend": ["hdf5", "zarr", "posix"], "shape": [2, 8],
-     "layout": ["shared", "own"], "granules": 5, "chunks": [[2, 8]], "write": ["rows", "chunks"]},
+     "layout": ["shared", "own"], "granules": 5, "chunks": [[2, 8]], "read": ["rows", "chunks"]},
     {"workload": "chunk_cache", "backend": "tensorstore", "shape": [2, 8], "layout": "own",
      "granules": 3, "chunks": [[2, 8]], "tensorstore": {"cache_pool": [0, "1 MiB"]}},
     {"workload": "updates", "backend": ["hdf5", "zarr", "posix"], "shape": [8, 16],
@@ -239,20 +238,6 @@ def test_sixteen_ranks(tmp_path):
     cases = [{"backend": ["hdf5", "zarr", "posix", "npy", "mpiio"], "chunks": "auto",
               "layout": ["shared", "file_per_process"], "shape": [35, 8]}]  # fmt: skip
     check(tmp_path, 16, cases, 10)
-
-
-@pytest.mark.parametrize("ranks", sampled([3, 4], 3))
-def test_a_plan_has_the_files_of_unequal_arrays(tmp_path, ranks):
-    """13 rows in chunks of 2: no two ranks need have as many chunks in arrays of their own."""
-    cases = [{"workload": "hyperslab", "backend": ["zarr", "hdf5"], "layout": EVERY, "arrays": 2,
-              "shape": [13, 10], "chunks": [[2, 10]], "durability": "close"}]  # fmt: skip
-    done = run_experiment(tmp_path, ranks, cases=cases, repetitions=1, roofline=False)
-    assert done.status == 0, done.said
-    shown = [entry["parameters"] for entry in done.record["cases"].values()]
-    zarr = {p["layout"] for p in shown if p["backend"] == "zarr"}
-    assert zarr >= {"own", "file_per_process"}  # chunks that two ranks share are refused
-    for entry in done.record["cases"].values():
-        assert entry["disk"]["files"] == entry["cost"]["files"], entry["parameters"]
 
 
 #: Keys that are left out here, where each case runs once, in one environment.

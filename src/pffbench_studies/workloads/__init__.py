@@ -1,0 +1,1 @@
+"""Workloads of the program with keys that only studies need."""

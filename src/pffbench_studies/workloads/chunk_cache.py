@@ -1,0 +1,273 @@
+"""Workload `study_chunk_cache`: `chunk_cache` with what study 2 did, and more of its kind."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import islice
+from typing import Any, ClassVar, Literal
+
+from msgspec.structs import replace
+
+from pffbench.backends.array_spec import ArraySpec, ByteOrder
+from pffbench.backends.base import Backend
+from pffbench.case import ChunkShape, Count, Parameters, Transfer
+from pffbench.workloads.base import CaseTotals, PhaseColumn, illegal_chunks, taking_part
+from pffbench.workloads.chunk_cache import (
+    ChunkCache,
+    ChunkCacheParameters,
+    granule_of,
+    stored_shape,
+    unit_of,
+    with_empty,
+)
+from pffbench.workloads.decodes import Decodes, Unit, count, cut
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.transfers import Access
+from pffbench.workloads.write_read import read_store, run_stages, write_store
+from pffbench_studies.workloads.repack import (
+    PROGRAM,
+    note_storage,
+    repack_by_library,
+    repack_by_program,
+)
+
+
+class StudyChunkCacheParameters(
+    ChunkCacheParameters, frozen=True, kw_only=True, tag="study_chunk_cache"
+):
+    """Parameters of the workload `study_chunk_cache`: those of `chunk_cache`, and more.
+
+    Parameters
+    ----------
+    write : {"rows", "chunks"}
+        Unit of one call of writing.
+    sharing : {"own", "interleaved"}
+        Distribution of reads: each rank reads its own granules, or rank i modulo the number of
+        ranks reads row (or chunk) i, so that all ranks need each chunk (layout ``shared`` only).
+    read_transfer : {"independent", "collective"}, optional
+        How ranks read in a file that they share; as they write when not given.
+    byte_order : {"native", "big"}
+        Byte order in the store; the libraries convert within the call.
+    repack_chunks : list of int, optional
+        Rewrite the store with this chunk shape, timed as the phase ``repack``, and read the new
+        one.
+    repack_with : {"library", "h5repack"}
+        Rewrite granule by granule through the library, or by the program of HDF5.
+    repack_codec : {"none", "gzip"}, optional
+        Rewrite the store with this codec, ``none`` to remove compression; gzip has level 4 where
+        the store had no codec with a level before.
+    datasets : int
+        Number of such datasets in a store, each with all granules and data of its own.
+    repack_datasets : int, optional
+        Number of datasets that one call of ``h5repack`` rewrites; it copies the others unchanged.
+        All when not given.
+    """
+
+    write: Unit = "chunks"
+    sharing: Literal["own", "interleaved"] = "own"
+    read_transfer: Transfer | None = None
+    byte_order: ByteOrder = "native"
+    repack_chunks: ChunkShape | None = None
+    repack_with: Literal["library", "h5repack"] = "library"
+    repack_codec: Literal["none", "gzip"] | None = None
+    datasets: Count = 1
+    repack_datasets: Count | None = None
+
+    ways: ClassVar[frozenset[str]] = Parameters.ways | {
+        "read_transfer", "byte_order", "repack_chunks", "repack_with", "repack_codec",
+        "repack_datasets",
+    }  # fmt: skip
+
+    @property
+    def transfer_of_reads(self) -> Transfer:
+        """How ranks read in a file that they share."""
+        return self.read_transfer or self.transfer
+
+    @property
+    def repacks(self) -> bool:
+        """Whether the store is rewritten before it is read."""
+        return self.repack_chunks is not None or self.repack_codec is not None
+
+    def as_read(self) -> StudyChunkCacheParameters:
+        """Return the parameters of the reads: transfer, and chunks and codec after repacking.
+
+        Datasets that the program leaves unchanged are treated like the others: they are read in the
+        same boxes.
+        """
+        return replace(
+            self,
+            transfer=self.transfer_of_reads,
+            chunks=self.repack_chunks or self.chunks,
+            codec=self.repack_codec or self.codec,
+            read_transfer=None,
+            repack_chunks=None,
+            repack_codec=None,
+        )
+
+
+class StudyChunkCache(ChunkCache):
+    """As `chunk_cache`, with several datasets, other byte order and a store that is rewritten."""
+
+    name = "study_chunk_cache"
+    summary = "chunk_cache with rows written, shared reads, big-endian data and repacking (study 2)"
+    parameters_type = StudyChunkCacheParameters
+    columns = (PhaseColumn("repack", "write", "repack"),)
+
+    def arrays(self, parameters: Any, ranks: int, rank: int) -> list[ArraySpec]:
+        first = [
+            replace(spec, byte_order=parameters.byte_order)
+            for spec in super().arrays(parameters, ranks, rank)
+        ]
+        nbytes = sum(spec.nbytes for spec in first)
+        return first + [
+            replace(
+                spec,
+                name=f"{spec.name}_{number}",
+                number=number,
+                offset=spec.offset + number * nbytes,
+            )
+            for number in range(1, parameters.datasets)
+            for spec in first
+        ]
+
+    def kinds(self, parameters: Any, ranks: int) -> list[ArraySpec]:
+        one = replace(parameters, datasets=1)
+        order = parameters.byte_order
+        return [replace(spec, byte_order=order) for spec in super().kinds(one, ranks)]
+
+    def volume(self, parameters: Any, ranks: int) -> CaseTotals:
+        one, datasets = super().volume(parameters, ranks), parameters.datasets
+        return CaseTotals(datasets * one.arrays, datasets * one.nbytes)
+
+    def one_array(self, parameters: Any) -> tuple[StudyChunkCacheParameters, int]:
+        return replace(parameters, datasets=1), parameters.datasets
+
+    def writes(self, parameters: Any, ranks: int, rank: int) -> list[Access]:
+        return self.accesses(parameters, ranks, rank, parameters.write)
+
+    def largest_write(self, parameters: Any, ranks: int) -> int:
+        return self.largest_call(parameters, ranks, parameters.write)
+
+    def reads(self, parameters: Any, ranks: int, rank: int) -> list[Access]:
+        p: StudyChunkCacheParameters = parameters.as_read()
+        if p.sharing == "own":
+            return self.accesses(p, ranks, rank, p.read)
+        found = []
+        for spec in taking_part(self.arrays(p, ranks, rank), p, rank):
+            unit = unit_of(p, spec, p.read)
+            mine = list(islice(cut(spec.whole, unit), rank, None, ranks))
+            most = -(-count(spec.whole, unit) // ranks)
+            found += [Access(spec, box) for box in with_empty(mine, most, spec)]
+        return found
+
+    def reads_elsewhere(self, parameters: Any) -> bool:
+        return bool(parameters.sharing == "interleaved")
+
+    def makes_another(self, parameters: Any) -> bool:
+        return bool(parameters.repacks)
+
+    def run(self, repetition: Repetition) -> None:
+        """Write granules, rewrite the store with other chunks, read it and count decodes.
+
+        The store that is read may differ from the written one, as may the transfer: it has a second
+        `Repetition`.
+        """
+        p = _parameters(repetition)
+        reading = repetition.with_parameters(p.as_read())
+        reading = replace(reading, label="-repacked" if p.repacks else "")
+        decodes = Decodes(reading)
+
+        def write() -> set[str]:
+            written = write_store(repetition)
+            return _repack(repetition, reading) if p.repacks else written
+
+        run_stages(
+            repetition,
+            write,
+            lambda: read_store(reading, look=decodes.after_reading),
+            inspect=decodes.count,
+            reading=reading,
+        )
+
+    def check(self, parameters: Any, ranks: int) -> str | None:
+        p: StudyChunkCacheParameters = parameters
+        return super().check(p, ranks) or _check_sharing(p) or _check_repacking(p, ranks)
+
+    def refuse(self, parameters: Any, backend: type[Backend]) -> str | None:
+        p: StudyChunkCacheParameters = parameters
+        can = backend.capabilities
+        if not can.raw and p.byte_order not in can.byte_orders:
+            return f"backend {p.backend} stores numbers in native byte order only"
+        if not p.repacks:
+            return None
+        if can.raw:
+            return f"backend {p.backend} stores raw bytes, which have no chunks to repack"
+        if p.repack_with == "library":
+            return None
+        if p.backend not in ("hdf5", "netcdf4"):
+            return f"{PROGRAM} rewrites HDF5 files, which backend {p.backend} does not make"
+        if p.codec not in ("auto", "none", "gzip") or p.shuffle not in (None, "none"):
+            return f"repack_with: {PROGRAM} is for codec none or gzip without a shuffle"
+        if not isinstance(p.as_read().chunks, tuple):
+            return f"repack_with: {PROGRAM} needs a chunk shape (repack_chunks, or chunks)"
+        if shutil.which(PROGRAM) is None:
+            return f"{PROGRAM} is not in PATH; take repack_with: library"
+        return None
+
+
+def _check_sharing(p: StudyChunkCacheParameters) -> str | None:
+    if p.alone and p.read_transfer == "collective":
+        return "read_transfer: collective needs a file that ranks share (layout: shared or own)"
+    if p.sharing == "own":
+        return None
+    if p.layout != "shared":
+        return "sharing: interleaved needs layout: shared, where all ranks read one dataset"
+    if p.cache == "shifted":
+        return "cache: shifted reads the partner's part; with sharing: interleaved all read all"
+    return None
+
+
+def _check_repacking(p: StudyChunkCacheParameters, ranks: int) -> str | None:
+    if not p.repacks:
+        if p.repack_with != "library":
+            return f"repack_with: {p.repack_with} needs repack_chunks or repack_codec, what to make"
+        if p.repack_datasets is not None:
+            return "repack_datasets needs repack_chunks or repack_codec, what to make of them"
+        return None
+    if p.repack_datasets is not None and p.repack_with == "library":
+        return "repack_datasets is for repack_with: h5repack; the library rewrites all datasets"
+    if p.repack_datasets is not None and p.repack_datasets > p.datasets:
+        return f"repack_datasets is {p.repack_datasets}, and there are {p.datasets} datasets"
+    if p.repack_codec == "gzip" and not p.alone:
+        return "repack_codec: gzip needs layout: file_per_process, a file that one rank rewrites"
+    if p.repack_codec == "gzip" and p.codec not in ("auto", "none", "gzip"):
+        return f"repack_codec: gzip is for codec none or gzip, which is {p.codec} here"
+    if reason := illegal_chunks(p.as_read(), stored_shape(p, ranks)):
+        return f"repack_{reason}"
+    granule = granule_of(p)
+    if p.repack_chunks is None:
+        return None
+    if p.layout == "shared" and ranks > 1 and granule[0] % p.repack_chunks[0]:
+        return (
+            f"repack_chunks {list(p.repack_chunks)}: ranks rewrite their own granules, so along "
+            f"the first axis whole chunks must make a granule of {granule[0]}"
+        )
+    return None
+
+
+def _repack(repetition: Repetition, reading: Repetition) -> set[str]:
+    p, team = _parameters(repetition), repetition.team
+    if p.repack_with == "library":
+        granules = replace(p, chunks=p.shape, write="chunks")
+        copies = repetition.workload.writes(granules, team.size, team.rank)
+        written = repack_by_library(repetition, reading, copies)
+    else:
+        written = repack_by_program(repetition, reading, p.repack_datasets)
+    note_storage(reading)
+    return written
+
+
+def _parameters(repetition: Repetition) -> StudyChunkCacheParameters:
+    p = repetition.case.parameters
+    assert isinstance(p, StudyChunkCacheParameters)
+    return p
