@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pffbench.results.judge import FEWEST, START, Pair, Verdict, bounds, decide
+from pffbench.results.judge import START, Pair, Verdict, bounds, decide
 
 Array = np.ndarray
 #: Draws logarithms of times, shape (comparisons, ways, rounds), for a coefficient of variation.

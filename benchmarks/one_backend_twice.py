@@ -15,7 +15,6 @@ import tempfile
 from pathlib import Path
 
 from jobs import python, run_ranks
-
 from pffbench.summary.summary import Summary, summarise
 
 HERE = Path(__file__).resolve().parent

@@ -22,10 +22,10 @@ from pathlib import Path
 
 import numpy as np
 from jobs import load, python, run_ranks
+from pffbench_analysis.runs import Run
 
 from pffbench_analysis.compare import Gate, compare_runs
 from pffbench_analysis.compare.gate import judge
-from pffbench_analysis.runs import Run
 
 HERE = Path(__file__).resolve().parent
 EXPERIMENT = """

@@ -29,6 +29,7 @@ from pffbench.summary.labels import format_title, parameters_apart
 from pffbench.summary.rank_test import Ratio
 from pffbench.summary.summary import CaseSummary, Summary
 from pffbench.summary.sweep import FormatSettings, SettingResult, Sweep
+
 from pffbench.units import percent, seconds_text
 from pffbench_analysis.charts import label, reach
 from pffbench_analysis.picture import LegendEntry, Picture, PicturePanel, Words

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pffbench.phases import TOTALS
-from pffbench.record.run_json import RunRecord
 from pffbench.summary.columns import many_arrays, title
 from pffbench.summary.summary import CaseSummary, Summary
+
+from pffbench.phases import TOTALS
+from pffbench.record.run_json import RunRecord
 from pffbench.text import counted, without_digests
 from pffbench_analysis.charts import CaseMedian, Chart, dots_each, label
 

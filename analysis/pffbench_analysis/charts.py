@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from pffbench.phases import MOVING, TOTALS, in_order
 from pffbench.summary.columns import many_arrays
 from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Spread
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
+
+from pffbench.phases import MOVING, TOTALS, in_order
 from pffbench.text import value_text
 from pffbench_analysis.derived_files import known
 

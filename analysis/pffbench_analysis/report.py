@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pffbench.grouping import grouped
-from pffbench.regular_files import make_own_directory
 from pffbench.summary.export import write_summary
 from pffbench.summary.extensions import report_extensions
 from pffbench.summary.results import write_results
 from pffbench.summary.summary import Summary
+
+from pffbench.grouping import grouped
+from pffbench.regular_files import make_own_directory
 from pffbench_analysis.answer import answer_heading, answer_notes, answer_panels, draw_answer
 from pffbench_analysis.captions import (
     alarms,

@@ -27,11 +27,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import h5py
+from pffbench.summary.export import print_answer, print_summary
+from pffbench.summary.summary import Summary, summarise
 from rich.console import Console
 
 from pffbench.record.run_json import RunRecord
-from pffbench.summary.export import print_answer, print_summary
-from pffbench.summary.summary import Summary, summarise
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"

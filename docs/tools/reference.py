@@ -9,6 +9,9 @@ from itertools import chain
 from unittest.mock import patch
 
 import msgspec
+from pffbench.record.counters import Counted
+from pffbench.record.samples import Sample
+from pffbench.summary.quantities import CASE_QUANTITIES, PHASE_QUANTITIES, Quantity
 
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
@@ -20,10 +23,7 @@ from pffbench.doctor.examination import CHECKS, CHECKS_OF_SCRATCH
 from pffbench.errors import EXIT_STATUSES
 from pffbench.experiment.schema import WORKLOAD, ZIP, Experiment
 from pffbench.phases import PHASES, TOTALS
-from pffbench.record.counters import Counted
 from pffbench.record.run_json import RunRecord
-from pffbench.record.samples import Sample
-from pffbench.summary.quantities import CASE_QUANTITIES, PHASE_QUANTITIES, Quantity
 from pffbench.workloads.base import CountColumn, PhaseColumn
 from pffbench.workloads.registry import workload, workload_names
 

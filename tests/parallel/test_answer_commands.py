@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 from pffbench.summary.answer import answer_of
-from pffbench.results.summary import summarise
 
 from launch import LONGEST, environment, mpiexec, pffbench_cli
+from pffbench.results.summary import summarise
 
 pytestmark = pytest.mark.parallel
 #: A run that is over in a second, in a folder whose name a shell takes apart.

@@ -9,10 +9,10 @@ import sys
 
 import pytest
 import yaml
-from pffbench.results.summary import summarise
 from test_answer_commands import run_printed
 
 from launch import pffbench_cli
+from pffbench.results.summary import summarise
 
 pytestmark = pytest.mark.parallel
 EXPERIMENT = {

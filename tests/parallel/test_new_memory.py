@@ -5,10 +5,10 @@ import os
 from statistics import median
 
 import pytest
-from pffbench.results.export import write_summary
-from pffbench.results.summary import summarise
 
 from launch import environment, run_experiment
+from pffbench.results.export import write_summary
+from pffbench.results.summary import summarise
 
 pytestmark = pytest.mark.parallel
 #: Two backends that differ in nothing else: one reads into the buffer, one into a new array.

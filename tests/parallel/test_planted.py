@@ -3,12 +3,12 @@
 import csv
 
 import pytest
+
+from launch import run_experiment, sampled, sparse_file
 from pffbench.results.comparisons import compare_work
 from pffbench.results.purposes import usable
 from pffbench.results.summary import summarise
 from pffbench.run.schedule import ENOUGH
-
-from launch import run_experiment, sampled, sparse_file
 from planted import planted
 
 pytestmark = pytest.mark.parallel
@@ -158,9 +158,7 @@ def test_slow_writes_of_one_format_are_found(tmp_path):
     # A busy machine has no answer, but the planted difference is larger.
     found = compare_work(usable(summary.cells, summary.run.resolution))
     (writing,) = [
-        one
-        for one in found.formats
-        if one.cells[0][0].keys["column"] == "write, until close"
+        one for one in found.formats if one.cells[0][0].keys["column"] == "write, until close"
     ]
     assert (writing.value, writing.base, writing.verdict.word) == ("netcdf4", "hdf5", "slower")
     counts = {entry["stopped_after"] for entry in done.record["cases"].values()}

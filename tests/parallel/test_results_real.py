@@ -6,9 +6,9 @@ import json
 
 import jsonschema
 import pytest
-from pffbench.results.document import results_schema
 
 from launch import REPOSITORY, pffbench_cli
+from pffbench.results.document import results_schema
 from pffbench.storage.page_cache import reason_against_cold_reads
 
 pytestmark = pytest.mark.parallel

@@ -8,12 +8,12 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from pffbench.results.judge import FEWEST
 from pffbench_analysis.runs import Run
 
 from launch import environment, mpiexec, pffbench_cli, run_experiment, sampled
 from pffbench.experiment.schema import MOST_TRACED
 from pffbench.parallel.system_calls import TracingMeter, count_calls
+from pffbench.results.judge import FEWEST
 from pffbench_analysis.compare.counts import counts_of
 
 pytestmark = pytest.mark.parallel

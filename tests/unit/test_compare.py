@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 from pffbench.summary.answer import answer_of
-from pffbench.results.summary import summarise
 from pffbench_analysis.runs import Run
 from rich.console import Console
 from test_answer_table import a_contest, make_busy
@@ -22,6 +21,7 @@ from drawn_times import NOISES, drawn
 from launch import sampled
 from pffbench.commands.compare import sides_of
 from pffbench.errors import UserError
+from pffbench.results.summary import summarise
 from pffbench_analysis.compare import Gate, RowChoice, Verdict, compare, compare_runs
 from pffbench_analysis.compare.sentences import verdict_lines
 from timed_runs import BYTES, CASES, FORMATS, Maker, a_case, in_memory

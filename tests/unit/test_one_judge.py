@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from msgspec.structs import astuple
 from pffbench.summary.inference import ComparisonTable, Decision, decide, planned_looks
-from pffbench.results.document import Results
-from pffbench.results.summary import summarise
 from test_architecture import MODULES
 
 from drawn_runs import AUTO, a_case, timed_run
 from drawn_times import drawn
+from pffbench.results.document import Results
+from pffbench.results.summary import summarise
 from pffbench_analysis.recommend.advice import advise
 
 #: Functions of tests and intervals; whoever calls them could claim something by a rule of its own.

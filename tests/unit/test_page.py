@@ -14,7 +14,6 @@ import pytest
 from pffbench.summary.answer import answer_of
 from pffbench.summary.cautions import cautions
 from pffbench.summary.conclusions import evidence, verdict_lines
-from pffbench.results.export import print_summary, write_summary
 from pffbench.summary.labels import format_title
 from pffbench.summary.statistics import Caveat
 from rich.console import Console
@@ -24,6 +23,7 @@ import pages
 from drawn_codecs import WAYS, a_codecs_run
 from drawn_runs import BYTES, PHASES, USUAL, a_case, a_run
 from pffbench.errors import UserError
+from pffbench.results.export import print_summary, write_summary
 from pffbench_analysis.page import numbers
 from pffbench_analysis.page.build import render
 from pffbench_analysis.page.ranks import MOST_RANKS, read_ranks

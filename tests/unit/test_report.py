@@ -16,14 +16,14 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
-from pffbench.results.export import write_summary
-from pffbench.results.summary import summarise
 from PIL import Image
 
 from drawn_runs import PHASES, USUAL, a_run
 from launch import REPOSITORY, pffbench_cli, sampled
 from pffbench.commands import report as command
 from pffbench.errors import UserError
+from pffbench.results.export import write_summary
+from pffbench.results.summary import summarise
 from pffbench_analysis.picture import SUFFIXES, save
 from pffbench_analysis.report import figures, readable, report
 

@@ -8,11 +8,11 @@ from pffbench.record.counters import COLUMNS as COUNTERS
 from pffbench.record.counters import Counted
 from pffbench.record.samples import COLUMNS as SAMPLES
 from pffbench.record.samples import Sample
-from pffbench.results.quantities import CASE_QUANTITIES, PHASE_QUANTITIES
 
 from launch import REPOSITORY
 from pffbench.docstrings import field_descriptions
 from pffbench.record.run_json import RunRecord
+from pffbench.results.quantities import CASE_QUANTITIES, PHASE_QUANTITIES
 from pffbench.workloads.registry import workload, workload_names
 
 sys.path.insert(0, str(REPOSITORY / "docs" / "tools"))

@@ -17,12 +17,12 @@ import time
 import pytest
 import yaml
 from msgspec.structs import replace
-from pffbench.results.columns import title
-from pffbench.results.export import print_summary
-from pffbench.results.summary import summarise
 from rich.console import Console
 
 from launch import DIGEST, REPOSITORY, environment, pffbench_cli, sampled
+from pffbench.results.columns import title
+from pffbench.results.export import print_summary
+from pffbench.results.summary import summarise
 
 pytestmark = pytest.mark.long
 

@@ -9,13 +9,13 @@ from functools import cached_property
 from statistics import median
 
 import numpy as np
+from pffbench.summary.inference import Decision
+from pffbench.summary.rank_test import Ratio, Times
+from pffbench.summary.starts import of_run, starts_of
 
 from pffbench.phases import TOTALS
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord
-from pffbench.summary.inference import Decision
-from pffbench.summary.rank_test import Ratio, Times
-from pffbench.summary.starts import of_run, starts_of
 from pffbench.text import counted
 from pffbench_analysis.runs import Difference
 

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from pffbench.record.counters import VARIABLE, read_counts
 from rich.console import Console
 
 from pffbench.backends.registry import backend_class
 from pffbench.case import itemsize
 from pffbench.errors import UserError
 from pffbench.grouping import grouped
-from pffbench.record.counters import VARIABLE, read_counts
 from pffbench.run.output import make_console, print_json
 from pffbench.text import counted, one_line, without_digests
 from pffbench_analysis.compare.comparison import Lone, Side

@@ -8,10 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-
-from pffbench.grouping import grouped
-from pffbench.phases import READ_PHASES, in_common
-from pffbench.record.run import MeasuredRun
 from pffbench.summary.inference import MARGIN, ComparisonTable, decide
 from pffbench.summary.labels import stored_as
 from pffbench.summary.rank_test import FEWEST, Times
@@ -22,6 +18,10 @@ from pffbench.summary.starts import (
     SHORT,
     BetweenStarts,
 )
+
+from pffbench.grouping import grouped
+from pffbench.phases import READ_PHASES, in_common
+from pffbench.record.run import MeasuredRun
 from pffbench.text import counted
 from pffbench_analysis.compare.comparison import RAW, CaseName, Comparison, Pair, Side, typical
 from pffbench_analysis.compare.matching import match, only_raw

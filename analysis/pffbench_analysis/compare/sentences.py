@@ -10,6 +10,7 @@ from pffbench.summary.cautions import busy
 from pffbench.summary.conclusions import bounds, number
 from pffbench.summary.rank_test import ALPHA
 from pffbench.summary.starts import OF_TOTALS
+
 from pffbench.results.load import summarise_load
 from pffbench.text import abridged, one_line
 from pffbench.units import percent, seconds_text

@@ -15,14 +15,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pffbench import __version__
-from pffbench.commands import to_install_analysis
-from pffbench.errors import UserError
-from pffbench.regular_files import write_replacing
 from pffbench.summary.extensions import report_extensions
 from pffbench.summary.legend import legend_lines
 from pffbench.summary.shards import shard_costs
 from pffbench.summary.summary import Summary
+
+from pffbench import __version__
+from pffbench.commands import to_install_analysis
+from pffbench.errors import UserError
+from pffbench.regular_files import write_replacing
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import differences
 from pffbench_analysis.page.numbers import figure_data

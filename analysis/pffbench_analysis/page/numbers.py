@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pffbench.phases import MOVING, TOTALS, in_order
 from pffbench.record.samples import Sample
 from pffbench.summary.quantities import PHASE_QUANTITIES
 from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary, compression_ratio
+
+from pffbench.phases import MOVING, TOTALS, in_order
 from pffbench_analysis.answer import (
     AnswerRow,
     answer_heading,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pffbench.errors import UserError
 from pffbench.summary.answer import AnswerTable, answer_of
 from pffbench.summary.best_number import best_number_lines
 from pffbench.summary.cautions import cautions
@@ -14,6 +13,8 @@ from pffbench.summary.columns import details
 from pffbench.summary.conclusions import sentences, undecided, validity
 from pffbench.summary.levers import lever_lines
 from pffbench.summary.summary import Summary
+
+from pffbench.errors import UserError
 from pffbench.text import abridged, counted, without_digests
 from pffbench.units import Size
 from pffbench_analysis.captions import job_size, software_versions

@@ -17,6 +17,7 @@ from pffbench.summary.quantities import Cell
 from pffbench.summary.shards import ShardCost, shard_lines
 from pffbench.summary.statistics import Caveat
 from pffbench.summary.summary import CaseSummary, Summary
+
 from pffbench_analysis.captions import heading
 from pffbench_analysis.style import colour
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pffbench.summary.labels import keys_of
+
 from pffbench.errors import UserError
 from pffbench.grouping import grouped
-from pffbench.summary.labels import keys_of
 from pffbench.text import abridged, value_text
 from pffbench_analysis.runs import ABSENT, Run, differences
 from pffbench_analysis.scaling.points import Over

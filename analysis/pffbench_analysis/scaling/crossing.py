@@ -10,6 +10,7 @@ from pffbench.summary.crossing import WaysAtSize, WaysCross, compare_ways
 from pffbench.summary.crossing import crossings as crossings_over
 from pffbench.summary.headline import Design
 from pffbench.summary.rank_test import Times
+
 from pffbench_analysis.scaling.points import Curve
 from pffbench_analysis.scaling.sentences import case_name, count, phase_name
 from pffbench_analysis.scaling.series import Series

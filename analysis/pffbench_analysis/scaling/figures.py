@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pffbench.grouping import grouped
 from pffbench.summary.statistics import FEWEST_FOR_INTERVAL
 from pffbench.summary.summary import Summary
+
+from pffbench.grouping import grouped
 from pffbench.units import Estimate
 from pffbench_analysis.captions import footnote
 from pffbench_analysis.charts import label, place

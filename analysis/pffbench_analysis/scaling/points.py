@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-
 from pffbench.summary.rank_test import Times, Values, ratio
 from pffbench.summary.statistics import Spread, spread
 from pffbench.summary.summary import CaseSummary
+
 from pffbench.units import Estimate
 
 Over = Literal["ranks", "nodes"]

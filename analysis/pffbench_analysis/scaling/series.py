@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from pffbench.summary.labels import parameters_apart
+from pffbench.summary.starts import of_run
+from pffbench.summary.summary import CaseSummary, compression_ratio
 
 from pffbench.errors import UserError
 from pffbench.grouping import grouped
 from pffbench.phases import TOTALS
 from pffbench.record.run_json import RunRecord
-from pffbench.summary.labels import parameters_apart
-from pffbench.summary.starts import of_run
-from pffbench.summary.summary import CaseSummary, compression_ratio
 from pffbench_analysis.charts import place
 from pffbench_analysis.runs import EmptyRunError, Run
 from pffbench_analysis.scaling.belonging import (

@@ -11,8 +11,8 @@ from pathlib import Path
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, WRONG_INPUT, UserError, explained
 from pffbench.parallel.batch_job import SCHEDULERS
 from pffbench.record.lock import NAME, RunLock, killed
-from pffbench.record.run_json import RunRecord
 from pffbench.record.repetitions import read_repetitions
+from pffbench.record.run_json import RunRecord
 from pffbench.run.options import RunOptions
 from pffbench.tools import run_tool
 
