@@ -6,42 +6,38 @@
 A run's directory holds its raw rows and some of the files that ``pffbench report`` makes of them.
 Pages show parts of what a run prints, between two comments:
 
-    <!-- run results/default table answer 80 -->
+    <!-- run results/default answer -->
     <!-- end -->
 
-``table`` is the first table, ``answer`` the last lines, ``platform`` where the run was made; the
-number is that of columns.
+``answer`` is the answer, ``table`` the first table, ``platform`` where the run was made.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import h5py
-from pffbench.summary.export import print_answer, print_summary
-from pffbench.summary.summary import Summary, summarise
-from rich.console import Console
 
 from pffbench.record.run_json import RunRecord
+from pffbench.results.answer import WIDTH, lines_of
+from pffbench.results.export import tables_of
+from pffbench.results.summary import Summary, summarise
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 #: What a run measured; everything else in its directory is made from it.
-RAW = ("run.json", "samples.csv", "counters.csv", "ranks.h5")
+RAW = ("run.json", "repetitions.jsonl", "ranks.h5")
 #: The run that the README shows, and what is kept of its derived files.
 SHOWN, KEPT = "default", ("summary.md", "answer.svg")
-_BLOCK = re.compile(
-    r"(<!-- run (\S+)((?: (?:table|answer|platform))+) (\d+) -->\n).*?(<!-- end -->)", re.DOTALL
-)
+_BLOCK = re.compile(r"(<!-- run (\S+) (table|answer|platform) -->\n).*?(<!-- end -->)", re.DOTALL)
 _LIBRARIES = ("h5py", "netCDF4", "zarr")
 #: The libraries in C that these call.
 _WRAPPED = {"h5py": ("HDF5", "hdf5"), "netCDF4": ("netCDF-C", "netcdf_c")}
@@ -54,7 +50,7 @@ _README = """\
 
 `pffbench run` with `configs/default.yaml`:
 
-<!-- run . platform 120 -->
+<!-- run . platform -->
 <!-- end -->
 
 Names of directories and hosts are masked; the numbers are as they were. `pffbench report` in a copy
@@ -73,10 +69,10 @@ def runs(results: Path = RESULTS) -> list[Path]:
     """
     found = []
     for place in sorted(path for path in results.rglob("*") if path.is_dir()):
-        if all((place / name).is_file() for name in ("run.json", "samples.csv")):
+        if all((place / name).is_file() for name in ("run.json", "repetitions.jsonl")):
             found.append(place)
         elif not any(path.is_dir() for path in place.iterdir()) or derived_names(place):
-            raise ValueError(f"{place}: no run.json and samples.csv from which its files were made")
+            raise ValueError(f"{place}: no raw rows from which its files were made")
     return found
 
 
@@ -116,23 +112,21 @@ def written(page: Path) -> str:
 
     def block(found: re.Match[str]) -> str:
         summary = summarise(page.parent / found[2])
-        lines = _shown(summary, found[3].split(), int(found[4]))
-        return f"{found[1]}\n{chr(10).join(lines)}\n\n{found[5]}"
+        lines = _shown(summary, found[3])
+        return f"{found[1]}\n{chr(10).join(lines)}\n\n{found[4]}"
 
     return _BLOCK.sub(block, page.read_text(encoding="utf-8"))
 
 
-def _shown(summary: Summary, parts: Sequence[str], width: int) -> Iterator[str]:
-    if parts == ["platform"]:
-        yield from textwrap.wrap(_platform(summary.record), width, break_on_hyphens=False)
+def _shown(summary: Summary, part: str) -> Iterator[str]:
+    if part == "platform":
+        yield from textwrap.wrap(_platform(summary.record), WIDTH, break_on_hyphens=False)
         return
     yield "```text"
-    if "table" in parts:
-        yield from _first_table(summary, width)
-    if parts == ["table", "answer"]:
-        yield ""
-    if "answer" in parts:
-        yield from _printed(width, lambda console: print_answer(summary, console))
+    if part == "table":
+        yield from next(iter(tables_of(summary))).lines()
+    elif summary.answer is not None:
+        yield from lines_of(summary.answer)
     yield "```"
 
 
@@ -153,32 +147,15 @@ def _platform(record: RunRecord) -> str:
     )
 
 
-def _first_table(summary: Summary, width: int) -> list[str]:
-    """Return the first table that a run prints on a terminal of that width, with its title."""
-    lines = _printed(width, lambda console: print_summary(summary, console, tables=True))
-    title = lines.index("")
-    return lines[: lines.index("", title + 1)]
-
-
-def _printed(width: int, show: Callable[[Console], None]) -> list[str]:
-    """Return the lines that are printed on a terminal of that width."""
-    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
-    with console.capture() as capture:
-        show(console)
-    return [line.rstrip() for line in capture.get().splitlines()]
-
-
 def copy_masked(run: Path, copy: Path) -> None:
     """Copy the raw rows of a run on one host, without the names of that host and of directories."""
-    (host,) = set(RunRecord.load(run).topology["hosts"])
+    (host,) = set(RunRecord.load(run).topology.hosts)
     record = (
         (run / "run.json").read_text(encoding="utf-8").replace(str(ROOT), "/home/user/pffbench")
     )
     named = _OWN_PATH.sub("/home/user", record)
     (copy / "run.json").write_text(re.sub(rf"\b{re.escape(host)}\b", "vm", named), encoding="utf-8")
-    rows = (run / "samples.csv").read_text(encoding="utf-8").replace(f",{host},", ",vm,")
-    (copy / "samples.csv").write_text(rows, encoding="utf-8")
-    shutil.copy(run / "counters.csv", copy)
+    shutil.copy(run / "repetitions.jsonl", copy)
     with h5py.File(run / "ranks.h5") as source, h5py.File(copy / "ranks.h5", "w") as target:
         for name in source:
             if name == "host":  # in a changed file the old name would remain

@@ -9,9 +9,6 @@ from itertools import chain
 from unittest.mock import patch
 
 import msgspec
-from pffbench.record.counters import Counted
-from pffbench.record.samples import Sample
-from pffbench.summary.quantities import CASE_QUANTITIES, PHASE_QUANTITIES, Quantity
 
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Parameters
@@ -23,10 +20,29 @@ from pffbench.doctor.examination import CHECKS, CHECKS_OF_SCRATCH
 from pffbench.errors import EXIT_STATUSES
 from pffbench.experiment.schema import WORKLOAD, ZIP, Experiment
 from pffbench.phases import PHASES, TOTALS
-from pffbench.record.run_json import RunRecord
+from pffbench.record.repetitions import (
+    Counted,
+    MachineState,
+    PhaseTimes,
+    ReadState,
+    Repetition,
+)
+from pffbench.record.run_json import CaseEntry, RunRecord
+from pffbench.results.frames import SAMPLES
+from pffbench.results.quantities import CASE_QUANTITIES, PHASE_QUANTITIES, Quantity
+from pffbench.storage.durability import DiskUsage
 from pffbench.workloads.base import CountColumn, PhaseColumn
 from pffbench.workloads.registry import workload, workload_names
 
+#: The records of `repetitions.jsonl`, each with the heading of its keys.
+_RECORDS = {
+    Repetition: "",
+    PhaseTimes: "A phase: `phases`",
+    MachineState: "The nodes: `machine`",
+    ReadState: "The reads: `read`",
+    DiskUsage: "Space on disk: `disk`",
+    Counted: "A counter: `counts`",
+}
 _NOTE = "This page is made from the code when the site is built."
 
 
@@ -109,15 +125,28 @@ def _columns() -> Iterator[str]:
     phases = [(f"`{p.name}`", f"`{p.part}_total`" if p.part else "", p.meaning) for p in PHASES]
     yield from table(("phase", "part of", "what is timed"), phases)
     for total, parts in TOTALS.items():
-        yield f"- `{total}` is the sum of {', '.join(f'`{p}`' for p in parts)}."
+        yield f"- `{total}` has {', '.join(f'`{p}`' for p in parts)}."
+    yield ""
+    yield "A total is the largest sum of one rank over these phases; where ranks share processors,"
+    yield "it is the sum of the phases ([clock](../method.md#1-clock))."
     yield ""
     yield "Other phases belong to one workload: `repack` (`study_chunk_cache`) rewrites the closed"
     yield "store; `look_up_first`, `read_first`, `…_middle` and `…_all` (`versions`) find and read"
     yield "other versions than the latest, through a store opened for each."
-    yield from ("", "## `samples.csv`", "")
-    yield from _described(Sample, Sample.__struct_fields__)
-    yield from ("## `counters.csv`", "")
-    yield from _described(Counted, tuple(field_descriptions(Counted)))
+    yield from ("", "## `repetitions.jsonl`", "")
+    yield "A line for each repetition. `phases`, `machine`, `read`, `disk` and `counts` hold the"
+    yield "keys of the tables below the first one. A key with its default is left out."
+    yield ""
+    for kind, title in _RECORDS.items():
+        if title:
+            yield from (f"### {title}", "")
+        yield from _described(kind, field_descriptions(kind), "key")
+    yield from ("## `samples.csv`", "")
+    yield "The same for people and pandas: a row for each phase of each repetition, then a row for"
+    yield "each total, which has `seconds` alone."
+    yield ""
+    texts = field_descriptions(Repetition) | field_descriptions(PhaseTimes)
+    yield from table(("column", "meaning"), [(f"`{name}`", texts[name]) for name in SAMPLES])
     yield from ("## `summary.csv`", "")
     quantities = (*CASE_QUANTITIES, *PHASE_QUANTITIES)
     yield from table(
@@ -132,6 +161,8 @@ def _columns() -> Iterator[str]:
     )
     yield from ("## `run.json`", "")
     yield from _described(RunRecord, field_descriptions(RunRecord), "key")
+    yield from ("### A case of `run.json`", "")
+    yield from _described(CaseEntry, field_descriptions(CaseEntry), "key")
 
 
 def heading_of(column: PhaseColumn | CountColumn) -> str:
@@ -180,18 +211,20 @@ def _help(*command: str) -> str:
 
 def _api() -> Iterator[str]:
     yield from ("# Python API", "", _NOTE)
-    yield "`Run.load` is the way into a finished run, for programs and notebooks. It needs"
-    yield "pandas (`pip install '.[analysis]'` in a clone) and no MPI."
+    yield "`pffbench.load` reads a finished run, for programs and notebooks. `to_pandas` needs"
+    yield "pandas (`pip install '.[analysis]'` in a clone). Nothing here needs MPI."
     yield ""
     for name in (
-        "pffbench_analysis.runs.Run",
-        "pffbench_analysis.runs.Difference",
-        "pffbench_analysis.runs.differences",
-        "pffbench_analysis.scaling.load_series",
+        "pffbench.load",
+        "pffbench.results.summary.Summary",
+        "pffbench.results.answer.Answer",
+        "pffbench.results.comparisons.Compared",
+        "pffbench.results.compare.Comparison",
+        "pffbench.results.cells.Cell",
+        "pffbench.results.judge.decide",
+        "pffbench.results.judge.bounds",
         "pffbench_studies.published.published_frame",
         "pffbench_studies.published.side_by_side",
         "pffbench.record.run_json.RunRecord",
-        "pffbench.summary.summary.summarise",
-        "pffbench.summary.summary.Summary",
     ):
         yield from (f"::: {name}", "")

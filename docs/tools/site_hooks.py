@@ -162,7 +162,7 @@ def _report(run: Path, place: Path) -> str:
 
 def _digest(run: Path) -> str:
     """Return a digest of a run and of the code that makes its report."""
-    made_of = [run, ROOT / "analysis" / "pffbench_analysis", ROOT / "src" / "pffbench" / "summary"]
+    made_of = [run, ROOT / "analysis" / "pffbench_analysis", ROOT / "src" / "pffbench" / "results"]
     whole = hashlib.sha256()
     for path in (p for part in made_of for p in sorted(part.rglob("*"))):
         if path.is_file() and path.suffix != ".pyc":

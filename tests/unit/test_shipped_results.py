@@ -80,12 +80,15 @@ def a_run(tmp_path):
     """A run of another machine and checkout."""
     run = tmp_path / "new"
     shutil.copytree(RESULTS / SHOWN, run)
-    for name in ("run.json", "samples.csv"):
-        text = (run / name).read_text(encoding="utf-8").replace("/home/user/pffbench", "/secret/x")
-        text = text.replace('"vm"', '"node7"').replace(",vm,", ",node7,")
-        text = text.replace('"built-in default"', '"/secret/mine.yaml"')
-        text = text.replace('"mount_point": "/"', '"mount_point": "/secret"')
-        (run / name).write_text(text, encoding="utf-8")
+    record = (run / "run.json").read_text(encoding="utf-8")
+    for old, new in (
+        ("/home/user/pffbench", "/secret/x"),
+        ('"vm"', '"node7"'),
+        ('"built-in default"', '"/secret/mine.yaml"'),
+        ('"mount_point": "/"', '"mount_point": "/secret"'),
+    ):
+        record = record.replace(old, new)
+    (run / "run.json").write_text(record, encoding="utf-8")
     with h5py.File(run / "ranks.h5", "r+") as ranks:
         ranks["host"][:] = ["node7"] * len(ranks["host"])
     return run
