@@ -124,7 +124,7 @@ def test_a_job_that_is_not_queued_again_says_why_and_how_to_resume(tmp_path, job
 
 def test_a_run_whose_ranks_were_killed_ends_with_the_status_of_the_launcher(tmp_path, job):
     started = start_experiment(tmp_path, None, "--batch", **SLOW)
-    wait_until(lambda: (started.out / "samples.csv").exists())
+    wait_until(lambda: (started.out / "repetitions.jsonl").exists())
     os.kill(started.process.pid, signal.SIGKILL)
     killed = started.finish()
     for status, ended in ((137, 137), (0, 1)):
@@ -159,7 +159,7 @@ def test_a_start_that_was_killed_before_it_had_a_record_is_begun_again(tmp_path)
     gone = subprocess.Popen(["true"])
     gone.wait()
     for path in done.out.iterdir():
-        if path.name != "samples.csv":
+        if path.name != "repetitions.jsonl":
             path.unlink()
     holder = {"host": os.uname().nodename, "user": "me", "pid": gone.pid, "date": "2026",
               "boot": "another"}  # fmt: skip

@@ -1,10 +1,10 @@
-"""`counters.csv`: what the kernel counts in each phase, and that nothing is counted unasked."""
+"""What the kernel counts in each phase, and that nothing is counted unasked."""
 
 import pytest
-from pffbench_analysis.frames import load_counts
 
 from launch import run_experiment
 from pffbench.parallel.process_counters import COUNTERS
+from pffbench.results.summary import summarise
 
 pytestmark = pytest.mark.parallel
 
@@ -25,9 +25,7 @@ def counted(tmp_path_factory):
 @pytest.fixture(scope="module")
 def counts(counted):
     assert counted.status == 0, counted.said
-    frame = load_counts(counted.out)
-    assert list(frame.columns)[:5] == ["case", "repetition", "warmup", "phase", "counter"]
-    return frame
+    return summarise(counted.out).counts()
 
 
 def of(counts, phase, counter):
@@ -40,7 +38,7 @@ def test_every_phase_has_every_counter_in_every_repetition(counts, counted):
     moving = {("write", "writing_ranks"), ("read", "reading_ranks")}
     assert set(found.index) == {(p, c) for p in phases for c in COUNTERS} | moving
     assert set(found) == {3}
-    assert list(counts[counts.warmup].repetition.unique()) == [0]
+    assert list(counts[counts.warmup]["round"].unique()) == [0]
 
 
 def test_bytes_and_calls_are_those_of_the_operation_and_of_nothing_else(counts):
@@ -67,14 +65,4 @@ def test_without_asking_nothing_is_counted(tmp_path):
         common={"shape_per_rank": [4, 4]},
     )  # fmt: skip
     assert run.status == 0, run.said
-    assert not (run.out / "counters.csv").exists()
-    assert load_counts(run.out).empty
-
-
-def test_a_row_torn_by_a_kill_is_left_out_and_a_foreign_file_refused(counted, tmp_path):
-    text = (counted.out / "counters.csv").read_text()
-    (tmp_path / "counters.csv").write_text(text[:-3])
-    assert len(load_counts(tmp_path)) == len(load_counts(counted.out)) - 1
-    (tmp_path / "counters.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match="not a table of counts"):
-        load_counts(tmp_path)
+    assert not run.counts

@@ -10,7 +10,7 @@ from launch import PROGRAMS, pffbench_cli, run_experiment, sampled
 pytestmark = pytest.mark.parallel
 CASES = [{"workload": "hyperslab", "shape_per_rank": [16, 16], "backend": ["posix", "zarr"],
           "layout": "own"}]  # fmt: skip
-DERIVED = ("summary.csv", "summary.md", "results.json")
+DERIVED = ("summary.csv", "summary.md", "samples.csv", "results.json")
 
 
 def run_failing(directory, fails, *arguments):

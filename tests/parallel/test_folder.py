@@ -37,7 +37,7 @@ def test_each_has_its_results_below_one_directory(folder, ranks):
         record = json.loads((folder.parent / "all" / number / "run.json").read_text())
         assert record["valid"] is True
         assert {tuple(c["parameters"]["shape"]) for c in record["cases"].values()} == {(length,)}
-    assert done.stdout.count("\nEvery byte read was verified; ") == 2
+    assert done.stdout.count("\nVALID: every byte verified, ") == 2
     assert "experiment 2 of 2: " in done.stdout
     assert not any((folder.parent / "scratch").iterdir())
 

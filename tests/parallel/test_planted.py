@@ -50,7 +50,7 @@ def test_a_read_that_reads_nothing_is_invalid(tmp_path, size, layout):
     assert done.status == 1, done.said
     entries = done.record["cases"]
     assert len(entries) == len(BACKENDS) + 2
-    passed = [name for name, e in entries.items() if not (e.get("invalid") or e.get("failure"))]
+    passed = [name for name, e in entries.items() if not (e["invalid"] or e.get("failure"))]
     assert passed == []
 
 
@@ -76,7 +76,7 @@ def test_a_read_that_reads_nothing_is_invalid_in_every_workload(tmp_path):
     assert done.status == 1, done.said
     entries = done.record["cases"].values()
     assert {entry["parameters"]["workload"] for entry in entries} == set(WORKLOADS)
-    assert all(entry.get("invalid") for entry in entries)
+    assert all(entry["invalid"] for entry in entries)
 
 
 def test_a_read_that_reads_nothing_is_invalid_where_chunks_are_left_out(tmp_path):
@@ -91,7 +91,7 @@ def test_a_read_that_reads_nothing_is_invalid_where_chunks_are_left_out(tmp_path
     assert done.status == 1, done.said
     for entry in done.record["cases"].values():
         assert entry["disk"]["apparent"] < entry["cost"]["nbytes"]
-        assert entry.get("invalid")
+        assert entry["invalid"]
 
 
 def test_reads_within_a_cluster_that_read_nothing_are_invalid(tmp_path):
@@ -110,7 +110,7 @@ def test_reads_within_a_cluster_that_read_nothing_are_invalid(tmp_path):
             cases=[slab(shape, chunks=chunks, backend=["hdf5", "netcdf4", "zarr"])],
         )  # fmt: skip
         assert done.status == 1, done.said
-        assert all(entry.get("invalid") for entry in done.record["cases"].values())
+        assert all(entry["invalid"] for entry in done.record["cases"].values())
         most = max(int(row["reads"]) for row in done.rows)
         if most > 1:
             break
@@ -124,7 +124,7 @@ def test_a_flipped_bit_is_invalid(tmp_path):
         cases=[slab(shape, chunks=chunks, backend=BACKENDS)],
     )  # fmt: skip
     assert done.status == 1, done.said
-    assert all(entry.get("invalid") for entry in done.record["cases"].values())
+    assert all(entry["invalid"] for entry in done.record["cases"].values())
 
 
 def test_invalid_cases_take_part_in_nothing(tmp_path):

@@ -44,9 +44,7 @@ SHORT = ("cookbook.md: Is my update slower? (CI)", "tutorial-engineer.md")
 #: The gate of `compare` ends so when something is slower, undecided, or the machine changed.
 OF_THE_GATE = (0, 1, 2, 5)
 #: The last lines of a run: an answer, or why there is none and what to do.
-ANSWERED = re.compile(
-    r"^(?:ANSWER|MEASURED)  \S|^NO ANSWER  (?s:.*?)(?:run\s+again|--\w)", re.MULTILINE
-)
+ANSWERED = re.compile(r"^(?:USE|NO DECISION:|MEASURED:) \S|^NO ANSWER: (?s:.*?)--\w", re.MULTILINE)
 ADVISED = re.compile(
     r"^(?:- )?\*\*(?:Take|Not decided,|Only measured:|NO ANSWER)\*\*", re.MULTILINE
 )

@@ -32,11 +32,6 @@ SMALL = {
 OTHERS = {"shape_per_rank": [8, 8, 8]}
 #: `make test` runs these; all are planned there, and those of two environments start 16 ranks.
 SAMPLE = ("chunk-shape", "open", "writers", "zarr-inodes")
-#: What is fastest, or what would decide it; with a run that is a part of the answer, what follows.
-SENTENCE = (
-    r"^(?:ANSWER|NO ANSWER)  .*(?:[Bb]est|fastest|Fastest|slower|no difference|larger)"
-    r"|^NO ANSWER  .*\n.*:\n  .*pffbench run .*--set"
-)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +51,6 @@ def test_a_question_runs_by_its_name_on_four_ranks_and_ends_in_a_sentence(path, 
         cwd=tmp_path, ranks=None if several else 4, env={"COLUMNS": "2000"},
     )  # fmt: skip
     assert done.status == 0, done.said
-    assert re.search(r"^Every byte read was verified; ", done.stdout, re.MULTILINE), done.said
-    # On a busy machine the sentence says that instead.
-    assert re.search(f"{SENTENCE}|^NO ANSWER  BUSY: ", done.stdout, re.MULTILINE), done.said
-    assert experiment.then in done.stdout
+    assert re.search(r"^VALID: every byte verified, ", done.stdout, re.MULTILINE), done.said
+    # One round decides nothing: the sentence says why, and a command what to run instead.
+    assert re.search(r"^NO ANSWER: (?s:.+)\bpffbench run .*--set", done.stdout, re.MULTILINE)

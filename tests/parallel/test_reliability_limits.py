@@ -17,6 +17,7 @@ import pytest
 from faults import SLAB, completes, finished, no_process_is_left, run_faulty
 from launch import (
     environment,
+    lines_of,
     mpiexec,
     run_experiment,
     sampled,
@@ -188,7 +189,7 @@ def status_of(out):
 
 def wait_for_repetition(out):
     """Wait until the first repetition is recorded."""
-    wait_until(lambda: ",remove," in (out / "samples.csv").read_text())
+    wait_until(lambda: lines_of(out))
 
 
 def test_a_run_that_is_to_end_is_recorded_as_such_at_once(tmp_path):

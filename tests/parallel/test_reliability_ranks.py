@@ -3,12 +3,19 @@
 import os
 import re
 import signal
-import time
 
 import pytest
 
 from faults import SLAB, completes, finished, no_process_is_left, run_faulty
-from launch import only_with_open_mpi, run_experiment, sampled, start_experiment, with_open_mpi
+from launch import (
+    lines_of,
+    only_with_open_mpi,
+    run_experiment,
+    sampled,
+    start_experiment,
+    wait_until,
+    with_open_mpi,
+)
 
 pytestmark = pytest.mark.parallel
 
@@ -49,7 +56,7 @@ def test_a_rank_that_raises_in_any_phase_ends_its_case_only(raised, workload, la
         entry for entry in raised.record["cases"].values()
         if (entry["parameters"]["workload"], entry["parameters"]["layout"]) == (workload, layout)
     ]  # fmt: skip
-    told = {entry["options"]["fail"]: entry.get("failure") for entry in entries}
+    told = {entry["options"]["fail"]: entry["failure"] for entry in entries}
     assert told.pop(None) is None
     first = {"arrays": "reopen_array"} if workload == "updates" else {}
     assert {verb: (f["phase"], f["rank"], f["ranks_failed"]) for verb, f in told.items()} == {
@@ -202,11 +209,7 @@ def test_a_signal_to_the_launcher(tmp_path, number):
     """
     env = {"PFFBENCH_TEST_TAG": str(tmp_path)}
     run = start_experiment(tmp_path, 2, repetitions=8, warmup=0, cases=SLOW, env=env)
-    samples = run.out / "samples.csv"
-    end = time.monotonic() + LIMIT
-    while not (samples.exists() and samples.read_text().count(",remove,") >= 1):
-        assert time.monotonic() < end, run.finish().said
-        time.sleep(0.02)
+    wait_until(lambda: (run.out / "repetitions.jsonl").exists() and lines_of(run.out))
     os.kill(run.process.pid, number)
     done = run.finish()
     no_process_is_left(tmp_path)

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from faults import SLAB, finished, no_process_is_left
-from launch import Finished, pffbench_cli, run_experiment, start, start_experiment
+from launch import Finished, lines_of, pffbench_cli, run_experiment, start, start_experiment
+from pffbench.record.run_json import digest_of
 
 pytestmark = pytest.mark.parallel
 
@@ -47,7 +48,7 @@ def resume(done, *arguments):
 
 
 def change(done, **changes):
-    """Change what run.json says, at places such as a.b.c."""
+    """Change what run.json says, at places such as a.b.c; a digest that is empty is made anew."""
     path = done.out / "run.json"
     record = json.loads(path.read_text())
     for place, value in changes.items():
@@ -56,6 +57,7 @@ def change(done, **changes):
         for parent in parents:
             entry = entry[parent]
         entry[name] = value
+    record["experiment_digest"] = record["experiment_digest"] or digest_of(record["experiment"])
     path.write_text(json.dumps(record))
 
 
@@ -67,7 +69,7 @@ def files(done):
     ("changes", "told"),
     [
         ({"experiment__repetitions": 3}, "the experiment in run.json was changed"),
-        ({"experiment__repetitions": "many", "experiment_digest": None}, "value 'many' - at"),
+        ({"experiment__repetitions": "many", "experiment_digest": ""}, "value 'many' - at"),
         ({"cases": {}}, "2 cases are new, such as"),
         ({"ranks": 3}, "it had 3 ranks, now there are 1"),
         ({"provenance__software__python__version": "2.7"}, "python version was 2.7, now it is"),
@@ -108,7 +110,7 @@ def test_another_commit_is_a_remark(stopped):
 def test_of_two_that_go_on_at_the_same_moment_one_does(tmp_path):
     slow = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.5}}}]
     first = start_experiment(tmp_path, None, repetitions=20, warmup=0, cases=slow)
-    until(lambda: (first.out / "samples.csv").read_text().count(",remove,") >= 1, first)
+    until(lambda: lines_of(first.out), first)
     early = resume(first)
     assert early.status == 2
     assert "another run writes there (process" in early.stderr
@@ -142,7 +144,7 @@ def until(there, started, seconds=200):
 def test_a_killed_run_leaves_its_lock_and_goes_on(tmp_path):
     slow = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.2}}}]
     first = start_experiment(tmp_path, None, repetitions=4, warmup=0, cases=slow)
-    until(lambda: (first.out / "samples.csv").read_text().count(",remove,") >= 1, first)
+    until(lambda: lines_of(first.out), first)
     os.kill(first.process.pid, signal.SIGKILL)
     done = first.finish()
     assert (done.out / "run.lock").exists()
@@ -156,13 +158,12 @@ def test_a_killed_run_leaves_its_lock_and_goes_on(tmp_path):
 
 
 def test_fewer_repetitions_than_asked_for_make_a_run_not_valid(tmp_path):
-    """Rows of a repetition vanish while the run goes on: nobody says that all is well."""
+    """A repetition vanishes while the run goes on: nobody says that all is well."""
     slow = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.3}}}]
     started = start_experiment(tmp_path, None, repetitions=4, warmup=0, cases=slow)
-    samples = started.out / "samples.csv"
-    until(lambda: samples.read_text().count(",remove,") >= 2, started)
-    header, *rows = samples.read_text().splitlines(keepends=True)
-    samples.write_text(header + "".join(row for row in rows if row.split(",")[1] != "0"))
+    until(lambda: len(lines_of(started.out)) >= 2, started)
+    log = started.out / "repetitions.jsonl"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[1:]))
     done = started.finish()
     assert done.status == 1, done.said
     (reason,) = done.record["reasons"]

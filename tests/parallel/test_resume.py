@@ -11,7 +11,7 @@ import numpy as np
 import psutil
 import pytest
 
-from launch import pffbench_cli, run_experiment, start_experiment
+from launch import lines_of, pffbench_cli, run_experiment, start_experiment
 
 pytestmark = pytest.mark.parallel
 
@@ -26,9 +26,8 @@ CASES = [
 def stopped_by(number, directory, ranks=2, cases=CASES):
     """Start a run and send a signal to its rank 0 when some repetitions are done."""
     run = start_experiment(directory, ranks, repetitions=REPETITIONS, warmup=1, cases=cases)
-    samples = run.out / "samples.csv"
     patience = time.monotonic() + 200
-    while not (samples.exists() and samples.read_text().count(",remove,") >= 4):
+    while not ((run.out / "repetitions.jsonl").exists() and len(lines_of(run.out)) >= 4):
         assert time.monotonic() < patience, run.finish().said
         assert run.process.poll() is None, run.finish().said
         time.sleep(0.02)
@@ -70,8 +69,8 @@ def refusal(stopped):
 
 @pytest.fixture(scope="module")
 def torn(stopped, refusal):
-    """A killed run: the last repetition's rows are cut in the midst of a line."""
-    path = stopped.out / "samples.csv"
+    """A killed run: the line of the last repetition is cut."""
+    path = stopped.out / "repetitions.jsonl"
     text = path.read_text()
     path.write_text(text[:-40])
     return stopped, text
@@ -88,7 +87,6 @@ def test_a_signal_ends_the_run_after_the_repetition(stopped):
     assert stopped.record["reasons"] == []
     whole = repetitions(stopped)
     assert 4 <= len(whole) < 3 * (REPETITIONS + 1)
-    assert {(r["case"], int(r["repetition"])) for r in stopped.rows} == set(whole)
     assert list((stopped.out.parent / "scratch").iterdir()) == []
 
 
@@ -113,17 +111,14 @@ def test_a_resumed_run_completes(resumed):
 
 def test_no_finished_repetition_is_repeated(torn, resumed):
     stopped, text = torn
-    kept = (stopped.out / "samples.csv").read_text()
-    last = text.splitlines()[-1].split(",")[:2]
-    before = [line for line in text.splitlines() if line.split(",")[:2] != last]
-    assert kept.splitlines()[: len(before)] == before
+    before = text.splitlines()[:-1]
+    assert (stopped.out / "repetitions.jsonl").read_text().splitlines()[: len(before)] == before
 
 
-def test_the_torn_rows_are_kept_beside(torn, resumed):
+def test_the_torn_line_is_kept_beside(torn, resumed):
     stopped, text = torn
-    aside = (stopped.out / "samples.csv.unfinished").read_text()
-    assert text.splitlines()[-2] in aside
-    assert text[:-40].splitlines()[-1] in aside
+    aside = (stopped.out / "repetitions.jsonl.unfinished").read_text()
+    assert aside.splitlines() == [text[:-40].splitlines()[-1]]
 
 
 def test_every_repetition_is_in_ranks_h5_once(resumed):

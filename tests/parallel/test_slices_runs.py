@@ -8,10 +8,10 @@ import netCDF4
 import numpy as np
 import pytest
 import zarr
-from pffbench_analysis.frames import load_counts
 
 from launch import PROGRAMS, run, run_experiment, sampled, write_experiment
 from pffbench.data import make_source
+from pffbench.results.summary import summarise
 
 pytestmark = [pytest.mark.parallel, pytest.mark.full]
 
@@ -77,7 +77,7 @@ def test_all_that_was_wanted_is_read_and_verified_once(done):
 
 @pytest.fixture(scope="module")
 def counts(done):
-    frame = load_counts(done.out)
+    frame = summarise(done.out).counts()
     reads = frame[frame.phase == "read"]
     return reads.pivot_table(index="case", columns="counter", values="total")
 

@@ -4,14 +4,14 @@ import json
 import os
 import shutil
 import signal
-import time
 from collections import defaultdict
 
 import h5py
 import numpy as np
 import pytest
 
-from launch import pffbench_cli, run_experiment, start_experiment
+from launch import lines_of, pffbench_cli, run_experiment, start_experiment, wait_until
+from pffbench.record.run_json import digest_of
 
 pytestmark = pytest.mark.parallel
 
@@ -63,7 +63,8 @@ def written(tmp_path_factory):
 @pytest.fixture(scope="module")
 def kept(written):
     """What lies in the scratch directory between the stages, and the rows of that time."""
-    return files_below(written.out.parent / "scratch"), (written.out / "samples.csv").read_text()
+    rows = (written.out / "repetitions.jsonl").read_text()
+    return files_below(written.out.parent / "scratch"), rows
 
 
 @pytest.fixture(scope="module")
@@ -95,13 +96,13 @@ def test_the_host_that_wrote_does_not_read(written, kept):
     assert refused.status == 2, refused.said
     assert f"{os.uname().nodename} wrote these data" in refused.stderr
     assert files_below(written.out.parent / "scratch") == kept[0]
-    assert (written.out / "samples.csv").read_text() == kept[1]
+    assert (written.out / "repetitions.jsonl").read_text() == kept[1]
 
 
 def test_the_second_stage_reads_verifies_and_removes(written, kept, both):
     assert both.status == 0, both.said
     assert (both.record["status"], both.record["valid"]) == ("finished", True)
-    assert (both.out / "samples.csv").read_text().startswith(kept[1])
+    assert (both.out / "repetitions.jsonl").read_text().startswith(kept[1])
     for phases in phases_by_repetition(both).values():
         assert set(phases[:6]) == WRITTEN
         assert set(phases[6:]) == READ
@@ -152,11 +153,7 @@ def interrupted(tmp_path_factory):
         directory, 2, "--stage", "write", repetitions=200, common=common,
         cases=[{"backend": ["hdf5", "posix"], "layout": "file_per_process"}],
     )  # fmt: skip
-    samples = run.out / "samples.csv"
-    end = time.monotonic() + 200
-    while not (samples.exists() and samples.read_text().count(",close,") >= 4):
-        assert time.monotonic() < end, run.finish().said
-        time.sleep(0.02)
+    wait_until(lambda: (run.out / "repetitions.jsonl").exists() and len(lines_of(run.out)) >= 4)
     run.process.send_signal(signal.SIGTERM)  # mpiexec hands it on to the ranks
     return run.finish()
 
@@ -170,16 +167,16 @@ def test_an_interrupted_writer_keeps_what_it_wrote_and_goes_on(interrupted):
     path = interrupted.out / "run.json"
     record = json.loads(path.read_text())
     record["experiment"]["repetitions"] = whole // 2 + 3
-    record["experiment_digest"] = None  # else the change is noticed
+    record["experiment_digest"] = digest_of(record["experiment"])  # else the change is noticed
     path.write_text(json.dumps(record))
     early = read(interrupted, ranks=2)
     assert early.status == 2
     assert "not everything is written" in early.stderr
-    kept = (interrupted.out / "samples.csv").read_text()
+    kept = (interrupted.out / "repetitions.jsonl").read_text()
     done = pffbench_cli("run", "--resume", interrupted.out, ranks=2, out=interrupted.out)
     assert done.status == 0, done.said
     assert done.record["status"] == "written"
-    assert (done.out / "samples.csv").read_text().startswith(kept)
+    assert (done.out / "repetitions.jsonl").read_text().startswith(kept)
     elsewhere(done)
     end = read(done, ranks=2)
     assert end.status == 0, end.said

@@ -14,7 +14,7 @@ OF_RANK_0 = {
     "yaml", "h5py", "rich", "csv", "hashlib", "statistics", "numpy.ma",
     "pffbench.run.prepare", "pffbench.run.recording", "pffbench.experiment.check",
     "pffbench.experiment.load", "pffbench.experiment.sweep", "pffbench.run.recorder",
-    "pffbench.provenance.job", "pffbench.record.run_json", "pffbench.record.samples",
+    "pffbench.provenance.job", "pffbench.record.run_json", "pffbench.record.repetitions",
     "pffbench.results.summary",
 }  # fmt: skip
 #: What describes a node, on its last rank: rank 0 has other work then.

@@ -24,11 +24,11 @@ from pffbench.parallel.process_counters import COUNTERS, IO
 from pffbench.parallel.single import mpi_of
 from pffbench.parallel.topology import Team
 from pffbench.phases import READ_PHASES
-from pffbench.record.repetitions import Counted, MachineState
 from pffbench.storage.durability import DiskUsage, Settled
 from pffbench.storage.page_cache import CacheProof
 
 if TYPE_CHECKING:
+    from pffbench.record.repetitions import Counted, MachineState
     from pffbench.workloads.repetition import Observed, Repetition
 
 
@@ -76,6 +76,8 @@ def state_of(numbers: Matrix, nodes: Sequence[int]) -> MachineState:
         busy[node] = max(busy[node], float(row[3]))
         capacity[node] = max(capacity[node], float(row[-2]), 1e-9)
     others = max(busy[node] - cpu[node] / capacity[node] for node in busy)
+    from pffbench.record.repetitions import MachineState  # needed on rank 0 only
+
     return MachineState(seconds, int(dirty), load, min(1.0, max(0.0, others)), *held_up)
 
 
@@ -259,6 +261,8 @@ def _job_seconds(team: Team, parts: Sequence[tuple[float, ...]]) -> Matrix | Non
 
 def _counts(phases: Sequence[str], metered: Matrix, told: Counts) -> tuple[Counted, ...]:
     """Sum the kernel's counters, shape (counters, phases, ranks), and the workloads' over ranks."""
+    from pffbench.record.repetitions import Counted  # needed on rank 0 only
+
     # Without bytes and calls, counting was not requested: the rest is in each repetition.
     found = [
         Counted(phase, what, float(of_ranks.sum()), float(of_ranks.max()))
@@ -267,12 +271,14 @@ def _counts(phases: Sequence[str], metered: Matrix, told: Counts) -> tuple[Count
         if len(metered) > len(COUNTERS) - len(IO)
     ]
     if found:
-        found += _moving_ranks(phases, metered)
+        found += [Counted(*moving) for moving in _moving_ranks(phases, metered)]
     found += [Counted(*key, *told[key]) for key in sorted(told)]
     return tuple(found)
 
 
-def _moving_ranks(phases: Sequence[str], metered: Matrix) -> Iterator[Counted]:
+def _moving_ranks(
+    phases: Sequence[str], metered: Matrix
+) -> Iterator[tuple[str, str, float, float]]:
     """Count the ranks that write, and read, by calls: in collective transfers only some may.
 
     A rank whose calls move under a hundredth of the bytes of the busiest one does not count: MPI
@@ -285,7 +291,7 @@ def _moving_ranks(phases: Sequence[str], metered: Matrix) -> Iterator[Counted]:
         if phase in phases:
             moved = metered[COUNTERS.index(bytes_of), phases.index(phase)]
             count = float(np.count_nonzero(moved > moved.max() / _BUSIEST))
-            yield Counted(phase, what, count, count)
+            yield phase, what, count, count
 
 
 #: Part of the busiest rank's bytes below which a rank moves none.

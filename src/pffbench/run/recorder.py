@@ -340,7 +340,7 @@ class Recorder:
             self.run_record.stops.append(why)
         self.run_record.save(self.directory)
         plural = "s" if len(cases) > 1 else ""
-        often = f"{repetitions} repetition{'s' if repetitions > 1 else ''}"
+        often = f"{repetitions} round{'s' if repetitions > 1 else ''}"
         self.progress.message(f"{len(cases)} case{plural} stopped after {often}: {why}")
 
     def finish(self, complete: bool) -> None:

@@ -29,7 +29,6 @@ from pffbench.parallel.watchdog import Watchdog
 from pffbench.phases import UPDATE_PHASES, WRITE_PHASES
 from pffbench.provenance.collect import collect_provenance
 from pffbench.record.lock import RunLock
-from pffbench.record.run_json import Startup
 from pffbench.run.options import RunOptions
 from pffbench.run.resources import available_resources, seconds_since_start
 from pffbench.run.runner import Runner
@@ -112,10 +111,10 @@ class Session:
         team, spec, directory = self._team, self.spec, self._scratch.directory
         try:
             floor = measure_floor(team.comm)
-            startup = Startup(largest(team.comm, self._seconds_to_main))
+            to_main = largest(team.comm, self._seconds_to_main)
             # Last, since rank 0 goes on alone in it: the others wait asleep for the record.
             facts = collect_provenance(team, spec.plan, directory)
-            open_recorder = partial(self._open_recorder, floor, startup, facts)
+            open_recorder = partial(self._open_recorder, floor, to_main, facts)
             self._recorder = kept_by_root(team.comm, open_recorder)
         except BaseException as error:
             # An error on a single rank ends the job before the others learn of it.
@@ -124,15 +123,17 @@ class Session:
             raise
 
     def _open_recorder(
-        self, floor: Floor, startup: Startup, facts: dict[str, Any] | None
+        self, floor: Floor, to_main: float, facts: dict[str, Any] | None
     ) -> Recorder:
         """Create the record of the run, on rank 0."""
         from pffbench.record.progress import make_progress
+        from pffbench.record.run_json import Startup
         from pffbench.run.next_steps import available_processors, more_ranks
         from pffbench.run.recording import new_record, open_recorder
 
         spec, topology, experiment = self.spec, self._team.topology, self.spec.plan.experiment
-        record = new_record(spec, self._scratch.directory, topology, floor, startup, facts)
+        directory = self._scratch.directory
+        record = new_record(spec, directory, topology, floor, Startup(to_main), facts)
         progress = make_progress(
             len(spec.plan.cases),
             experiment.blocks,
