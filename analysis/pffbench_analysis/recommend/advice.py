@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -159,7 +160,7 @@ def _time(summary: Summary, cell: Cell, weights: Weights, nbytes: int, steps: in
     data = f"{counted(steps, 'step')} of {Size(nbytes).decimal()}"
     if nbytes > _FARTHEST * cell.nbytes:
         command = command_again(
-            summary.record, {"scale": f"{nbytes / _FARTHEST / cell.nbytes:.0f}"}
+            summary.record, {"scale": f"{math.ceil(nbytes / _FARTHEST / cell.nbytes)}"}
         )
         measure = f": {command}" if command else ""
         return (

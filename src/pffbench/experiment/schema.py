@@ -102,13 +102,13 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         each rank is; when not given, 10 minutes, and more for large or slow cases.
     counters : bool or {"calls"}
         Whether CPU seconds, page faults, bytes and system calls of each phase are counted too,
-        into `counters.csv`. ``calls``: strace(1) counts the calls on the files by their names as
-        well, which slows each of them, so that the times mean nothing; for
+        into `repetitions.jsonl`. ``calls``: strace(1) counts the calls on the files by their names
+        as well, which slows each of them, so that the times mean nothing; for
         ``pffbench compare --counts``.
     cold_reads : {"compared", "extra"}
         Part that cases with ``cache: dropped`` have. ``compared``: that of all cases. ``extra``: a
-        comparison beside the headline. They are left out where the page cache cannot be dropped,
-        and only their reads are compared.
+        comparison of its own. They are left out where the page cache cannot be dropped, and only
+        their reads are compared.
     node_local : bool
         Whether each node has a scratch directory of its own, such as a burst buffer or an NVMe
         disk, instead of all nodes together. Only cases with a file for each rank that read what

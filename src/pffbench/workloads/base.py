@@ -82,7 +82,7 @@ class CountColumn(msgspec.Struct, frozen=True):
     part : {"write", "update", "read"}
         The part of a repetition that it belongs to.
     phase, counter : str
-        Where it is counted, and its name in `counters.csv`.
+        Where it is counted, and its name.
     unit : float
         What the number is divided by.
     legend : str

@@ -53,7 +53,7 @@ class Observed(msgspec.Struct):
     resident_after: int | None = None
 
     def count(self, phase: str, what: str, amount: float) -> None:
-        """Add to a counter of this rank in a phase; it is written to `counters.csv`."""
+        """Add to a counter of this rank in a phase."""
         self.counts[phase, what] = self.counts.get((phase, what), 0.0) + amount
 
 
