@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import sys
 
-from pffbench.record.counters import COLUMNS as COUNTERS
-from pffbench.record.counters import Counted
-from pffbench.record.samples import COLUMNS as SAMPLES
-from pffbench.record.samples import Sample
+import pytest
 
 from launch import REPOSITORY
 from pffbench.docstrings import field_descriptions
-from pffbench.record.run_json import RunRecord
+from pffbench.record.repetitions import (
+    Counted,
+    MachineState,
+    PhaseTimes,
+    ReadState,
+    Repetition,
+)
+from pffbench.record.run_json import CaseEntry, RunRecord
 from pffbench.results.quantities import CASE_QUANTITIES, PHASE_QUANTITIES
+from pffbench.storage.durability import DiskUsage
 from pffbench.workloads.registry import workload, workload_names
 
 sys.path.insert(0, str(REPOSITORY / "docs" / "tools"))
@@ -20,12 +25,13 @@ sys.path.insert(0, str(REPOSITORY / "docs" / "tools"))
 from reference import heading_of, pages
 
 
-def test_every_column_of_the_samples_is_explained():
-    assert list(field_descriptions(Sample)) == list(SAMPLES)
-
-
-def test_every_column_of_the_counters_is_explained():
-    assert list(field_descriptions(Counted)) == list(COUNTERS)
+@pytest.mark.parametrize(
+    "record", [Repetition, PhaseTimes, MachineState, ReadState, Counted, DiskUsage, CaseEntry]
+)
+def test_every_key_of_a_repetition_is_in_the_reference(record):
+    (page,) = (text for name, text in pages() if name == "reference/columns.md")
+    for key in record.__struct_fields__:
+        assert f"| `{key}` | " in page
 
 
 def test_every_column_of_the_summary_is_explained_in_a_sentence():
