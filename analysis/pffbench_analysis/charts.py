@@ -1,285 +1,282 @@
-"""Data of the charts of a summary, without drawing."""
+"""The three charts of which all figures are made: dots with intervals, lines, and scatter."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-import numpy as np
-from pffbench.summary.columns import many_arrays
-from pffbench.summary.statistics import FEWEST_FOR_INTERVAL, Spread
-from pffbench.summary.summary import CaseSummary, PhaseSummary, Summary
+from pffbench_analysis.axes import CHARACTER, LINE, Axis
+from pffbench_analysis.svg import (
+    INK,
+    SIZE,
+    Shape,
+    escaped,
+    lines_of_text,
+    mark,
+    polyline,
+    rule,
+    specks,
+    tag,
+    words,
+)
 
-from pffbench.phases import MOVING, TOTALS, in_order
-from pffbench.text import value_text
-from pffbench_analysis.derived_files import known
-
-_MIB = 2**20
-
-
-@dataclass(frozen=True)
-class CaseMedian:
-    """One mark: the median of a case in a phase, its interval and its repetitions.
-
-    Parameters
-    ----------
-    case : CaseSummary
-        The case.
-    value : float
-        Median over the repetitions.
-    low, high : float
-        Its 95 % interval; of fewer than five repetitions, which allow none, their range.
-    repetitions : tuple of float
-        The repetitions in their order.
-    unsure : bool
-        Whether the phase is too short to be distinguished from the harness.
-    """
-
-    case: CaseSummary
-    value: float
-    low: float
-    high: float
-    repetitions: tuple[float, ...]
-    unsure: bool
-
-    @property
-    def has_interval(self) -> bool:
-        """Whether `low` and `high` are an interval, not a range."""
-        return len(self.repetitions) >= FEWEST_FOR_INTERVAL
+#: Pixels of the part of a panel that has marks, and of the labels below and left of it.
+_WIDE, _PLOT, _HIGH, _BELOW, _LEFT = 300.0, 160.0, 190.0, 40.0, 64.0
+#: Characters of a line of a name.
+_NAME = 22
+_ROW = 25.0
+_GRID = "0.15"
+_NOTHING = float("nan")
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One phase; a case without that phase has None in its place.
+class Panel(NamedTuple):
+    """A part of a figure with axes of its own.
 
     Parameters
     ----------
     heading : str
-        The phase.
-    medians : tuple of CaseMedian or None
-        The cases.
-    limit : float or None
-        Value reached by raw bytes, in the unit of the chart.
-    limit_name : str
-        What reaches it.
+        The line above it; may be empty.
+    width, height : float
+        Pixels of its drawing, without heading and names.
+    drawing : str
+        Elements of SVG.
+    rows : tuple of str
+        Names of its rows; empty where its vertical axis is a quantity.
+    names : str
+        Elements of SVG that name the rows, left of the drawing.
+    left : float
+        Pixels of the names.
     """
 
     heading: str
-    medians: tuple[CaseMedian | None, ...]
-    limit: float | None = None
-    limit_name: str = ""
-
-    @property
-    def drawn(self) -> list[CaseMedian]:
-        """The medians without gaps."""
-        return [median for median in self.medians if median is not None]
+    width: float
+    height: float
+    drawing: str
+    rows: tuple[str, ...] = ()
+    names: str = ""
+    left: float = 0.0
 
 
-@dataclass(frozen=True)
-class Chart:
-    """Panels of one comparison that belong together and share an axis.
+class Mark(NamedTuple):
+    """A number in a row of a chart of dots.
 
     Parameters
     ----------
-    name : {"metadata", "data", "totals"}
-        The group of phases.
+    row : str
+        The name of the row.
+    value : float
+        The number.
+    low, high : float
+        Its interval; NaN if it has none.
+    colour : str
+        Of the mark.
+    text : str
+        What stands right of the row.
+    shape : {"circle", "square", "diamond"}
+        Of the mark.
+    filled : bool
+        Whether it is filled; hollow is for what is not sure.
+    rounds : sequence of float
+        Single values, drawn as small dots, the first uppermost.
+    about : str
+        What pointing at it shows.
+    """
+
+    row: str
+    value: float
+    low: float = _NOTHING
+    high: float = _NOTHING
+    colour: str = INK
+    text: str = ""
+    shape: Shape = "circle"
+    filled: bool = True
+    rounds: Sequence[float] = ()
+    about: str = ""
+
+
+def dots(
+    heading: str,
+    rows: Sequence[str],
+    marks: Sequence[Mark],
+    x: Axis,
+    *,
+    margin: float | None = None,
+) -> Panel:
+    """Return marks with intervals, each in its row.
+
+    Parameters
+    ----------
     heading : str
-        Quantity of the chart.
-    unit : str
-        Label of the axis of values.
-    panels : tuple of Panel
-        The phases.
-    labels : tuple of str
-        The cases, one for each place in every panel.
+        The line above.
+    rows : sequence of str
+        The rows from the top.
+    marks : sequence of Mark
+        Marks of one row are drawn below each other.
+    x : Axis
+        The axis of the numbers.
+    margin : float, optional
+        Of ratios: half the width of the band around 1 in which they count as equal.
+    """
+    names = {row: textwrap.wrap(row, _NAME) or [""] for row in rows}
+    heights = [max(_ROW, LINE * len(lines) + 6) for lines in names.values()]
+    tops = [sum(heights[:n]) for n in range(len(heights) + 1)]
+    behind = list(_grid_across(x, _PLOT, tops[-1]))
+    if margin is not None:
+        ends = [_PLOT * x.place(end) for end in (1 / (1 + margin), 1 + margin)]
+        band = tag("rect", x=ends[0], y=0, width=ends[1] - ends[0], height=tops[-1], opacity="0.1")
+        behind += [band, rule(_PLOT * x.place(1), 0, _PLOT * x.place(1), tops[-1])]
+    named, drawn = [], []
+    left = max((CHARACTER * len(line) for lines in names.values() for line in lines), default=0.0)
+    for (row, lines), top, height in zip(names.items(), tops, heights, strict=False):
+        middle = top + height / 2
+        first = middle - LINE * (len(lines) - 1) / 2 + 4
+        named.append(lines_of_text(lines, left, first, LINE, text_anchor="end"))
+        own = [one for one in marks if one.row == row]
+        for number, one in enumerate(own):
+            drawn.append(_dot(one, x, middle + 9 * (number - (len(own) - 1) / 2), height))
+        if texts := [one.text for one in own if one.text]:
+            drawn.append(words(", ".join(texts), _PLOT + 8, middle + 4))
+    right = max((CHARACTER * len(one.text) + 14 for one in marks), default=8.0)
+    content = "".join([*behind, *drawn])
+    width, height = _PLOT + right, tops[-1] + _BELOW
+    return Panel(heading, width, height, content, tuple(rows), "".join(named), left + 10)
+
+
+def _dot(one: Mark, x: Axis, y: float, height: float) -> str:
+    """Return a mark with its interval and its single values; nothing of no number."""
+    if not math.isfinite(one.value):
+        return ""
+    place = _PLOT * x.place(one.value)
+    found = []
+    if one.rounds:
+        step = (height - 4) / (len(one.rounds) + 1)
+        top = y - height / 2 + 2
+        spots = ((_PLOT * x.place(v), top + step * (n + 1)) for n, v in enumerate(one.rounds))
+        found.append(specks(spots, one.colour))
+    if math.isfinite(one.low) and math.isfinite(one.high):
+        ends = [_PLOT * x.place(end) for end in (one.low, one.high)]
+        pale = None if one.filled else "0.55"
+        # A hollow mark shows what is below it, so its line ends at the edge.
+        gap = 0.0 if one.filled else SIZE
+        for end, edge in ((ends[0], place - gap), (ends[1], place + gap)):
+            if abs(end - place) > gap:
+                found.append(rule(end, y, edge, y, stroke_width=1.8, opacity=pale))
+            found.append(rule(end, y - 4, end, y + 4, stroke_width=1.8, opacity=pale))
+    found.append(mark(one.shape, place, y, one.colour, filled=one.filled, about=one.about))
+    return "".join(found)
+
+
+class Line(NamedTuple):
+    """A line of a chart of lines.
+
+    Parameters
+    ----------
+    name : str
+        What it is.
+    x, y : sequence of float
+        Its places.
+    low, high : sequence of float
+        Intervals at its places; empty if it has none.
+    colour : str
+        Its colour.
+    dash : str
+        Its dashes, as in SVG; empty for a whole line.
+    marked : bool
+        Whether its places have marks.
     """
 
     name: str
-    heading: str
-    unit: str
-    panels: tuple[Panel, ...]
-    labels: tuple[str, ...]
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    colour: str = INK
+    dash: str = ""
+    marked: bool = True
 
 
-def charts(cases: Sequence[CaseSummary], summary: Summary) -> Iterator[Chart]:
-    """Yield the charts of one comparison; those without any number are left out.
+def lines(heading: str, curves: Iterable[Line], x: Axis, y: Axis) -> Panel:
+    """Return lines over a quantity, such as the rounds or the ranks."""
 
-    INVALID cases are not drawn, since readers compare any visible mark.
-    """
-    ordered = sorted((case for case in cases if not case.invalid), key=place)
-    if not ordered:
-        return
-    labels = tuple(map(label, ordered))
-    metadata, totals = _metadata(ordered), tuple(TOTALS)
-    of_metadata = _times(ordered, metadata)
-    if many_arrays(ordered):
-        of_metadata = "µs per dataset", _per_array_us
-    for name, heading, phases, (unit, convert) in (
-        ("metadata", _OTHER_PHASES, metadata, of_metadata),
-        ("data", _DATA, ("write", "update", "read"), ("MiB/s", _rates)),
-        ("totals", _TOTALS, totals, _times(ordered, totals)),
-    ):
-        panels = (_panel(ordered, summary, phase, convert) for phase in phases)
-        if drawn := tuple(panel for panel in panels if panel.drawn):
-            yield Chart(name, heading, unit, drawn, labels)
+    def place(across: float, upwards: float) -> tuple[float, float]:
+        return _LEFT + _WIDE * x.place(across), _HIGH * (1 - y.place(upwards))
 
-
-_OTHER_PHASES = "Other phases: time of each but writing and reading (less is better)"
-_DATA = "Data: rate of all ranks together (more is better)"
-_TOTALS = "Totals: time to write everything, and to read it back (less is better)"
+    drawn = []
+    for one in curves:
+        known = [n for n, value in enumerate(one.y) if math.isfinite(value)]
+        places = {n: place(one.x[n], one.y[n]) for n in known}
+        if len(places) > 1:
+            dash = one.dash or None
+            style = {"stroke": one.colour, "stroke_width": 1.6, "stroke_dasharray": dash}
+            about = tag("title", escaped(one.name))
+            drawn.append(tag("g", about + polyline(places.values(), **style)))
+        for n in known if one.low else ():
+            if math.isfinite(one.low[n]) and math.isfinite(one.high[n]):
+                ends = place(one.x[n], one.low[n]), place(one.x[n], one.high[n])
+                drawn.append(polyline(ends, stroke=one.colour, stroke_width=1.2))
+        for n, (across, down) in places.items() if one.marked else ():
+            about = f"{one.name}: {x.write(one.x[n])}, {y.write(one.y[n])}"
+            drawn.append(mark("circle", across, down, one.colour, about=about))
+    return _framed(heading, drawn, x, y)
 
 
-@dataclass(frozen=True)
-class RawLimit:
-    """Bound on the cases of a comparison in a phase.
-
-    Parameters
-    ----------
-    seconds : float
-        The smallest median of a raw transfer of the same bytes, never less than copying them in
-        memory takes.
-    nbytes : int
-        The bytes.
-    label : str
-        The raw transfer.
-    of_memory : bool
-        Whether copying takes longer than that transfer did.
-    """
-
-    seconds: float
-    nbytes: int
-    label: str
-    of_memory: bool = False
-
-
-def raw_limit(cases: Sequence[CaseSummary], summary: Summary, phase: str) -> RawLimit | None:
-    """Return the bound on the cases of a comparison in a phase; None without raw transfers."""
-    found = [
-        (told.seconds.median, label(case), round((told.rate or 0.0) * told.seconds.median))
-        for case in cases
-        if case.raw and not case.invalid and case.entry.get("verified", True)
-        if phase in MOVING and (told := case.phases.get(phase)) is not None
-    ]
-    if not found:
-        return None
-    seconds, name, nbytes = min(found)
-    copy_rate = summary.record.floor.get("memory_copy_bytes_per_second", 0.0)
-    copying = nbytes / copy_rate if copy_rate else 0.0
-    return RawLimit(max(seconds, copying), nbytes, name, copying > seconds)
-
-
-def reach(found: Spread) -> tuple[float, float]:
-    """Return the interval of a median; of fewer than five repetitions their range."""
-    if found.n < FEWEST_FOR_INTERVAL:
-        return found.minimum, found.maximum
-    return found.low, found.high
-
-
-def label(case: CaseSummary) -> str:
-    """Name a case within its comparison."""
-    s = case.sample
-    settings = "raw" if case.raw else s.settings
-    return " ".join(word for word in (s.backend, settings, s.transfer, case.variant) if word)
-
-
-def differences(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """Return for each comparison the parameters in which it differs from another.
+class Point(NamedTuple):
+    """A point of a scatter: two numbers, the second one with its interval.
 
     Parameters
     ----------
-    groups : dict of str to dict
-        For each comparison the parameters that its cases have in common.
+    name : str
+        What it is.
+    x, y : float
+        The numbers.
+    low, high : float
+        Interval of `y`; NaN if it has none.
+    colour : str
+        Its colour.
     """
-    words = {name: {k: value_text(v) for k, v in common.items()} for name, common in groups.items()}
-    keys = dict.fromkeys(key for common in words.values() for key in common)
-    telling = [key for key in keys if len({common.get(key) for common in words.values()}) > 1]
-    return {
-        name: {key: common[key] for key in telling if key in common}
-        for name, common in words.items()
-    }
+
+    name: str
+    x: float
+    y: float
+    low: float = _NOTHING
+    high: float = _NOTHING
+    colour: str = INK
 
 
-def place(case: CaseSummary) -> tuple[object, ...]:
-    """Sort key: formats before raw bytes, as in tables, and numbers in labels by size."""
-    s = case.sample
-    words = re.split(r"(\d+)", case.variant)
-    natural = [(int(word), "") if word.isdigit() else (0, word) for word in words]
-    return (case.raw, s.backend, s.settings, s.transfer, natural, s.case)
+def scatter(heading: str, points: Iterable[Point], x: Axis, y: Axis) -> Panel:
+    """Return points with their names, as far as these do not cover each other."""
+    drawn, taken = [], list[tuple[float, float, float]]()
+    for one in points:
+        across, down = _LEFT + _WIDE * x.place(one.x), _HIGH * (1 - y.place(one.y))
+        if math.isfinite(one.low) and math.isfinite(one.high):
+            ends = [(across, _HIGH * (1 - y.place(end))) for end in (one.low, one.high)]
+            drawn.append(polyline(ends, stroke=one.colour, stroke_width=1.4))
+        about = f"{one.name}: {x.write(one.x)}, {y.write(one.y)}"
+        drawn.append(mark("circle", across, down, one.colour, about=about))
+        begin, end = across + 9, across + 9 + CHARACTER * len(one.name)
+        covers = any(begin < e and b < end and abs(down - d) < LINE for b, e, d in taken)
+        if end < _LEFT + _WIDE + 20 and not covers:
+            taken.append((begin, end, down))
+            drawn.append(words(one.name, begin, down + 4, font_size="11"))
+    return _framed(heading, drawn, x, y)
 
 
-def _metadata(cases: Sequence[CaseSummary]) -> tuple[str, ...]:
-    """Return the phases that move no data: the usual ones first, then those of the workload."""
-    names = dict.fromkeys(name for case in cases for name in case.phases if name not in MOVING)
-    return tuple(in_order(names))
+def _framed(heading: str, drawn: Iterable[str], x: Axis, y: Axis) -> Panel:
+    """Return a panel with an axis below and one on the left."""
+    frame = [tag("g", "".join(_grid_across(x, _WIDE, _HIGH)), transform=f"translate({_LEFT:g},0)")]
+    for place, text in y.labels(_HIGH, upwards=True):
+        down = _HIGH * (1 - place)
+        frame.append(rule(_LEFT, down, _LEFT + _WIDE, down, opacity=_GRID))
+        frame.append(words(text, _LEFT - 6, down + 4, text_anchor="end"))
+    above = f"{heading}: {y.title}" if heading and y.title else heading or y.title
+    return Panel(above, _LEFT + _WIDE + 20, _HIGH + _BELOW, "".join([*frame, *drawn]))
 
 
-#: Converts seconds of a phase of a case to the unit of a chart; NaN where nothing is moved.
-Convert = Callable[[float, PhaseSummary, CaseSummary], float]
-
-
-def _times(cases: Sequence[CaseSummary], phases: Sequence[str]) -> tuple[str, Convert]:
-    """Return the unit that suits the longest of some times, and the conversion to it."""
-    found = [case.phases[name].seconds.median for case in cases for name in phases
-             if name in case.phases]  # fmt: skip
-    if max(found, default=1.0) >= 1.0:
-        return "seconds", lambda seconds, *_: seconds
-    return "ms", lambda seconds, *_: 1e3 * seconds
-
-
-def _per_array_us(seconds: float, _: PhaseSummary, case: CaseSummary) -> float:
-    return 1e6 * seconds / case.sample.arrays
-
-
-def _rates(seconds: float, phase: PhaseSummary, _: CaseSummary) -> float:
-    """Convert to MiB/s; the longest time is the lowest rate."""
-    if phase.rate is None or seconds <= 0:
-        return math.nan
-    return phase.rate * phase.seconds.median / _MIB / seconds
-
-
-def _panel(cases: Sequence[CaseSummary], summary: Summary, phase: str, convert: Convert) -> Panel:
-    medians = tuple(_median(case, phase, convert) for case in cases)
-    bound, name = None, ""
-    if (limit := raw_limit(cases, summary, phase)) is not None:
-        some = next(case for case in cases if phase in case.phases)
-        bound = known(convert(limit.seconds, some.phases[phase], some))
-        name = "memory copy" if limit.of_memory else "raw"
-    return Panel(phase.replace("_total", " total"), medians, bound, name)
-
-
-def _median(case: CaseSummary, phase: str, convert: Convert) -> CaseMedian | None:
-    found = case.phases.get(phase)
-    if found is None:
-        return None
-    value = convert(found.seconds.median, found, case)
-    bounds = [convert(seconds, found, case) for seconds in reach(found.seconds)]
-    repetitions = tuple(convert(seconds, found, case) for seconds in found.by_block.values())
-    if any(map(math.isnan, (value, *bounds, *repetitions))):
-        return None
-    unsure = found.warned("below_resolution")
-    return CaseMedian(case, value, min(bounds), max(bounds), repetitions, unsure)
-
-
-#: Largest number of repetitions of one mark that a static figure can resolve.
-MOST_DOTS = 200
-#: Largest number of dots of a figure, unless too few remain for one mark: SVG keeps each.
-_MOST_IN_ALL = 4000
-_FEWEST_DOTS = 20
-
-
-def dots_each(medians: int) -> int:
-    """Return the largest number of repetitions per median in a figure of so many medians."""
-    return min(MOST_DOTS, max(_FEWEST_DOTS, _MOST_IN_ALL // max(1, medians)))
-
-
-def kept(values: Sequence[float], most: int) -> list[int]:
-    """Return the indices of at most `most` values, evenly spaced in their order.
-
-    The smallest and the largest one are always among them; `most` is three or more.
-    """
-    if len(values) <= most:
-        return list(range(len(values)))
-    spaced = np.linspace(0, len(values) - 1, most - 2).round().astype(int).tolist()
-    return sorted({*spaced, int(np.argmin(values)), int(np.argmax(values))})
+def _grid_across(x: Axis, width: float, height: float) -> Iterator[str]:
+    """Yield the lines, labels and title of a horizontal axis."""
+    for place, text in x.labels(width):
+        yield rule(width * place, 0, width * place, height, opacity=_GRID)
+        yield words(text, width * place, height + 15, text_anchor="middle")
+    yield words(x.title, width / 2, height + 32, text_anchor="middle", font_weight="500")

@@ -13,7 +13,7 @@ from pffbench.errors import UserError
 from pffbench.regular_files import replacing
 from pffbench.units import Estimate
 
-_LONGEST_NAME = 100
+_LONGEST_NAME = 60
 
 
 @contextmanager

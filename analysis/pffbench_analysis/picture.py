@@ -1,333 +1,193 @@
-"""Figures as files: panels, legend and text are one Vega-Lite specification for vl-convert."""
+"""Figures: panels with their text, as one SVG."""
 
 from __future__ import annotations
 
-import json
-import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from pffbench.commands import to_install_analysis
-from pffbench.errors import UserError
 from pffbench.regular_files import replacing
-from pffbench_analysis.specs import CONFIG, INK, LINE_END, PAPER, Spec, layer
-from pffbench_analysis.style import ALARM, PALE_INK, drawable
-from pffbench_analysis.style import INK as DARK
+from pffbench_analysis.axes import CHARACTER
+from pffbench_analysis.charts import Panel
+from pffbench_analysis.style import ALARM
+from pffbench_analysis.svg import FONT, INK, escaped, lines_of_text, mark, rule, tag, words
 
-#: Suffixes of the files of a figure.
-SUFFIXES = (".png", ".svg", ".pdf")
-_WIDTH, _GAP = 880, 26
-#: Pixels of a character, of an axis with numbers, and of the narrowest panel.
-_CHARACTER, _AXIS, _BODY = 6.3, 60, 150
-#: Scales that panels must not share.
-_OWN_SCALES: Spec = {"scale": {"yOffset": "independent"}}
-_TITLES = {"anchor": "start", "frame": "bounds", "color": INK, "subtitleColor": INK, "offset": 8}
+_DARK, _PALE = "#222222", "#666666"
+_EDGE, _GAP, _HEADING, _LEAST = 14.0, 24.0, 22.0, 640.0
 
 
-@dataclass(frozen=True)
-class Words:
-    """The text of a figure.
-
-    Parameters
-    ----------
-    title : str
-        Subject of the comparison.
-    notes : list of str
-        Reading notes, below the panels.
-    alarms : list of str
-        Problems of the run, below the panels in another colour.
-    footnote : str
-        Source of the data.
-    stamp : str
-        Text stamped over each panel; may be empty.
-    """
-
-    title: str
-    notes: list[str] = field(default_factory=list)
-    alarms: list[str] = field(default_factory=list)
-    footnote: str = ""
-    stamp: str = ""
-
-    @property
-    def lines(self) -> str:
-        """All of the text."""
-        return " ".join([self.title, *self.alarms, *self.notes, self.footnote])
-
-
-@dataclass(frozen=True)
-class PicturePanel:
-    """A part of a figure with axes of its own.
-
-    Parameters
-    ----------
-    heading : str
-        The line above it; may be empty.
-    spec : dict
-        Vega-Lite specification without its width.
-    """
-
-    heading: str
-    spec: Spec
-
-    def values(self, name: str) -> list[dict[str, Any]]:
-        """Return the data of the layer of that name; none without it."""
-        return [
-            row
-            for one in self.spec["layer"]
-            if one["name"] == name
-            for row in self.spec["datasets"][one["data"]["name"]]
-        ]
-
-    @property
-    def rows(self) -> list[str] | None:
-        """The rows; None where the vertical axis is a quantity."""
-        channels = (one["encoding"].get("y", {}) for one in self.spec["layer"])
-        return next((y["scale"]["domain"] for y in channels if y.get("field") == "row"), None)
-
-
-@dataclass(frozen=True)
-class LegendEntry:
-    """An entry of a legend.
-
-    Parameters
-    ----------
-    name : str
-        What it stands for.
-    fill : str
-        Colour of the mark; a line has none.
-    shape : str
-        Vega's name of the mark; ``stroke`` is a line.
-    dash : tuple of int
-        Dashes of the line.
-    """
+class Entry(NamedTuple):
+    """An entry of a legend: a colour, and the dashes of a line; a mark where it has none."""
 
     name: str
-    fill: str = "none"
-    shape: str = "circle"
-    dash: tuple[int, ...] = ()
+    colour: str
+    dash: str | None = None
 
 
-@dataclass(frozen=True)
-class Picture:
+class Figure(NamedTuple):
     """A figure.
 
     Parameters
     ----------
     heading : str
         The first line.
-    words : Words
-        The rest of its text.
-    panels : tuple of PicturePanel
+    panels : sequence of Panel
         From the left, then below.
+    about : str
+        What was measured.
+    legend : sequence of Entry
+        Above the panels.
+    notes : sequence of str
+        How to read it.
+    alarms : sequence of str
+        Problems of the run.
+    foot : str
+        Source of the data.
     columns : int
         Largest number of panels side by side.
-    legend : tuple of LegendEntry
-        Above the panels.
     """
 
     heading: str
-    words: Words
-    panels: tuple[PicturePanel, ...]
-    columns: int = 2
-    legend: tuple[LegendEntry, ...] = ()
-
-    def _repr_png_(self) -> bytes:
-        """Return the figure for a notebook."""
-        return bytes(converter().svg_to_png(self.svg(), scale=1))
+    panels: Sequence[Panel]
+    about: str = ""
+    legend: Sequence[Entry] = ()
+    notes: Sequence[str] = ()
+    alarms: Sequence[str] = ()
+    foot: str = ""
+    columns: int = 3
 
     def svg(self) -> str:
-        """Return the figure as SVG."""
-        text = json.dumps(drawable(self.spec()), allow_nan=False)
-        text = text.replace(INK, DARK).replace(PAPER, "white")
-        return str(converter().vegalite_to_svg(text))
+        """Return the figure as SVG, the same on every machine."""
+        width = max(_LEAST, *(_width(row) for row in self._rows()))
+        parts, y = [], _EDGE + 8
+        for texts, style, step in (
+            ([self.heading], {"font_size": 16, "font_weight": 600}, 20),
+            (self._wrapped([self.about], width), {"font_size": 13}, 17),
+            (self._wrapped(self.alarms, width), {"font_size": 13, "fill": ALARM}, 17),
+        ):
+            parts.append(lines_of_text(texts, 0, y, step, **style))
+            y += step * len(texts)
+        legend, high = _legend(self.legend, width)
+        parts.append(_moved(legend, 0, y))
+        y += high
+        for row in self._rows():
+            parts.append(_moved("".join(_placed(row)), 0, y))
+            y += max(panel.height + _HEADING for panel in row) + 8
+        small = self._wrapped([*self.notes, self.foot], width, 5.6)
+        parts.append(lines_of_text(small, 0, y + 10, 15, font_size=11, fill=_PALE))
+        y += 15 * len(small) + 10
+        return _document("".join(parts), width, y, self.heading)
 
-    def spec(self) -> Spec:
-        """Return the figure as a Vega-Lite specification."""
-        return {
-            "title": {
-                "text": self.heading,
-                "subtitle": textwrap.wrap(self.words.title, 125),
-                "fontSize": 16,
-                "subtitleFontSize": 13,
-            },
-            "vconcat": [
-                *([_legend(self.legend, self._names)] if self.legend else []),
-                *([self._panels()] if self.panels else []),
-                *(
-                    _text(text, self._names, ink)
-                    for ink, texts in (
-                        (ALARM, self.words.alarms),
-                        (INK, self.words.notes),
-                        (PALE_INK, [self.words.footnote]),
-                    )
-                    for text in texts
-                    if text
-                ),
-            ],
-            "spacing": 5,
-            "resolve": _OWN_SCALES,
-            "background": "white",
-            "padding": 10,
-            "config": CONFIG | {"aria": False, "title": _TITLES},
-        }
+    def _rows(self) -> Iterator[list[Panel]]:
+        for begin in range(0, len(self.panels), self.columns):
+            yield list(self.panels[begin : begin + self.columns])
 
-    def _panels(self) -> Spec:
-        # Only the first of panels with the same rows names them.
-        once = self.panels[0].rows is not None and all(
-            panel.rows == self.panels[0].rows for panel in self.panels
-        )
-        columns, width = self._widths(once=once)
-        drawn = []
-        for number, panel in enumerate(self.panels):
-            spec = {key: panel.spec[key] for key in ("height", "description")} | {"width": width}
-            layers = [_alone(one, panel.spec["datasets"]) for one in panel.spec["layer"]]
-            if once and number % columns:
-                layers = [_without_names(one) for one in layers]
-            if self.words.stamp:
-                layers.append(_stamped(self.words.stamp, width, spec["height"]))
-            if panel.heading:
-                lines = textwrap.wrap(panel.heading, max(8, width // 7))
-                spec["title"] = {"text": lines, "fontSize": 13, "frame": "group", "offset": 20}
-            drawn.append(spec | {"layer": layers})
-        layout = {"columns": columns, "align": "each", "spacing": _GAP}
-        return {"concat": drawn, "resolve": _OWN_SCALES, **layout}
-
-    @property
-    def _names(self) -> float:
-        """About how wide the names of rows are, or the axes of quantities."""
-        names = (row.partition(" ")[2] for panel in self.panels for row in panel.rows or ())
-        return max([_AXIS, *(_pixels(line) for name in names for line in name.split(LINE_END))])
-
-    def _widths(self, *, once: bool) -> tuple[int, int]:
-        """Return the number of panels side by side, and the width of each without its names."""
-        written = (row for panel in self.panels for row in panel.values("written"))
-        right = max([0.0, *(_pixels(row["text"]) for row in written)])
-        for columns in range(min(self.columns, len(self.panels)), 0, -1):
-            room = _WIDTH - (columns - 1) * _GAP - self._names * (1 if once else columns)
-            width = int(room / columns - right)
-            if width >= _BODY:
-                return columns, width
-        return 1, _BODY
+    @staticmethod
+    def _wrapped(texts: Sequence[str], width: float, character: float = CHARACTER) -> list[str]:
+        most = int(width / character)
+        return [line for text in texts for line in textwrap.wrap(text, most)]
 
 
-def _alone(one: Spec, datasets: Spec) -> Spec:
-    """Return a layer with its data, and without its name, which other panels have too."""
-    rest = {key: value for key, value in one.items() if key != "name"}
-    return rest | {"data": {"values": datasets[one["data"]["name"]]}}
+def panel_svg(panel: Panel) -> str:
+    """Return a panel alone, without its heading, for a page."""
+    inside = _moved(panel.names, 0, 0) + _moved(panel.drawing, panel.left, 0)
+    return tag(
+        "svg",
+        tag("title", escaped(panel.heading)) + inside if panel.heading else inside,
+        viewBox=f"0 -4 {panel.left + panel.width:.0f} {panel.height + 4:.0f}",
+        width=f"{panel.left + panel.width:.0f}",
+        role="img",
+        font_family=FONT,
+        font_size=12,
+        fill=INK,
+    )
 
 
-def _pixels(text: str) -> float:
-    return _CHARACTER * len(text)
+def entry_svg(entry: Entry) -> str:
+    """Return what an entry of a legend stands for, for a page."""
+    return tag("svg", _sample(entry, 8), width=24, height=16, aria_hidden="true", fill=INK)
 
 
-def _without_names(one: Spec) -> Spec:
-    """Return a layer whose rows have no names."""
-    y = one["encoding"].get("y", {})
-    hidden = {"y": y | {"axis": None}} if y.get("field") == "row" else {}
-    return one | {"encoding": one["encoding"] | hidden}
-
-
-def _stamped(text: str, width: int, height: int) -> Spec:
-    """Return a layer with a text over a panel."""
-    mark = {"type": "text", "text": text, "angle": -20, "fontSize": 40, "fontWeight": "bold"}
-    middle = {"x": {"value": width / 2}, "y": {"value": height / 2}}
-    return layer("stamp", {**mark, "color": ALARM, "opacity": 0.35}, [{}], middle)
-
-
-def _legend(entries: Sequence[LegendEntry], left: float) -> Spec:
-    """Return the legend, which begins that far left of the panels."""
-    names = [entry.name for entry in entries]
-    columns = max(1, int(_WIDTH // (34 + max(map(_pixels, names)))))
-    ranges = {
-        "fill": [entry.fill for entry in entries],
-        "shape": [entry.shape for entry in entries],
-        "strokeDash": [list(entry.dash) for entry in entries],
-    }
-    legend = {
-        "title": None,
-        "orient": "none",
-        "legendX": -left,
-        "legendY": 0,
-        "direction": "horizontal",
-        "columns": columns,
-        "symbolOpacity": 1,
-        "labelColor": DARK,
-        "labelFontSize": 12,
-        "labelLimit": _WIDTH,
-    }
-    encoding = {
-        channel: {
-            "field": "name",
-            "type": "nominal",
-            "scale": {"domain": names, "range": values},
-            "legend": legend,
-        }
-        for channel, values in ranges.items()
-    }
-    encoding["stroke"] = {"value": DARK}
-    height = 18 * math.ceil(len(names) / columns)
-    return {**_NOTHING, "height": height, "encoding": encoding}
-
-
-def _text(text: str, left: float, ink: str) -> Spec:
-    """Return lines below the panels, which begin that far left of them."""
-    lines = textwrap.wrap(text, 155, max_lines=4, placeholder=" …", break_on_hyphens=False)
-    style = {"fontSize": 11, "fontWeight": "normal", "color": ink, "dx": -left, "offset": 0}
-    return {**_NOTHING, "title": {"text": lines, **style}}
-
-
-#: A view without data, which only has a legend or a title.
-_NOTHING: Spec = {"data": {"values": []}, "mark": "point", "width": 1, "height": 1}
-
-
-def converter() -> Any:
-    """Return vl-convert, which only those who draw need.
-
-    Raises
-    ------
-    UserError
-        It is not installed.
-    """
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise UserError(
-            f"figures need vl_convert, which cannot be imported ({error}): {to_install_analysis()}"
-        ) from None
-    return vl_convert
-
-
-def save(picture: Picture, path: Path, *, links: bool = True) -> Iterator[Path]:
-    """Write a figure as PNG, SVG and PDF; the same figure gives the same PNG and SVG.
+def save(figure: Figure, path: Path, *, links: bool = True) -> Path:
+    """Write a figure and return its path.
 
     Parameters
     ----------
-    picture : Picture
+    figure : Figure
         What to draw.
     path : Path
-        Output path without the suffix.
+        The file.
     links : bool
         Whether its directory may be a symbolic link.
-
-    Yields
-    ------
-    Path
-        Each file that was written.
     """
-    svg = picture.svg()
-    png, pdf = converter().svg_to_png(svg, scale=2), converter().svg_to_pdf(svg)
-    made = (png, svg.encode(), pdf)
-    for suffix, content in zip(SUFFIXES, made, strict=True):
-        file = path.with_name(path.name + suffix)
-        with replacing(file, "wb", links=links) as stream:
-            stream.write(content)
-        yield file
+    with replacing(path, links=links) as file:
+        file.write(figure.svg())
+    return path
 
 
-def remove(path: Path) -> None:
-    """Remove the files of a figure, given without a suffix."""
-    for suffix in SUFFIXES:
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+def _shares(row: Sequence[Panel]) -> bool:
+    """Return whether only the first panel names the rows, which all have."""
+    return bool(row[0].rows) and all(panel.rows == row[0].rows for panel in row)
+
+
+def _width(row: Sequence[Panel]) -> float:
+    left = row[0].left if _shares(row) else sum(panel.left for panel in row)
+    return left + sum(panel.width for panel in row) + _GAP * (len(row) - 1)
+
+
+def _placed(row: Sequence[Panel]) -> Iterator[str]:
+    x = 0.0
+    for number, panel in enumerate(row):
+        if number == 0 or not _shares(row):
+            yield _moved(panel.names, x, _HEADING)
+            x += panel.left
+        yield words(panel.heading, x, 12, font_size=13, font_weight=600)
+        yield _moved(panel.drawing, x, _HEADING)
+        x += panel.width + _GAP
+
+
+def _legend(entries: Sequence[Entry], width: float) -> tuple[str, float]:
+    """Return a legend and its height."""
+    parts, x, y = [], 0.0, 8.0
+    for entry in entries:
+        needed = 30 + CHARACTER * len(entry.name) + 16
+        if x and x + needed > width:
+            x, y = 0.0, y + 18
+        parts.append(_moved(_sample(entry, y), x, 0))
+        parts.append(words(entry.name, x + 28, y + 4))
+        x += needed
+    return "".join(parts), y + 18 if entries else 4.0
+
+
+def _sample(entry: Entry, y: float) -> str:
+    if entry.dash is None:
+        return mark("circle", 8, y, entry.colour)
+    style = {"stroke": entry.colour, "stroke_dasharray": entry.dash or None}
+    return rule(0, y, 22, y, stroke_width=2.0, **style)
+
+
+def _moved(content: str, x: float, y: float) -> str:
+    return tag("g", content, transform=f"translate({x:g},{y:g})") if content else ""
+
+
+def _document(content: str, width: float, height: float, about: str) -> str:
+    """Return a whole file."""
+    across, down = width + 2 * _EDGE, height + _EDGE
+    paper = tag("rect", x=-_EDGE, width=across, height=down, fill="white")
+    return (
+        tag(
+            "svg",
+            tag("title", escaped(about)) + paper + content,
+            xmlns="http://www.w3.org/2000/svg",
+            viewBox=f"{-_EDGE:g} 0 {across:.0f} {down:.0f}",
+            width=f"{across:.0f}",
+            height=f"{down:.0f}",
+            role="img",
+            font_family=FONT,
+            font_size=12,
+            fill=_DARK,
+            color=_DARK,
+        )
+        + "\n"
+    )

@@ -16,12 +16,15 @@ class PublishedNumbers:
 
     def write(self, summary: Summary, directory: Path) -> Iterator[Path]:
         """Write the comparison of a run with its study; nothing where it has none."""
-        from pffbench_studies.published.writing import write_published
+        if summary.record.experiment.get("study"):
+            from pffbench_studies.published.writing import write_published
 
-        return write_published(summary, directory)
+            yield from write_published(summary, directory)
 
     def section(self, summary: Summary, directory: Path) -> str:
-        """Return the section of the page."""
+        """Return the section of the page; empty where a run has no study."""
+        if not summary.record.experiment.get("study"):
+            return ""
         from pffbench_studies.published.writing import section
 
         return section(summary, directory)

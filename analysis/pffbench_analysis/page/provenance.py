@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
@@ -19,8 +18,7 @@ _LONGEST = 2000
 _ELSEWHERE = ("reasons", "remarks", "name", "question")
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """Facts with one value each, and groups of facts below them.
 
     Parameters
@@ -36,9 +34,9 @@ class Facts:
     """
 
     name: str
-    values: list[tuple[str, str]] = field(default_factory=list)
-    parts: list[Facts] = field(default_factory=list)
-    more: int = 0
+    values: list[tuple[str, str]]
+    parts: list[Facts]
+    more: int
 
 
 def provenance_of(record: RunRecord) -> list[Facts]:

@@ -1,4 +1,4 @@
-"""`pffbench report`: rebuild summary, tables and plots of results directories."""
+"""`pffbench report`: make summary, page and figures of results directories again."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="results directories (example: pffbench-results/default-20260101-120000)",
     )
     parser.add_argument(
-        "--page",
+        "--figures",
         action="store_true",
-        help="write tables and the page, and draw no figures as files",
+        help="also write the figures of each group of cases, into plots/",
     )
     parser.add_argument(
         "--batch",
@@ -48,7 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
         return _end_of_job(arguments)
     from pffbench_analysis.report import report
 
-    for path in report(arguments.runs, pictures=not arguments.page):
+    for path in report(arguments.runs, figures=arguments.figures):
         print(path, flush=True)
         if arguments.open and path.name == PAGE:
             _open(path)

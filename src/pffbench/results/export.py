@@ -30,10 +30,11 @@ from pffbench.results.table import Table
 from pffbench.text import escape_markdown, one_line
 
 
-def write_summary(summary: Summary, directory: str | Path) -> None:
-    """Write `summary.csv`, `summary.md` and `samples.csv` into a results directory."""
-    place = Path(directory)
-    with replacing(place / "summary.csv") as file:
+def write_summary(summary: Summary, directory: str | Path) -> list[Path]:
+    """Write `summary.csv`, `samples.csv` and `summary.md` into a results directory."""
+    names = ("summary.csv", "samples.csv", "summary.md")
+    phases, samples, text = (Path(directory) / name for name in names)
+    with replacing(phases) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(quantity.name for quantity in (*CASE_QUANTITIES, *PHASE_QUANTITIES))
         for case in summary.cases:
@@ -43,12 +44,13 @@ def write_summary(summary: Summary, directory: str | Path) -> None:
                 writer.writerow(
                     [*facts, *("; ".join(v) if isinstance(v, tuple) else v for v in values)]
                 )
-    with replacing(place / "samples.csv") as file:
+    with replacing(samples) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(SAMPLES)
         for repetition in summary.run.repetitions:
             writer.writerows(map(_texts, samples_of(repetition)))
-    write_replacing(place / "summary.md", "\n".join(_markdown(summary)) + "\n")
+    write_replacing(text, "\n".join(_markdown(summary)) + "\n")
+    return [phases, samples, text]
 
 
 def _texts(row: Iterable[object]) -> list[object]:

@@ -34,14 +34,21 @@ def amount(cell: Cell) -> str:
 def rows(found: Compared) -> Iterator[list[str]]:
     """Yield the row of the format to use, of the others, and of raw transfers."""
     decided = found.decided
-    base = [_cell_of(purpose, found) for purpose in decided.purposes]
+    base = [cell_of(purpose, found) for purpose in decided.purposes]
     yield [format_name(decided.backend), *(amount(cell) if cell else "" for cell in base)]
-    for name, some in grouped(found.formats, lambda c: c.value).items():
+    for some in grouped(found.formats, lambda c: c.value).values():
         there = {c.cells[0][0].keys["column"]: words.verdict(c.verdict) for c in some}
         texts = [there.get(purpose.heading, "") for purpose in decided.purposes]
-        yield [_format_and_settings(str(name), decided.decision), *texts]
+        yield [compared_name(found, some[0]), *texts]
     if any(cell.raw for purpose in decided.purposes for cell in purpose.cells):
         yield ["raw I/O", *(_raw(purpose, decided.backend) for purpose in decided.purposes)]
+
+
+def compared_name(found: Compared, one: Comparison) -> str:
+    """Return the value of a comparison in words: a format with its settings, or another value."""
+    if one.by == "backend":
+        return _format_and_settings(one.value, found.decided.decision)
+    return value_name(one.by, one.value)
 
 
 def _format_and_settings(backend: str, decision: Decision) -> str:
@@ -56,7 +63,7 @@ def _format_and_settings(backend: str, decision: Decision) -> str:
     return ", ".join([format_name(backend), *differing])
 
 
-def _cell_of(purpose: Purpose, found: Compared) -> Cell | None:
+def cell_of(purpose: Purpose, found: Compared) -> Cell | None:
     """Return the cell of the way to use, or else one of its format; the one of most bytes."""
     own = [c for c in purpose.cells if not c.raw and c.keys["backend"] == found.decided.backend]
     used = found.decided.decision.used
@@ -106,7 +113,7 @@ def _changes(found: Compared) -> Iterator[str]:
     by_value = list(grouped(found.changes, lambda c: f"{c.by} {c.value}").values())
     for some in by_value[:_MOST_CHANGES]:
         costs = [f"{words.verdict(c.verdict)} {verbs[c.cells[0][0].keys['column']]}" for c in some]
-        name = value_name(some[0].by, some[0].value)
+        name = compared_name(found, some[0])
         yield f"{name[0].upper()}{name[1:]} instead: {', '.join([*costs, *_disk(some)])}."
     if len(by_value) > _MOST_CHANGES:
         yield f"{len(by_value) - _MOST_CHANGES} more changes are in summary.md."

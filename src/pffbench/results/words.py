@@ -56,6 +56,12 @@ def verdict(found: Verdict) -> str:
     return " ".join(filter(None, [f"{times(found.ratio.value)} ({interval(found.ratio)})", mark]))
 
 
+def brief(found: Verdict) -> str:
+    """Format a verdict for a figure, which has its interval: the ratio, and a mark."""
+    ratio = times(found.ratio.value) if found.rounds else ""
+    return " ".join(filter(None, [ratio, _MARKS.get(found.word)]))
+
+
 def cost(bound: float) -> str:
     """Format the price of a way: ``at most 2 % slower``."""
     part = 100 * (bound - 1)

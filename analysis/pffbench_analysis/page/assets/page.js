@@ -1,66 +1,31 @@
-// When figures are drawn anew: a choice, another width.
-let turn = Promise.resolve();
-
-// Draw everything, one after the other: a choice made meanwhile waits for its turn.
-function redraw() {
-  turn = turn.then(async () => {
-    if (DATA.answer) await drawMade("answer", DATA.answer);
-    if (form) {
-      const state = stateOf();
-      for (const part of [drawMedians, drawRoofline, drawCompression, drawDrift, drawSpread, drawByRank]) await part(state);
-    }
-    document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn ?? 0) + 1);
-  });
-  return turn;
-}
-
-function followTheme() {
-  const place = document.getElementById("theme");
-  const set = (value) => {
-    if (value === "auto") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = value;
+"use strict";
+// Rows of numbers are sorted by a column; rows without a number in it stay last.
+function sortBy(table, heading, column) {
+  const falling = heading.getAttribute("aria-sort") === "ascending";
+  for (const cell of table.tHead.rows[0].cells) cell.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", falling ? "descending" : "ascending");
+  const key = (row) => {
+    const value = parseFloat(row.cells[column].textContent);
+    return Number.isNaN(value) ? Infinity : (falling ? -value : value);
   };
-  place.hidden = false;
-  place.addEventListener("change", (event) => set(event.target.value));
+  const body = table.tBodies[0];
+  body.append(...[...body.rows].sort((a, b) => (key(a) < key(b) ? -1 : Number(key(a) > key(b)))));
 }
 
-function followWidth() {
-  let width = document.body.clientWidth;
-  let waiting;
-  new ResizeObserver(() => {
-    if (document.body.clientWidth === width) return;
-    width = document.body.clientWidth;
-    clearTimeout(waiting);
-    waiting = setTimeout(redraw, 150);
-  }).observe(document.body);
+for (const table of document.querySelectorAll("table.numbers")) {
+  for (const heading of table.tHead.querySelectorAll("th")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...heading.childNodes);
+    button.addEventListener("click", () => sortBy(table, heading, heading.cellIndex));
+    heading.append(button);
+  }
 }
 
-// What lies folded up below a table is printed with it.
-function unfoldForPrint() {
-  const closed = () => document.querySelectorAll("#verdict > details:not([open]), #tables details:not([open]), .added details:not([open])");
-  let opened = [];
-  addEventListener("beforeprint", () => {
-    opened = [...closed()];
-    opened.forEach((part) => { part.open = true; });
-  });
-  addEventListener("afterprint", () => opened.forEach((part) => { part.open = false; }));
-}
-
-// A run of which no case is valid has nothing to choose from.
-function startControls() {
-  makeControls();
-  refit();
-  readAddress();
-  form.hidden = false;
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("change", () => { refit(); writeAddress(); redraw(); });
-  document.querySelector("#byrank select").addEventListener("change", () => drawByRank(stateOf()));
-}
-
-if (form) startControls();
-document.querySelectorAll("table.numbers").forEach(makeSortable);
-makeCopies();
-followTheme();
-makePictures();
-unfoldForPrint();
-redraw().then(followWidth);
+// Folded tables and figures are printed too.
+let opened = [];
+addEventListener("beforeprint", () => {
+  opened = [...document.querySelectorAll("#numbers details:not([open]), .added details:not([open])")];
+  for (const part of opened) part.open = true;
+});
+addEventListener("afterprint", () => opened.forEach((part) => { part.open = false; }));
