@@ -39,8 +39,9 @@ def test_each_format_sets_and_reads_them_in_each_layout(tmp_path, ranks):
         for phase in ("set_attributes", "get_attributes"):
             (row,) = phases[phase]
             assert int(row["operations"]) == 15, (case, phase)
-    assert "set µs" in done.stdout
-    assert "get µs" in done.stdout
+    summary = (done.out / "summary.md").read_text()
+    assert "set µs" in summary
+    assert "get µs" in summary
 
 
 @pytest.mark.parametrize("backend", FORMATS)

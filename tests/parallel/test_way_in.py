@@ -70,9 +70,8 @@ def test_an_experiment_of_a_file_runs_with_its_chunks_and_filters(tmp_path, rank
     record = RunRecord.load(tmp_path / "out")
     assert record.valid is True
     stored = {
-        (entry["parameters"]["backend"], tuple(entry["stored_as"]["chunks"]),
-         entry["stored_as"]["codec"])
-        for entry in record.cases.values() if not entry["raw"]
+        (entry.backend, tuple(entry.stored_as.chunks), entry.stored_as.codec)
+        for entry in record.cases.values() if not entry.raw
     }  # fmt: skip
     chunks = (1, 90, 180)
     assert stored == {("hdf5", chunks, "gzip 4 byte"), ("netcdf4", chunks, "gzip 4 byte"),

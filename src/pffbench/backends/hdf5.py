@@ -208,6 +208,8 @@ class Hdf5Store(MappedAttributes, Store):
         self._path = path
         self._options = options
         self._transfers: dict[bool, Any] = {}
+        #: The transfer property list of the last transfer in each mode.
+        self.transferred: dict[bool, Any] = {}
         self._memory: dict[tuple[Any, Any], tuple[Any, Any]] = {}
         # Kept with the store: after a failed close HDF5 crashes when a dataset is released.
         self._datasets: list[Any] = []
@@ -260,6 +262,7 @@ class Hdf5Store(MappedAttributes, Store):
                 mode = h5fd.MPIO_COLLECTIVE if collective else h5fd.MPIO_INDEPENDENT
                 transfer.set_dxpl_mpio(mode)
             self._transfers[collective] = transfer
+        self.transferred[collective] = self._transfers[collective]
         return self._transfers[collective]
 
     def memory(self, buffer: Buffer) -> tuple[Any, Any]:
@@ -275,11 +278,11 @@ class Hdf5Store(MappedAttributes, Store):
 
     def moved_collectively(self, collective: bool) -> bool:
         """Whether the last transfer really was collective, which bypasses the chunk cache."""
-        if self._rank is None or not collective:
+        if self._rank is None or not collective or True not in self.transferred:
             return False
         from pffbench.backends.libhdf5 import actual_io_mode
 
-        return actual_io_mode(self.transfer_list(True).id) != "independent"
+        return actual_io_mode(self.transferred[True].id) != "independent"
 
     def transfer_facts(self) -> dict[str, str]:
         """Return the mode of the last transfer and why it was not collective."""
@@ -288,7 +291,7 @@ class Hdf5Store(MappedAttributes, Store):
         from pffbench.backends.libhdf5 import actual_io_mode, file_facts, no_collective_cause
 
         facts = file_facts(self._path, self._options) if self._rank == 0 else {}
-        for collective, transfer in self._transfers.items():
+        for collective, transfer in self.transferred.items():
             facts["hdf5_io_mode"] = actual_io_mode(transfer.id)
             if collective and (causes := no_collective_cause(transfer.id)):
                 facts["hdf5_no_collective_cause"] = causes
@@ -368,10 +371,15 @@ class SlicedArray(Hdf5Array):
     call, because h5py leaves out empty selections and the other ranks would wait for ever.
     """
 
+    def _dataset_in(self, collective: bool) -> Any:
+        """Return the dataset, having noted its own property list, which says what HDF5 did."""
+        self._store.transferred[collective] = self.dataset._dxpl
+        return self.dataset
+
     def writer(self, box: Box, buffer: Buffer, collective: bool) -> Call:
         if box.size == 0 or isinstance(box, Stretches):
             return super().writer(box, buffer, collective)
-        dataset, slices = self.dataset, box.slices
+        dataset, slices = self._dataset_in(collective), box.slices
 
         def call() -> None:
             if collective:
@@ -385,7 +393,7 @@ class SlicedArray(Hdf5Array):
     def reader(self, box: Box, out: Buffer, collective: bool) -> Call:
         if box.size == 0 or isinstance(box, Stretches):
             return super().reader(box, out, collective)
-        dataset, slices = self.dataset, box.slices
+        dataset, slices = self._dataset_in(collective), box.slices
 
         def call() -> Any:
             if not collective:
