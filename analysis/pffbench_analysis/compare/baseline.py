@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pffbench.errors import INCONCLUSIVE, VALID, UserError, explained
+from pffbench.results.summary import load
 from pffbench_analysis.compare.command import compare
 from pffbench_analysis.compare.gate import Gate
-from pffbench_analysis.runs import Run
 
-#: Runs of a baseline. If it grew for ever, it would follow a program that becomes a bit slower
-#: each night.
-_NIGHTS = 7
+#: Fewest runs at which a baseline is whole. If it grew for ever, it would follow a program that
+#: becomes a bit slower each night.
+_WHOLE = 7
 
 
-def compare_with_baseline(baseline: str, run: str, gate: Gate, **shown: Any) -> int:
-    """Judge a run by the runs of a baseline, and add it to them if it passes.
+def compare_with_baseline(baseline: str, runs: Sequence[str], gate: Gate, **shown: Any) -> int:
+    """Judge the runs of a night by the runs of a baseline, and add them if they pass.
 
     Parameters
     ----------
     baseline : str
-        Directory of results directories, or of links to them. It is created for the first run.
-    run : str
-        Results directory of the new run.
+        Directory of results directories, or of links to them. It is created for the first night.
+    runs : sequence of str
+        Results directories of the night, each a start of the program.
     gate : Gate
         What is allowed.
     **shown
@@ -33,30 +34,34 @@ def compare_with_baseline(baseline: str, run: str, gate: Gate, **shown: Any) -> 
     Returns
     -------
     int
-        Exit status of the gate; that of success for the first run and for a run of the baseline.
+        Exit status of the gate; 0 for the first night and for runs of the baseline.
 
     Raises
     ------
     UserError
-        The new run is not finished and VALID, or a run of the baseline cannot be read.
+        A new run is not finished and VALID, or a run of the baseline cannot be read.
     """
-    record = Run.load(run).record
-    if (record.status, record.valid) != ("finished", True):
-        raise UserError(f"{run}: only a run that is finished and VALID is compared with a baseline")
+    for run in runs:
+        record = load(run).record
+        if (record.status, record.valid) != ("finished", True):
+            raise UserError(
+                f"{run}: only a run that is finished and VALID is compared with a baseline"
+            )
     place = Path(baseline)
-    nights = sorted(place.iterdir()) if place.exists() else []
-    if os.path.realpath(run) in map(os.path.realpath, nights):
-        print(f"{run} is in the baseline {baseline} already")
+    kept = sorted(place.iterdir()) if place.exists() else []
+    if {*map(os.path.realpath, runs)} & {*map(os.path.realpath, kept)}:
+        print(f"{' '.join(runs)}: in the baseline {baseline} already")
         return VALID
     status = VALID
-    if nights:
-        status, _ = compare([nights, [run]], gate=gate, **shown)
+    if kept:
+        status, _ = compare([kept, runs], gate=gate, **shown)
     else:
-        print("the first run of a baseline is compared with nothing")
-    if status in (VALID, INCONCLUSIVE) and len(nights) < _NIGHTS:
+        print("the first night of a baseline is compared with nothing")
+    if status in (VALID, INCONCLUSIVE) and len(kept) < _WHOLE:
         with explained(f"{baseline}: cannot be written to"):
             place.mkdir(parents=True, exist_ok=True)
-            target = os.path.relpath(os.path.realpath(run), os.path.realpath(place))
-            (place / Path(target).name).symlink_to(target)
-        print(f"added to the baseline {baseline}: run {len(nights) + 1} of at most {_NIGHTS}")
+            for run in runs:
+                target = os.path.relpath(os.path.realpath(run), os.path.realpath(place))
+                (place / target.replace("../", "").replace("/", "-")).symlink_to(target)
+        print(f"added to the baseline {baseline}, which has {len(kept) + len(runs)} runs")
     return status

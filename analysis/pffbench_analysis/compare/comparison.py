@@ -1,329 +1,337 @@
-"""Data classes of a comparison of runs: sides, cases, pairs and verdicts."""
+"""Two sides compared by the engine: a row for each total of each case, or why it has none."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from enum import StrEnum
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
+from typing import NamedTuple
 
-import numpy as np
-from pffbench.summary.inference import Decision
-from pffbench.summary.rank_test import Ratio, Times
-from pffbench.summary.starts import of_run, starts_of
+import msgspec
 
 from pffbench.phases import TOTALS
 from pffbench.record.run import MeasuredRun
-from pffbench.record.run_json import RunRecord
+from pffbench.results import words
+from pffbench.results.cells import Cell
+from pffbench.results.compare import Comparison as Compared
+from pffbench.results.compare import Question, compare
+from pffbench.results.judge import FEWEST, NOTHING, START, Verdict
+from pffbench.results.load import busy, summarise_load, unsettled
+from pffbench.results.names import format_name
+from pffbench.results.purposes import heading_of
 from pffbench.text import counted
-from pffbench_analysis.runs import Difference
-
-#: Name of the row of all raw transfers, the control of the machine.
-RAW = "raw bytes"
+from pffbench_analysis.compare.sides import Lone, Match, Side, match
+from pffbench_analysis.differences import ABSENT, Difference, differences
 
 
-class Verdict(StrEnum):
-    """Verdict on a case in a phase."""
-
-    FASTER = "faster"
-    SLOWER = "slower"
-    EQUAL = "equal"
-    OPEN = "not decided"
-    NOT_COMPARABLE = "not comparable"
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """The runs of one side of a comparison: of one experiment, program and machine.
+class Row(NamedTuple):
+    """A total of a case, or of all cases of a format.
 
     Parameters
     ----------
-    which : {"base", "new"}
-        The side.
-    runs : tuple of MeasuredRun
-        One or more; each is a start of the program of its own, or several.
-    first : int
-        Number of the first run among those of both sides, which have no start in common.
-    """
-
-    which: str
-    runs: tuple[MeasuredRun, ...]
-    first: int = 0
-
-    @property
-    def record(self) -> RunRecord:
-        """The record of the first run, which stands for all in what does not vary."""
-        return self.runs[0].record
-
-    @property
-    def name(self) -> str:
-        """The directory, or the number of them."""
-        first, *others = (str(run.directory) for run in self.runs)
-        return f"{first} and {counted(len(others), 'more run')}" if others else first
-
-    @cached_property
-    def invalid(self) -> frozenset[str]:
-        """Cases that failed or read wrong data in one of the runs."""
-        return frozenset(
-            name
-            for run in self.runs
-            for name, entry in run.record.cases.items()
-            if entry.get("failure") or entry.get("invalid")
-        )
-
-    @cached_property
-    def unproved(self) -> frozenset[str]:
-        """Cases with a read whose page-cache state was not verified."""
-        return frozenset(
-            row.case
-            for run in self.runs
-            for row in run.kept
-            if row.cache == "unproved"
-            and not row.warmup
-            and run.record.cases[row.case].get("verified", True)
-        )
-
-    @property
-    def resolution(self) -> float:
-        """Seconds below which the overhead of the harness matters."""
-        return max(run.resolution for run in self.runs)
-
-    def times(self, case: str, phase: str) -> Times:
-        """Return the seconds of a case in a phase or total, each run at starts of its own."""
-        found: dict[int, float] = {}
-        for number, run in enumerate(self.runs, start=self.first):
-            times = run.seconds.get(case, {}).get(phase, {})
-            found |= of_run(number, times, restarted=bool(run.record.environments))
-        return found
-
-    def sizes(self, case: str, phase: str) -> set[tuple[int, ...]]:
-        """Return ranks, nodes, bytes and arrays of a case in each of the runs."""
-        found: set[tuple[int, ...]] = set()
-        for run in self.runs:
-            rows = run.rows.get(case, {})
-            parts = [rows[p][0] for p in TOTALS.get(phase, (phase,)) if p in rows]
-            if parts:
-                first, moved = parts[0], sum(part.bytes for part in parts)
-                found.add((first.ranks, first.nodes, moved, first.arrays))
-        return found
-
-
-def typical(times: Times) -> float:
-    """Return the median seconds; of several starts the geometric mean of theirs."""
-    medians = [median([times[b] for b in blocks]) for blocks in starts_of(times)]
-    return math.exp(float(np.mean(np.log(medians)))) if medians else math.nan
-
-
-@dataclass(frozen=True)
-class CaseName:
-    """A case of the base side, or a row that represents several.
-
-    Parameters
-    ----------
-    base, new : str
-        Its names on both sides; they differ where runs are compared across a parameter.
-    label : str
-        Readable name that distinguishes it in its run.
-    backend, workload, layout, transfer, settings : str
-        Parameters of the case.
-    control : bool
-        Whether it moves raw bytes in a run with formats: it then is the control of the machine.
-    """
-
-    base: str
-    new: str
-    label: str
-    backend: str
-    workload: str = ""
-    layout: str = ""
-    transfer: str = ""
-    settings: str = ""
-    control: bool = False
-
-
-#: Before anything is decided.
-_NONE = Decision(Ratio.unknown())
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A case in a phase, on both sides.
-
-    Parameters
-    ----------
-    case : CaseName
-        The case.
+    name, heading : str
+        What was measured, and in which total.
+    cells : sequence of (Cell, Cell)
+        New and old; none where it is not comparable.
+    verdict : Verdict
+        What is shown of new over old.
     phase : str
-        A phase, or a sum of phases.
-    base, new : dict of int to float
-        Seconds of the counted repetitions, which may be none.
+        Of a difference, the phase that it is mostly in.
     reason : str
-        Reason why it is not comparable; empty if it is.
-    decision : Decision
-        The decision of `pffbench.summary.inference` on new over base.
-    missing : bool
-        Whether it is not comparable for a reason that hides a slowdown: other work, a failure,
-        too few repetitions. What is below resolution hides none.
+        Why it is not comparable; empty if it is.
+    hides : bool
+        Whether the reason may hide a slowdown. A time below the resolution hides none.
     """
 
-    case: CaseName
-    phase: str
-    base: Times = field(default_factory=dict)
-    new: Times = field(default_factory=dict)
+    name: str
+    heading: str
+    cells: Sequence[tuple[Cell, Cell]] = ()
+    verdict: Verdict = NOTHING
+    phase: str = ""
     reason: str = ""
-    decision: Decision = _NONE
-    missing: bool = False
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict."""
-        if self.reason:
-            return Verdict.NOT_COMPARABLE
-        if self.decision.different:
-            return Verdict.SLOWER if self.decision.longer else Verdict.FASTER
-        return Verdict.EQUAL if self.decision.equivalent else Verdict.OPEN
-
-    @property
-    def ratio(self) -> float:
-        """New over base seconds."""
-        return self.decision.ratio.value
-
-    @property
-    def low(self) -> float:
-        """Lower bound of the interval of the ratio, in view of all comparisons."""
-        return self.decision.ratio.low
-
-    @property
-    def high(self) -> float:
-        """Upper bound of the interval of the ratio, in view of all comparisons."""
-        return self.decision.ratio.high
-
-    @property
-    def is_total(self) -> bool:
-        """Whether it is a sum of phases."""
-        return self.phase in TOTALS
-
-    @property
-    def comparable(self) -> bool:
-        """Whether the sides could be compared in it."""
-        return not self.reason
+    hides: bool = False
 
     @property
     def different(self) -> bool:
         """Whether a difference is shown."""
-        return self.decision.different
+        return self.verdict.word in ("slower", "faster")
 
-    def slower_than(self, limit: float) -> bool:
-        """Whether it is shown to be slower, and measured to be so by more than a limit."""
-        return self.decision.longer and self.ratio > 1 + limit
+    @property
+    def old(self) -> float:
+        """Median seconds of the old side; the geometric mean of several cases."""
+        return _typical([old for _, old in self.cells])
 
-    def within(self, limit: float) -> bool:
-        """Whether it is shown not to be slower by more than a limit."""
-        return self.decision.shorter or self.decision.alone.high <= 1 + limit
+    @property
+    def new(self) -> float:
+        """Median seconds of the new side; the geometric mean of several cases."""
+        return _typical([new for new, _ in self.cells])
 
-    def changed(self, limit: float) -> bool:
-        """Whether it is shown to differ, and by more than a limit, in either direction."""
-        return self.different and abs(math.log(self.ratio)) > math.log1p(limit)
-
-
-@dataclass(frozen=True)
-class Lone:
-    """A case without a counterpart, and its differences from the nearest one."""
-
-    case: str
-    label: str
-    reason: str
+    def __str__(self) -> str:
+        ratio = self.verdict.ratio
+        return f"{self.name}, {self.heading}: {words.times(ratio.value)} ({words.interval(ratio)})"
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+def _typical(cells: Sequence[Cell]) -> float:
+    if not cells or not all(cell.median for cell in cells):
+        return math.nan
+    return math.exp(sum(math.log(cell.median) for cell in cells) / len(cells))
+
+
+class Comparison(msgspec.Struct, frozen=True):
     """Two sides, compared.
 
     Parameters
     ----------
-    base, new : Side
+    old, new : Side
         The sides.
-    pairs : tuple of Pair
-        Cases and phases of both.
-    overall : tuple of Pair
-        For each backend, and for raw bytes next to formats, the geometric mean over its comparable
-        cases of the totals; raw bytes show whether the machine itself has changed.
-    only_base, only_new : tuple of Lone
-        Cases of one side alone.
+    rows : tuple of Row
+        All cases of a format together, then each total of each case.
+    control : tuple of Row
+        Raw transfers next to formats, which show whether the machine changed.
+    alone : tuple of Lone
+        Cases of one side.
     differences : tuple of Difference
-        Differences in provenance: possible causes of a difference in time.
-    stored : tuple of Difference
-        Cases that were stored or transferred differently.
-    only_raw : bool
-        Whether no run has a case of a format, so that raw transfers are compared.
+        Other differences between the runs: possible causes of a difference in time.
+    starts : (int, int)
+        Number of starts of the program on each side.
+    cases : int
+        Number of cases that are judged.
     """
 
-    base: Side
+    old: Side
     new: Side
-    pairs: tuple[Pair, ...]
-    overall: tuple[Pair, ...]
-    only_base: tuple[Lone, ...]
-    only_new: tuple[Lone, ...]
+    rows: tuple[Row, ...]
+    control: tuple[Row, ...]
+    alone: tuple[Lone, ...]
     differences: tuple[Difference, ...]
-    stored: tuple[Difference, ...]
-    only_raw: bool = False
+    starts: tuple[int, int]
+    cases: int
 
     @property
-    def starts(self) -> tuple[int, int]:
-        """Number of starts of the program on each side."""
+    def comparable(self) -> list[Row]:
+        """The rows that have a verdict."""
+        return [row for row in self.rows if not row.reason]
+
+    @property
+    def refused(self) -> list[Row]:
+        """The rows that have none."""
+        return [row for row in self.rows if row.reason]
+
+    def cautions(self) -> Iterator[str]:
+        """Yield that others used the machine of a run, in the words of its own answer."""
+        for run in (*self.old.runs, *self.new.runs):
+            load = summarise_load(run.repetitions)
+            yield from (f"{run.directory}: {text}" for text in (*busy(load), *unsettled(load)))
+
+
+def compare_runs(
+    old: Sequence[MeasuredRun], new: Sequence[MeasuredRun], across: Sequence[str] = ()
+) -> Comparison:
+    """Compare runs.
+
+    All differences that are shown, of cases, of formats and of the control, are one family.
+
+    Parameters
+    ----------
+    old, new : sequence of MeasuredRun
+        The runs of each side, each a start of the program.
+    across : sequence of str
+        Parameters or options in which cases may differ: the subject of the comparison.
+
+    Raises
+    ------
+    UserError
+        `across` names a parameter or option that no case has.
+    """
+    sides = Side("old", tuple(old)), Side("new", tuple(new))
+    matched, alone = match(*sides, across)
+    there = sides[0].cells(0)
+    here = sides[1].cells(_starts(there.values()))
+    entries = sides[0].record.cases
+    only_raw = all(entry.raw for side in sides for entry in side.record.cases.values())
+    cells: list[Cell] = []
+    raw: list[Cell] = []
+    refused: list[Row] = []
+    for case in matched:
+        is_control = entries[case.old].raw and not only_raw
+        for total in _totals(case, sides):
+            both = there.get((case.old, total)), here.get((case.new, total))
+            row = _refused(case, total, both, sides)
+            if row is not None:
+                refused += [] if is_control else [row]
+            elif not is_control:
+                cells += _placed(case, both)
+            elif entries[case.old].verified:
+                raw += _placed(case, both)
+    rows, control = _judged(cells, raw, {case.old: case.label for case in matched}, sides)
+    return Comparison(
+        *sides,
+        rows=(*rows, *refused),
+        control=tuple(control),
+        alone=tuple(alone),
+        differences=(*differences(old[0], new[0]), *_stored(matched, sides)),
+        starts=(_starts(there.values()), _starts(here.values())),
+        cases=sum(only_raw or not entry.raw for entry in entries.values()),
+    )
+
+
+def _placed(case: Match, both: tuple[Cell | None, Cell | None]) -> list[Cell]:
+    """Return the cells of both sides with the keys that they are compared by."""
+    return [
+        cell.with_keys(place=case.old, heading=heading_of(cell), side=side)
+        for side, cell in zip(("old", "new"), both, strict=True)
+        if cell
+    ]
+
+
+def _starts(cells: Iterable[Cell]) -> int:
+    """Return the number of starts of the program that some cells have."""
+    return len({r // START for cell in cells for r in cell.seconds})
+
+
+def _totals(case: Match, sides: tuple[Side, Side]) -> list[str]:
+    """Return the totals that a case has on one side, or an empty one if it has none."""
+    there = {
+        total
+        for side, name in zip(sides, (case.old, case.new), strict=True)
+        for run in side.runs
+        for total in run.seconds.get(name, {})
+    }
+    return [total.removesuffix("_total") for total in TOTALS if total in there] or [""]
+
+
+def _refused(
+    case: Match, total: str, both: tuple[Cell | None, Cell | None], sides: tuple[Side, Side]
+) -> Row | None:
+    """Return the row of a total that cannot be compared; None if it can."""
+    heading = next((heading_of(cell) for cell in both if cell), total)
+    if reason := _obstacle(case, total, both, sides):
+        return Row(case.label, heading, reason=reason, hides=True)
+    short = [
+        side.which
+        for side, cell in zip(sides, both, strict=True)
+        if cell and cell.median < max(run.resolution for run in side.runs)
+    ]
+    reason = f"below resolution in the {' and the '.join(short)} run"
+    return Row(case.label, heading, reason=reason) if short else None
+
+
+def _obstacle(
+    case: Match, total: str, both: tuple[Cell | None, Cell | None], sides: tuple[Side, Side]
+) -> str:
+    """Return why a case cannot be compared in a total, however long it takes; empty if it can."""
+    unfit = [text for side in sides for text in _unfit(side)]
+    named = list(zip(sides, (case.old, case.new), both, strict=True))
+    wrong = [side.which for side, name, _ in named if side.excluded(name)]
+    lacking = [side.which for side, _, cell in named if not cell or not cell.seconds]
+    if unfit:
+        return "; ".join(unfit)
+    if wrong:
+        return f"failed, or read wrong data, in the {' and the '.join(wrong)} run"
+    if lacking:
+        return f"the {' and the '.join(lacking)} run has no finished repetition with it"
+    if unequal := _unequal(named, total):
+        return unequal
+    if doubtful := [s.which for s, name, _ in named if total == "read" and _unproved(s, name)]:
+        return f"state of the page cache not proved in the {' and the '.join(doubtful)} run"
+    counts = [len(cell.seconds) for cell in both if cell]
+    if min(counts) < FEWEST:
+        return f"too few rounds: {counts[0]} and {counts[1]}, {FEWEST} of each are needed"
+    return ""
+
+
+def _unfit(side: Side) -> Iterator[str]:
+    """Yield the reasons why the times of a side show nothing."""
+    for run in side.runs:
+        record = run.record
+        if record.status != "finished":
+            yield f"the {side.which} run is not finished ({record.status})"
+        elif record.valid is not True:
+            yield f"the {side.which} run is not valid: {record.objection or 'see its run.json'}"
+        elif record.traced:
+            yield f"the {side.which} run counted system calls, which slows them (use --counts)"
+
+
+def _unequal(named: Sequence[tuple[Side, str, Cell | None]], total: str) -> str:
+    """Return the sizes that are not the same in all runs; empty if all are."""
+    first, *others = (
+        (run.ranks, run.nodes, run.bytes_moved(name, f"{total}_total"))
+        for side, name, _ in named
+        for run in side.runs
+        if name in run.by_case
+    )
+    other = next((sizes for sizes in others if sizes != first), first)
+    there = zip(("ranks", "nodes", "bytes"), first, other, strict=True)
+    return ", ".join(f"{a} and {b} {what}" for what, a, b in there if a != b)
+
+
+def _unproved(side: Side, case: str) -> bool:
+    """Return whether the source of some reads of a case is not known."""
+    return any(
+        one.read and one.read.cache == "unproved" and not one.warmup
+        for run in side.runs
+        if case in run.by_case and run.record.cases[case].verified
+        for one in run.by_case[case]
+    )
+
+
+def _judged(
+    cells: Sequence[Cell], raw: Sequence[Cell], names: Mapping[str, str], sides: tuple[Side, Side]
+) -> tuple[list[Row], list[Row]]:
+    """Return the rows of the formats, and of raw transfers next to them."""
+    places = {cell.keys["backend"]: set[str]() for cell in cells}
+    for cell in cells:
+        places[cell.keys["backend"]].add(cell.keys["place"])
+    several = [cell for cell in cells if len(places[cell.keys["backend"]]) > 1]
+    side = Question("side", base="old")
+    of_case = side._replace(within=("place", "heading"))
+    together, single, control = compare(
+        [
+            (several, side._replace(within=("backend", "heading"), over=("place",))),
+            (cells, of_case),
+            (raw, side._replace(within=("heading",), over=("place",))),
+        ]
+    )
+    formats = [_row(one, format_name(one.cells[0][0].keys["backend"]), True) for one in together]
+    cases = [_with_phase(_row(one, names[one.cells[0][0].keys["place"]]), sides) for one in single]
+    return [*formats, *cases], [_row(one, "raw I/O", True) for one in control]
+
+
+def _row(found: Compared, name: str, together: bool = False) -> Row:
+    label = f"{name}, {counted(len(found.cells), 'case')}" if together else name
+    return Row(label, found.cells[0][0].keys["heading"], found.cells, found.verdict)
+
+
+def _with_phase(row: Row, sides: tuple[Side, Side]) -> Row:
+    """Add the phase that a difference is mostly in, by the medians."""
+    if not row.different:
+        return row
+    (new, old), total = row.cells[0], f"{row.cells[0][0].keys['total']}_total"
+    changes = {
+        phase: _median(sides[1], new.case, phase) - _median(sides[0], old.case, phase)
+        for phase in TOTALS[total]
+    }
+    return row._replace(phase=max(changes, key=lambda phase: abs(changes[phase])))
+
+
+def _median(side: Side, case: str, phase: str) -> float:
+    times = [s for run in side.runs for s in run.seconds.get(case, {}).get(phase, {}).values()]
+    return median(times) if times else 0.0
+
+
+def _stored(matched: Sequence[Match], sides: tuple[Side, Side]) -> Iterator[Difference]:
+    """Yield the differences in how cases were stored or transferred."""
+    for case in matched:
         one, other = (
-            max((len(starts_of(t)) for t in times if t), default=0)
-            for times in ([p.base for p in self.pairs], [p.new for p in self.pairs])
+            side.record.cases[name] for side, name in zip(sides, (case.old, case.new), strict=True)
         )
-        return one, other
+        for what, a, b in (
+            ("stored as", one.stored_as, other.stored_as),
+            ("transfer", _facts(one.transfer_facts), _facts(other.transfer_facts)),
+        ):
+            if a != b:
+                yield Difference(f"{case.label}: {what}", str(a or ABSENT), str(b or ABSENT))
 
-    @property
-    def comparable(self) -> list[Pair]:
-        """The pairs that can be compared."""
-        return [pair for pair in self.pairs if pair.comparable]
 
-    @property
-    def rows(self) -> list[Pair]:
-        """What can be compared: rows of several cases first."""
-        return [*self.overall, *self.comparable]
-
-    @property
-    def shown(self) -> list[Pair]:
-        """The rows of a readable table: all sums of phases, and phases that differ."""
-        return [pair for pair in self.rows if pair.is_total or pair.different]
-
-    @property
-    def gated(self) -> list[Pair]:
-        """The rows that a gate judges: the sums of phases of the formats.
-
-        Raw transfers next to formats are the control of the machine. Single phases show the
-        origin of a difference.
-        """
-        return [pair for pair in self.rows if pair.is_total and not pair.case.control]
-
-    @property
-    def not_gated(self) -> list[Pair]:
-        """The pairs that a gate would judge if they were comparable."""
-        judged = (pair for pair in self.pairs if pair.is_total and not pair.case.control)
-        return [pair for pair in judged if not pair.comparable]
-
-    @property
-    def controls(self) -> list[Pair]:
-        """The sums of phases of raw transfers next to formats, individually and combined."""
-        return [pair for pair in self.rows if pair.is_total and pair.case.control]
-
-    @property
-    def machine(self) -> list[Pair]:
-        """The rows of all raw transfers next to formats."""
-        return [pair for pair in self.overall if pair.case.control]
-
-    @property
-    def versions(self) -> list[Difference]:
-        """The differences in software: libraries, MPI and Python."""
-        return [d for d in self.differences if d.is_version]
-
-    @property
-    def other_differences(self) -> list[Difference]:
-        """All other differences in provenance."""
-        return [d for d in self.differences if not d.is_version]
+def _facts(facts: Mapping[str, str]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in sorted(facts.items()))

@@ -7,24 +7,33 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from pffbench.record.counters import VARIABLE, read_counts
 from rich.console import Console
 
 from pffbench.backends.registry import backend_class
 from pffbench.case import itemsize
 from pffbench.errors import UserError
 from pffbench.grouping import grouped
+from pffbench.parallel.process_counters import COUNTERS
+from pffbench.record.run import MeasuredRun
+from pffbench.results.summary import load
 from pffbench.run.output import make_console, print_json
 from pffbench.text import counted, one_line, without_digests
-from pffbench_analysis.compare.comparison import Lone, Side
-from pffbench_analysis.compare.matching import match
-from pffbench_analysis.runs import Run
+from pffbench_analysis.compare.sides import Side, match
 
 #: Counts of a case: by phase and counter, all values of the repetitions that count.
 _Counts = Mapping[tuple[str, str], Sequence[float]]
 #: Beginning of the names of counters of system calls, which both runs have or none.
 _CALLS = "call_"
 _JSON_VERSION = 1
+#: Counters that the state of the machine changes; all others are the same in every repetition of a
+#: case. Those of a process have what MPI reads and writes, and others follow from them. Libraries
+#: with threads close files after a call has returned, within its phase or not.
+_VARIABLE = frozenset(
+    {
+        *COUNTERS, "threads", "memory_added", "writing_ranks", "reading_ranks", "decodes_counted",
+        "call_close",
+    }
+)  # fmt: skip
 
 
 class CountDifference(msgspec.Struct, frozen=True):
@@ -97,7 +106,9 @@ class CountComparison(msgspec.Struct, frozen=True):
     chance: int = 0
 
 
-def compare_counts(base: Run, new: Run, across: Sequence[str] = ()) -> CountComparison:
+def compare_counts(
+    base: MeasuredRun, new: MeasuredRun, across: Sequence[str] = ()
+) -> CountComparison:
     """Compare the counts of the cases that two runs share.
 
     A count that varies between the repetitions of a run differs where the two ranges are disjoint.
@@ -117,15 +128,16 @@ def compare_counts(base: Run, new: Run, across: Sequence[str] = ()) -> CountComp
     if traced[0] != traced[1]:
         lacking = (new if traced[0] else base).directory
         raise UserError(f"{lacking} has no counts of system calls: run it with counters: calls")
-    sides = Side("base", (base,)), Side("new", (new,), 1)
-    found, only_base, only_new = match(*sides, across)
-    pairs = [(case.label, case.base, case.new) for case in found]
-    alone = [*_told(only_base, base), *_told(only_new, new)]
+    matched, lone = match(Side("old", (base,)), Side("new", (new,)), across)
+    pairs = [(case.label, case.old, case.new) for case in matched]
+    where = {"old": base.directory, "new": new.directory}
+    alone = [f"{one.label}: only in {where[one.which]}: {one.reason}" for one in lone]
     names = str(base.directory), str(new.directory)
-    return _compared(names, (base, mine), others, pairs, sides[0].invalid | sides[1].invalid, alone)
+    failed = _excluded(base) | _excluded(new)
+    return _compared(names, (base, mine), others, pairs, failed, alone)
 
 
-def compare_environments(run: Run) -> list[CountComparison]:
+def compare_environments(run: MeasuredRun) -> list[CountComparison]:
     """Compare the counts of each other environment of a run with those of the first one.
 
     Raises
@@ -135,8 +147,8 @@ def compare_environments(run: Run) -> list[CountComparison]:
     """
     first, *others = [*run.record.environments] or [""]
     if not others:
-        raise UserError(f"{run.directory} is no run of several environments; name two runs")
-    counts, failed = counts_of(run), Side("base", (run,)).invalid
+        raise UserError(f"{run.directory} is not a run of several environments; name two runs")
+    counts, failed = counts_of(run), _excluded(run)
     names = [name.removesuffix(f"@{first}") for name in counts if name.endswith(f"@{first}")]
     return [
         _compared(
@@ -153,7 +165,7 @@ def compare_environments(run: Run) -> list[CountComparison]:
 
 def _compared(
     names: tuple[str, str],
-    base: tuple[Run, dict[str, _Counts]],
+    base: tuple[MeasuredRun, dict[str, _Counts]],
     new: dict[str, _Counts],
     pairs: Sequence[tuple[str, str, str]],
     failed: Collection[str],
@@ -180,7 +192,7 @@ def _compared(
     return CountComparison(*names, cases, compared, tuple(order), tuple(left), chance)
 
 
-def counts_of(run: Run) -> dict[str, _Counts]:
+def counts_of(run: MeasuredRun) -> dict[str, _Counts]:
     """Return the exact counts of a run.
 
     Returns
@@ -193,17 +205,28 @@ def counts_of(run: Run) -> dict[str, _Counts]:
     UserError
         It has none.
     """
-    rows = read_counts(run.directory)
-    found = grouped((r.case, r) for r in rows if not r.warmup and r.counter not in VARIABLE)
-    if not found:
-        raise UserError(f"{run.directory} has no counts: run it with --set counters=calls")
-    return {
-        case: grouped(((r.phase, r.counter), r.total) for r in of) for case, of in found.items()
+    found = {
+        case: grouped(
+            ((count.phase, count.name), count.total)
+            for one in repetitions
+            if not one.warmup
+            for count in one.counts
+            if count.name not in _VARIABLE
+        )
+        for case, repetitions in run.by_case.items()
     }
+    if not any(found.values()):
+        raise UserError(f"{run.directory} has no counts: run it with --set counters=calls")
+    return {case: counts for case, counts in found.items() if counts}
+
+
+def _excluded(run: MeasuredRun) -> frozenset[str]:
+    """Return the cases that failed, or read something wrong."""
+    return frozenset(name for name, entry in run.record.cases.items() if entry.excluded)
 
 
 def _different(
-    run: Run, case: str, label: str, base: _Counts, new: _Counts
+    run: MeasuredRun, case: str, label: str, base: _Counts, new: _Counts
 ) -> Iterator[CountDifference]:
     for phase, counter in sorted(base.keys() | new.keys()):
         a, b = (of.get((phase, counter), [0.0]) for of in (base, new))
@@ -213,34 +236,30 @@ def _different(
             yield CountDifference(label, phase, counter, low, high, units, unit)
 
 
-def _raced(run: Run, case: str) -> int:
+def _raced(run: MeasuredRun, case: str) -> int:
     """Return by how many calls of a name equal runs of a case may differ.
 
     Ranks that share a store of files make its directories: the one that comes second finds each
     level above the chunks there, and tries again or looks.
     """
     entry = run.record.cases[case]
-    p = entry["parameters"]
-    if p["layout"] == "file_per_process" or backend_class(p["backend"]).file_per == "store":
+    alone = entry.parameters["layout"] == "file_per_process"
+    if alone or backend_class(entry.backend).file_per == "store":
         return 0
-    levels = 1 + len((entry.get("stored_as") or {}).get("chunks") or [])
+    levels = 1 + len((entry.stored_as and entry.stored_as.chunks) or ())
     return levels * (run.record.ranks - 1)
 
 
-def _units(run: Run, case: str, phase: str) -> tuple[int, str]:
+def _units(run: MeasuredRun, case: str, phase: str) -> tuple[int, str]:
     """Return the number of chunks that a phase moves, or else of the arrays that it defines."""
-    entry, rows = run.record.cases[case], run.rows[case].get(phase)
-    if not rows:
+    entry, moved = run.record.cases[case], run.by_case[case][-1].by_phase.get(phase)
+    if moved is None:
         return 1, ""
-    stored, dtype = entry.get("stored_as") or {}, entry["parameters"].get("dtype")
-    chunk = math.prod(stored.get("chunks") or [0]) * itemsize(dtype or "float32")
-    if chunk and rows[0].bytes and rows[0].bytes % chunk == 0:
-        return rows[0].bytes // chunk, "chunk"
-    return rows[0].arrays, "array"
-
-
-def _told(alone: Sequence[Lone], run: Run) -> Iterator[str]:
-    return (f"{case.label}: only in {run.directory}: {case.reason}" for case in alone)
+    shape = entry.stored_as.chunks if entry.stored_as else None
+    chunk = math.prod(shape or [0]) * itemsize(entry.parameters.get("dtype") or "float32")
+    if chunk and moved.bytes and moved.bytes % chunk == 0:
+        return moved.bytes // chunk, "chunk"
+    return entry.cost.arrays, "array"
 
 
 def _factor(difference: CountDifference) -> float:
@@ -285,7 +304,7 @@ def report_counts(
     int
         Exit status.
     """
-    base, *new = map(Run.load, runs)
+    base, *new = (load(run).run for run in runs)
     found = [compare_counts(base, run, across) for run in new] or compare_environments(base)
     worse = any(d.verdict == "more" for c in found for d in c.differences)
     status = int(fail_if_more and (worse or any(c.alone for c in found)))
@@ -310,7 +329,7 @@ def _as_data(difference: CountDifference) -> dict[str, object]:
 
 
 def _lines(comparison: CountComparison) -> Iterator[str]:
-    yield f"{comparison.base} (base) and {comparison.new}"
+    yield f"{comparison.base} (old) and {comparison.new}"
     yield from map(str, comparison.differences)
     yield from (f"not compared: {text}" for text in comparison.alone)
     many = len(comparison.differences)

@@ -16,17 +16,17 @@ NEXT_SIDE = "//"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.usage = (
-        "pffbench compare [OPTION …] BASE NEW …\n"
+        "pffbench compare [OPTION …] OLD NEW …\n"
         "       pffbench compare [OPTION …] OLD … -- NEW …\n"
-        "       pffbench compare --baseline DIR --fail-if-slower PERCENT [OPTION …] NEW"
+        "       pffbench compare --baseline DIR --fail-if-slower PERCENT [OPTION …] NEW …"
     )
     parser.add_argument(
         "runs",
         nargs="+",
         metavar="RUN",
-        help="results directories: the base, then those compared with it (example: results/before "
-        "results/after); or several of each side, which are compared as starts of one program "
-        "(example: results/old* -- results/new*)",
+        help="results directories: the old one, then those compared with it (example: "
+        "results/before results/after); or several of each side, which are compared as starts of "
+        "one program (example: results/old* -- results/new*)",
     )
     parser.add_argument(
         "--out",
@@ -38,27 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-if-slower",
         type=_percent,
         metavar="PERCENT",
-        help="gate for CI: exit status 1 if a total is shown to be slower, by more than this; 0 if "
-        "none is; 2 if a total of the base cannot be compared; 5 if raw transfers show that the "
-        "machine changed (example: --fail-if-slower 20%%)",
-    )
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="with --fail-if-slower: exit status 4 unless each total is shown not to be slower by "
-        "more than that",
+        help="gate for CI: exit status 1 (FAILED) if a total is shown to be slower, by more than "
+        "this; 4 (UNDECIDED) if one may be; 0 (PASSED) if none is; 2 if a total of the old run "
+        "cannot be compared; 5 if raw transfers show that the machine changed (example: "
+        "--fail-if-slower 20%%)",
     )
     parser.add_argument(
         "--allow-missing",
         action="store_true",
-        help="with --fail-if-slower: pass although a total of the base cannot be compared",
+        help="with --fail-if-slower: pass although a total of the old run cannot be compared",
     )
     parser.add_argument(
         "--baseline",
         metavar="DIR",
-        help="with --fail-if-slower: compare one run with the runs in DIR, and add it to them as a "
-        "link if it passes and they are fewer than seven (example: --baseline results/baseline "
-        "--fail-if-slower 20%% results/night)",
+        help="with --fail-if-slower: compare the runs of a night, best three, with those in DIR, "
+        "and add them as links if they pass and there are fewer than seven (example: --baseline "
+        "results/baseline --fail-if-slower 20%% results/night-*)",
     )
     parser.add_argument(
         "--across",
@@ -67,23 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY",
         help="compare cases that differ in this parameter or option of a backend; may be given "
         "several times (example: --across codec --across zarr.format)",
-    )
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument(
-        "--all",
-        action="store_true",
-        help="show all totals in the table, not only rows with a difference",
-    )
-    shown.add_argument(
-        "--only",
-        choices=("slower", "faster"),
-        help="show only rows with this verdict in the table (example: --only slower)",
-    )
-    parser.add_argument(
-        "--sort",
-        choices=("ratio", "case", "time"),
-        help="order of the table: the slowest first, by case, or the longest time of BASE first "
-        "(default: as in the run) (example: --sort ratio)",
     )
     parser.add_argument(
         "--counts",
@@ -95,8 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-if-more",
         action="store_true",
-        help="with --counts: exit status 1 if anything is counted more often than in the base, or "
-        "a case cannot be compared",
+        help="with --counts: exit status 1 if anything is counted more often than in the old run, "
+        "or a case cannot be compared",
     )
     add_json(parser)
 
@@ -117,24 +95,20 @@ def main(arguments: argparse.Namespace) -> int:
     """Compare runs, print the verdict and the written files. Return the exit status."""
     if arguments.counts or arguments.fail_if_more:
         return _compare_counts(arguments)
-    from pffbench_analysis.compare import Gate, RowChoice, compare, compare_with_baseline
+    from pffbench_analysis.compare import Gate, compare, compare_with_baseline
 
     gate = None
     if arguments.fail_if_slower is not None:
-        gate = Gate(arguments.fail_if_slower, arguments.strict, arguments.allow_missing)
-    rows = RowChoice(arguments.all, arguments.only, arguments.sort)
+        gate = Gate(arguments.fail_if_slower, arguments.allow_missing)
     out, across, runs = arguments.out, arguments.across, arguments.runs
     if arguments.baseline is not None:
-        if gate is None or len(runs) > 1 or arguments.json:
+        if gate is None or NEXT_SIDE in runs or arguments.json:
             raise UserError(
-                "--baseline judges one run: give NEW and --fail-if-slower PERCENT, without --json"
+                "--baseline judges the runs of a night: give NEW … and --fail-if-slower PERCENT, "
+                "without --json"
             )
-        return compare_with_baseline(
-            arguments.baseline, runs[0], gate, out=out, across=across, rows=rows
-        )
-    status, _ = compare(
-        sides_of(runs), out=out, across=across, gate=gate, rows=rows, as_json=arguments.json
-    )
+        return compare_with_baseline(arguments.baseline, runs, gate, out=out, across=across)
+    status, _ = compare(sides_of(runs), out=out, across=across, gate=gate, as_json=arguments.json)
     return status
 
 
@@ -142,16 +116,7 @@ def _compare_counts(arguments: argparse.Namespace) -> int:
     """Compare the counts of runs; options that are of times are refused."""
     if not arguments.counts:
         raise UserError("--fail-if-more needs --counts")
-    for option in (
-        "out",
-        "baseline",
-        "fail_if_slower",
-        "strict",
-        "allow_missing",
-        "all",
-        "only",
-        "sort",
-    ):
+    for option in ("out", "baseline", "fail_if_slower", "allow_missing"):
         if getattr(arguments, option):
             raise UserError(f"--{option.replace('_', '-')} is of times; leave it out with --counts")
     if NEXT_SIDE in arguments.runs:
@@ -167,9 +132,9 @@ def _compare_counts(arguments: argparse.Namespace) -> int:
 
 
 def sides_of(runs: Sequence[str]) -> list[list[str]]:
-    """Return the runs of each side, the base first.
+    """Return the runs of each side, the old one first.
 
-    Without `NEXT_SIDE` the first run is the base, and each other one is compared with it.
+    Without `NEXT_SIDE` the first run is the old one, and each other one is compared with it.
 
     Raises
     ------
@@ -181,6 +146,6 @@ def sides_of(runs: Sequence[str]) -> list[list[str]]:
         sides = [[run] for run in runs]
     if len(sides) < 2 or len(sides) <= list(runs).count(NEXT_SIDE):
         raise UserError(
-            "compare needs two runs or more: BASE NEW, or several of each: OLD … -- NEW …"
+            "compare needs two runs or more: OLD NEW, or several of each: OLD … -- NEW …"
         )
     return sides

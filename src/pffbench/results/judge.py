@@ -30,6 +30,8 @@ START = 1_000_000
 FEWEST = 7
 #: Ratios within this distance of 1 are called the same.
 MARGIN = 0.10
+#: Probability that an end of the interval of one pair alone is wrong.
+ALONE = 0.05
 #: A difference below this size is never called one.
 SMALLEST = 0.05
 #: Standard deviation between starts of the program of the logarithm of a ratio of two ways, and of
@@ -54,7 +56,8 @@ class Ratio(NamedTuple):
     @property
     def inverse(self) -> Ratio:
         """The second time over the first."""
-        return Ratio(1 / self.value, 1 / self.high, 1 / self.low)
+        low = 1 / self.low if self.low else math.inf
+        return Ratio(1 / self.value, 1 / self.high, low)
 
 
 class Pair(NamedTuple):
@@ -102,11 +105,24 @@ class Estimate(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What is shown about a pair."""
+    """What is shown about a pair.
+
+    Parameters
+    ----------
+    word : {"slower", "faster", "same", "open"}
+        What is shown.
+    ratio : Ratio
+        The ratio, with an interval that allows for all pairs of the family.
+    rounds : int
+        Number of rounds, or of starts.
+    alone : Ratio
+        The ratio, with the interval of this pair alone: each end is wrong with `ALONE`, 5 %.
+    """
 
     word: Word
     ratio: Ratio
     rounds: int
+    alone: Ratio = Ratio(math.nan, 0.0, math.inf)
 
     @property
     def turned(self) -> Verdict:
@@ -114,7 +130,7 @@ class Verdict(NamedTuple):
         word = self.word
         if word in ("slower", "faster"):
             word = "faster" if word == "slower" else "slower"
-        return Verdict(word, self.ratio.inverse, self.rounds)
+        return Verdict(word, self.ratio.inverse, self.rounds, self.alone.inverse)
 
 
 #: Of a pair with too few rounds.
@@ -167,7 +183,7 @@ def _verdict(known: Estimate, level: float, alpha: float, least: float) -> Verdi
         word = "slower" if known.centre > 0 else "faster"
     elif not dependent and alone.high < 1 + MARGIN and alone.low > 1 / (1 + MARGIN):
         word = "same"
-    return Verdict(word, ratio, known.rounds)
+    return Verdict(word, ratio, known.rounds, known.ratio(ALONE))
 
 
 def bounds(
