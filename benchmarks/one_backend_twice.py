@@ -15,7 +15,9 @@ import tempfile
 from pathlib import Path
 
 from jobs import python, run_ranks
-from pffbench.summary.summary import Summary, summarise
+
+from pffbench.results.compare import Comparison
+from pffbench.results.summary import Summary, summarise
 
 HERE = Path(__file__).resolve().parent
 BACKEND = """
@@ -74,26 +76,32 @@ def run(ranks: int, experiment: Path, place: Path, env: dict[str, str]) -> Summa
     return summarise(out)
 
 
+def slower_of(found: Comparison) -> str:
+    """Return the name that is shown to be slower; empty if none is."""
+    return {"slower": found.value, "faster": found.base}.get(found.verdict.word, "")
+
+
+def formats_of(summary: Summary) -> list[Comparison]:
+    """Return the comparisons of the two names."""
+    return list(summary.compared.formats) if summary.compared else []
+
+
 def claims_of(summary: Summary) -> list[str]:
-    """Return the differences that a run claims, the slower name first."""
+    """Return the differences that a run claims, with the slower name and the ratio."""
     return [
-        f"{answer.total} {answer.key.group}: {other.name} {other.ratio.value:.2f}"
-        for answer in summary.answers
-        for other in answer.others
-        if other.standing == "slower"
+        f"{found.cells[0][0].keys['column']}: {slower} {found.verdict.ratio.value:.2f}"
+        for found in formats_of(summary)
+        if (slower := slower_of(found))
     ]
 
 
 def is_found(summary: Summary) -> bool:
-    """Return whether the second name is shown to be slower in each comparison of writing."""
-    written = [a for a in summary.answers if a.total == "write_total"]
-    return all(a.name == FASTER and all(o.standing == "slower" for o in a.others) for a in written)
-
-
-def repetitions_of(summary: Summary) -> list[int]:
-    """Return the numbers of repetitions of the cases."""
-    counts = {max(len(phase.by_block) for phase in case.phases.values()) for case in summary.cases}
-    return sorted(counts)
+    """Return whether the second name is shown to be slower in writing."""
+    return any(
+        slower_of(found) == SLOWER
+        for found in formats_of(summary)
+        if found.cells[0][0].keys["total"] == "write"
+    )
 
 
 def main() -> None:
@@ -118,10 +126,9 @@ def main() -> None:
                     continue
                 found = run(args.ranks, experiment, place, env)
                 claims = "; ".join(claims_of(found)) or "none"
-                verdict = f", found everywhere: {is_found(found)}" if kind == "slower" else ""
-                counts = repetitions_of(found)
-                line = f"{kind} {number}: claims: {claims}{verdict}; repetitions {counts}"
-                print(line, flush=True)
+                verdict = f", found: {is_found(found)}" if kind == "slower" else ""
+                answer = found.answer.sentence if found.answer else "no answer"
+                print(f"{kind} {number}: {answer} claims: {claims}{verdict}", flush=True)
 
 
 if __name__ == "__main__":
