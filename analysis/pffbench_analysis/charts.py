@@ -184,7 +184,7 @@ class Line(NamedTuple):
     dash : str
         Its dashes, as in SVG; empty for a whole line.
     marked : bool
-        Whether its places have marks.
+        Whether its places have marks, which are hollow on a dashed line.
     """
 
     name: str
@@ -218,7 +218,8 @@ def lines(heading: str, curves: Iterable[Line], x: Axis, y: Axis) -> Panel:
                 drawn.append(polyline(ends, stroke=one.colour, stroke_width=1.2))
         for n, (across, down) in places.items() if one.marked else ():
             about = f"{one.name}: {x.write(one.x[n])}, {y.write(one.y[n])}"
-            drawn.append(mark("circle", across, down, one.colour, about=about))
+            whole = not one.dash
+            drawn.append(mark("circle", across, down, one.colour, filled=whole, about=about))
     return _framed(heading, drawn, x, y)
 
 

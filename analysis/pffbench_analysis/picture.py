@@ -133,7 +133,8 @@ def _shares(row: Sequence[Panel]) -> bool:
 
 def _width(row: Sequence[Panel]) -> float:
     left = row[0].left if _shares(row) else sum(panel.left for panel in row)
-    return left + sum(panel.width for panel in row) + _GAP * (len(row) - 1)
+    drawn = left + sum(panel.width for panel in row) + _GAP * (len(row) - 1)
+    return max(drawn, 1.1 * CHARACTER * len(row[0].heading))
 
 
 def _placed(row: Sequence[Panel]) -> Iterator[str]:

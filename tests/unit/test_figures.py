@@ -6,6 +6,7 @@ import json
 import xml.etree.ElementTree as ET
 
 import pytest
+from pffbench_analysis.specs import INK, PAPER, log_scale
 
 from drawn_runs import BYTES, USUAL, a_case, a_run
 from pages import page_of
@@ -13,7 +14,6 @@ from pffbench_analysis.charts import MOST_DOTS, charts, dots_each
 from pffbench_analysis.figures import draw
 from pffbench_analysis.picture import Words, save
 from pffbench_analysis.report import figures, file_names, readable
-from pffbench_analysis.specs import INK, PAPER, log_scale
 from pffbench_analysis.style import colour, plain
 
 pytestmark = pytest.mark.long

@@ -16,6 +16,8 @@ from pffbench.summary.cautions import cautions
 from pffbench.summary.conclusions import evidence, verdict_lines
 from pffbench.summary.labels import format_title
 from pffbench.summary.statistics import Caveat
+from pffbench_analysis.page.ranks import MOST_RANKS, read_ranks
+from pffbench_analysis.page.tables import Mark, mark_of
 from rich.console import Console
 from test_answer_table import make_busy
 
@@ -26,8 +28,6 @@ from pffbench.errors import UserError
 from pffbench.results.export import print_summary, write_summary
 from pffbench_analysis.page import numbers
 from pffbench_analysis.page.build import render
-from pffbench_analysis.page.ranks import MOST_RANKS, read_ranks
-from pffbench_analysis.page.tables import Mark, mark_of
 from pffbench_analysis.report import readable, report
 
 pytestmark = pytest.mark.long

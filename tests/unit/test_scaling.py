@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from pffbench.record.samples import Sample, SamplesLog
 from pffbench.summary.starts import starts_of
+from pffbench_analysis.specs import PAPER
 
 from pffbench.cli import main
 from pffbench.errors import UserError
@@ -22,7 +23,6 @@ from pffbench_analysis.scaling.export import scaling
 from pffbench_analysis.scaling.figures import draw, figure_names
 from pffbench_analysis.scaling.sentences import summary_lines, verdict, verdicts
 from pffbench_analysis.scaling.summary_tables import summary_tables
-from pffbench_analysis.specs import PAPER
 
 pytestmark = pytest.mark.long
 

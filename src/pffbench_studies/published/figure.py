@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Collection, Iterable, Sequence
-from itertools import groupby
-from typing import Any
 
 from pffbench.results.summary import Summary
-from pffbench_analysis.captions import footnote, stamp
-from pffbench_analysis.derived_files import bounded
-from pffbench_analysis.picture import LegendEntry, Picture, PicturePanel, Words
-from pffbench_analysis.specs import (
-    ROW,
-    Spec,
-    at,
-    headings,
-    intervals,
-    lines,
-    log_scale,
-    looks,
-    number_axis,
-    panel,
-    point,
-    points,
-    row_axis,
-    rules,
-    written,
-)
-from pffbench_analysis.style import INK, colour
+from pffbench_analysis.axes import Axis, axis_of
+from pffbench_analysis.captions import alarms, footnote
+from pffbench_analysis.charts import Line, Mark, dots, lines
+from pffbench_analysis.picture import Entry, Figure
+from pffbench_analysis.style import colour
+from pffbench_analysis.svg import INK
 from pffbench_studies.published.counterparts import Match
 from pffbench_studies.published.curves import (
     Curves,
@@ -40,15 +22,13 @@ from pffbench_studies.published.curves import (
 from pffbench_studies.published.sidebyside import SideBySide
 from pffbench_studies.published.values import Study
 
-#: Largest number of lines of a panel; beyond it, only the nearest variant is drawn.
+#: Largest number of rows; beyond it, only the nearest variant is drawn.
 _MOST = 60
-#: Longest heading of rows, in characters, and of rows of panels side by side.
-_HEADING, _SHORT = 120, 48
 
-Line = tuple[str, str, str]
+Row = tuple[str, str, str]
 
 
-def draw_published(found: SideBySide, summary: Summary) -> Picture | None:
+def draw_published(found: SideBySide, summary: Summary) -> Figure | None:
     """Return a panel for each operation: diamonds are published, dots and intervals measured.
 
     Parameters
@@ -60,140 +40,116 @@ def draw_published(found: SideBySide, summary: Summary) -> Picture | None:
 
     Returns
     -------
-    Picture or None
+    Figure or None
         None where no number of the run has a published counterpart.
     """
-    matches, lines, left_out = _drawn([m for m in found.matches if m.measured is None])
+    matches, rows, left_out = _drawn([m for m in found.matches if m.measured is None])
     if not matches:
         return None
     ends = [v for m in matches for v in (m.published.value, *m.estimate)]
     first = matches[0].published
-    x = number_axis(f"{first.quantity}, {first.unit}, logarithmic", log_scale(ends, 0.08))
-    rows, titles = _rows(lines)
+    unit = f"{first.quantity}, {first.unit}"
+    operations = list(dict.fromkeys(match.operation for match in matches))
+    several = [len({row[i] for row in rows}) > 1 for i in (0, 1)]
     panels = []
-    for operation in dict.fromkeys(match.operation for match in matches):
-        own = {_line(m): m for m in matches if m.operation == operation}
-        panels.append(PicturePanel(operation, _panel(rows, titles, own, x)))
-    words = _words(found, summary, left_out, {variant for _, variant, _ in lines})
-    columns = 2 if all(len(title["text"]) <= _SHORT for title in titles) else 1
-    heading = "Published and here (less is better)"
-    return Picture(heading, words, tuple(panels), columns)
+    for group in dict.fromkeys(row[:2] for row in rows):
+        heading = ", ".join(text for text, shown in zip(group, several, strict=True) if shown)
+        names = [row[2] for row in rows if row[:2] == group]
+        for operation in operations:
+            own = [m for m in matches if m.operation == operation and _row(m)[:2] == group]
+            marks = [mark for match in own for mark in _marks(match)]
+            marks += [_nothing(name) for name in names if name not in {m.row for m in marks}]
+            panels.append(dots(heading, names, marks, axis_of(ends, f"{operation}: {unit}")))
+            heading = ""
+    variants = {variant for _, variant, _ in rows}
+    about, notes = _about(found, variants), _notes(left_out)
+    return Figure(
+        "Published and here (less is better)", panels, about, (), notes,
+        alarms(summary.record), _source(found.study, summary), len(operations),
+    )  # fmt: skip
 
 
-def _rows(lines: Sequence[Line]) -> tuple[dict[Line, str], list[dict[str, Any]]]:
-    """Return the row of each line, and the headings of subjects and variants with their rows."""
-    subjects, variants = ({line[i] for line in lines} for i in (0, 1))
-    rows: dict[Line, str] = {}
-    titles = []
-    for number, (group, own) in enumerate(groupby(lines, key=lambda line: line[:2])):
-        told = [group[0]] * (len(subjects) > 1) + [group[1]] * (len(variants) > 1)
-        for i, text in enumerate(textwrap.wrap(", ".join(told), _HEADING)):
-            rows["", "", f"{number}.{i}"] = f"{number}.{i} "
-            titles.append({"row": f"{number}.{i} ", "text": text})
-        rows |= {line: f"{number} {line[2]}" for line in own}
-    return rows, titles
-
-
-def _drawn(matches: Sequence[Match]) -> tuple[list[Match], list[Line], int]:
-    """Return the drawn matches, the lines of each panel, and the number of lines left out."""
-    chosen, lines = matches, _lines(matches)
-    if len(lines) > _MOST:
+def _drawn(matches: Sequence[Match]) -> tuple[list[Match], list[Row], int]:
+    """Return the drawn matches, the rows, and the number of rows left out."""
+    chosen, rows = matches, _rows(matches)
+    if len(rows) > _MOST:
         chosen = [match for match in matches if match.nearest] or matches
-    kept = _lines(chosen)[:_MOST]
-    return [m for m in chosen if _line(m) in kept], kept, len(lines) - len(kept)
+    kept = _rows(chosen)[:_MOST]
+    return [m for m in chosen if _row(m) in kept], kept, len(rows) - len(kept)
 
 
-def _lines(matches: Sequence[Match]) -> list[Line]:
-    """Return the lines, by subject, then variant (the nearest first), then alternative."""
-    found = {_line(match): not match.nearest for match in matches}
-    subjects = list(dict.fromkeys(line[0] for line in found))
+def _rows(matches: Sequence[Match]) -> list[Row]:
+    """Return the rows, by subject, then variant (the nearest first), then alternative."""
+    found = {_row(match): not match.nearest for match in matches}
+    subjects = list(dict.fromkeys(row[0] for row in found))
     return sorted(
-        found,
-        key=lambda line: (subjects.index(line[0]), found[line], line[1], line[2].casefold()),
+        found, key=lambda row: (subjects.index(row[0]), found[row], row[1], row[2].casefold())
     )
 
 
-def _line(match: Match) -> Line:
+def _row(match: Match) -> Row:
     return match.subject, match.variant, match.alternative
 
 
-def _words(found: SideBySide, summary: Summary, left_out: int, variants: Collection[str]) -> Words:
+def _marks(match: Match) -> list[Mark]:
+    """Return the marks of a number: the published one, if it is, above that measured here."""
+    name, tint, there = match.alternative, colour(match.case.backend), match.published
+    if match.estimate.value <= 0:
+        return []
+    text = f"×{match.ratio:.2g}{'†' * match.below_resolution}"
+    value, low, high = match.estimate
+    here = Mark(name, value, low, high, tint, text, about=f"{name}, here: {value:.3g}")
+    if match.beyond:
+        return [here]
+    # A deviation may be larger than the number, which a logarithmic axis cannot show.
+    ends = max(there.value - there.sd, 0.01 * there.value), there.value + there.sd
+    low, high = (math.nan, math.nan) if math.isnan(there.sd) else ends
+    about = f"{name}, published: {there.value:.3g}"
+    published = Mark(name, there.value, low, high, tint, shape="diamond", filled=False, about=about)
+    return [published, here]
+
+
+def _nothing(name: str) -> Mark:
+    return Mark(name, math.nan, text="–")
+
+
+def _about(found: SideBySide, variants: Collection[str]) -> str:
     subjects = list(dict.fromkeys(match.subject for match in found.matches))
     named = subjects if len(subjects) <= 3 else [f"{len(subjects)} cases"]
     named += variants if len(variants) == 1 else ()
+    return f"{found.study.title}; {', '.join(filter(None, named))}"
+
+
+def _notes(left_out: int) -> list[str]:
     notes = [
-        "Hollow diamonds: published, with their standard deviation where it is told. Dots and "
-        "whiskers: median here and its 95 % interval. The line between them is what they "
-        "differ by. A dot alone was not published. †: below resolution, not to be relied on.",
+        "Hollow diamonds: published, with their standard deviation where it is told. Dots: median "
+        "here and its 95 % interval. A dot alone was not published. ×: here over published. †: "
+        "below resolution, not to be relied on.",
         "Other machine, versions and method: see published.md for why numbers may differ. Compare "
         "the order of the formats first.",
     ]
     if left_out:
-        notes.append(f"{left_out} lines are not drawn; all are in published.csv.")
-    title = f"{found.study.title}; {', '.join(filter(None, named))}"
-    return words_of(found.study, title, notes, summary)
+        notes.append(f"{left_out} rows are not drawn; all are in published.csv.")
+    return notes
 
 
-def words_of(study: Study, title: str, notes: list[str], summary: Summary) -> Words:
-    """Return the words around a figure of published numbers and those of a run."""
-    source = f"{footnote(summary)}; published: {study.url}"
-    return Words(title=title, notes=notes, footnote=source, stamp=stamp(summary))
+def _source(study: Study, summary: Summary) -> str:
+    return f"{footnote(summary)}; published: {study.url}"
 
 
-def _panel(
-    rows: dict[Line, str], titles: list[dict[str, Any]], own: dict[Line, Match], x: Spec
-) -> Spec:
-    y = row_axis(list(rows.values()))
-    values = [{"row": rows[line], **_values(match)} for line, match in own.items()]
-    values = [value for value in values if value["here"] > 0]
-    there = [value for value in values if value["there"] is not None]
-    missing = [
-        {"row": row, "text": "–"} for line, row in rows.items() if line[0] and line not in own
-    ]
-    between = {"x": at(x, "there"), "x2": {"field": "here"}, "y": y, **looks("stroke")}
-    spread = {"x": at(x, "sd_low"), "x2": {"field": "sd_high"}, "y": y, **looks("stroke")}
-    hollow = [value | point(value["stroke"], filled=False, shape="diamond") for value in there]
-    filled = [value | point(value["stroke"]) for value in values]
-    layers = [
-        rules("between", there, between, strokeWidth=1, opacity=0.5),
-        rules("sd", there, spread, "isValid(datum.sd_low)", strokeWidth=4, opacity=0.35),
-        points("published", hollow, at(x, "there"), y, 60),
-        *intervals(values, x, y),
-        points("here", filled, at(x, "here"), y, 55),
-        written([*values, *missing], y),
-        *headings(titles, y),
-    ]
-    return panel(layers, ROW * len(rows))
-
-
-def _values(match: Match) -> dict[str, Any]:
-    here = bounded("here low high", match.estimate)
-    there, sd = match.published.value, match.published.sd
-    has_sd = not (match.beyond or math.isnan(sd))
-    return {
-        "alternative": match.alternative,
-        **here,
-        "there": None if match.beyond else there,
-        "sd_low": max(there - sd, 0.01 * there) if has_sd else None,
-        "sd_high": there + sd if has_sd else None,
-        "sure": here["low"] is not None,
-        "text": f"×{match.ratio:.2g}{'†' if match.below_resolution else ''}",
-        "stroke": colour(match.case.backend),
-    }
-
-
-_HEIGHT = 150
-#: Number of panels side by side where each row has one.
+#: Number of panels side by side where each subject has one.
 _COLUMNS = 3
 #: For alternatives of one backend: the first has the backend's colour.
 _MORE_COLOURS = ("#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#0072B2", "#E69F00")
+#: Of lines of published numbers.
+_DASHES = "4 3"
 _NOTE = (
-    "Hollow and dashed: published, with the standard deviation where it is told. Filled: median "
-    "here and its 95 % interval. Axes of numbers are logarithmic."
+    "Dashed, hollow: published, with the standard deviation where it is told. Filled: median here "
+    "and its 95 % interval. Axes of numbers are logarithmic."
 )
 
 
-def draw_curves(curves: Curves, study: Study, summary: Summary) -> Picture:
+def draw_curves(curves: Curves, study: Study, summary: Summary) -> Figure:
     """Return a row of panels for each subject, a line for each alternative.
 
     Parameters
@@ -212,22 +168,17 @@ def draw_curves(curves: Curves, study: Study, summary: Summary) -> Picture:
     panels = []
     for one in curves.panels:
         ends = [y for p in _points(curves.panels if alone else [one]) for y in p[1:]]
-        upwards = number_axis(one.quantity, log_scale(ends, 0.1), tickCount=4)
-        layers = [mark for c in one.curves for mark in _marks(c, colours, across, upwards)]
-        heading = one.row if alone or one.quantity == quantities[0] else ""
-        panels.append(PicturePanel(heading, panel(layers, _HEIGHT)))
-    legend = [LegendEntry(name, tint) for name, tint in colours.items()]
-    legend.append(LegendEntry("published", shape="stroke", dash=(4, 3)))
+        drawn = [line for c in one.curves for line in _lines(c, colours[c.alternative])]
+        panels.append(lines(one.row, drawn, across, axis_of(ends, one.quantity)))
+    legend = [Entry(name, tint, "") for name, tint in colours.items()]
+    legend.append(Entry("published", INK, _DASHES))
     notes = [_NOTE, *filter(None, [curves.note])]
     if curves.left_out:
         notes.append(f"Not drawn for want of room: {curves.left_out} more; see published.csv.")
-    return Picture(
-        curves.axis.heading,
-        words_of(study, study.title, notes, summary),
-        tuple(panels),
-        _COLUMNS if alone else len(quantities),
-        tuple(legend),
-    )
+    return Figure(
+        curves.axis.heading, panels, study.title, legend, notes, alarms(summary.record),
+        _source(study, summary), _COLUMNS if alone else len(quantities),
+    )  # fmt: skip
 
 
 def _points(panels: Iterable[PublishedPanel]) -> list[PublishedPoint]:
@@ -243,47 +194,27 @@ def _colours(curves: Sequence[PublishedCurve]) -> dict[str, str]:
     return found
 
 
-def _across(curves: Curves) -> Spec:
+def _across(curves: Curves) -> Axis:
     """Return the horizontal axis that all panels share."""
     title, names = curves.axis.over, curves.axis.names
     if not names:
         values = sorted({p.x for p in _points(curves.panels)})
-        return number_axis(title, log_scale(values), values=values)
-    scale = {"domain": [-0.4, len(names) - 0.6], "nice": False, "zero": False}
-    places = list(range(len(names)))
-    return number_axis(title, scale, values=places, labelExpr=f"{list(names)}[datum.value]")
+        return axis_of(values, title, numbers=values)
+    places = range(len(names))
+    return axis_of(places, title, lambda place: names[round(place)], log=False, numbers=places)
 
 
-def _marks(
-    curve: PublishedCurve, colours: dict[str, str], across: Spec, upwards: Spec
-) -> list[Spec]:
-    tint = colours[curve.alternative]
-    published = _curve_rows(curve.published, tint, [4, 3])
-    here = _curve_rows(curve.here, tint, None)
-    x, y = at(across, "x"), at(upwards, "y")
-    ends = {"x": x, "y": at(upwards, "low"), "y2": {"field": "high"}, **looks("stroke")}
-    hollow = [row | point(tint, filled=False, shape="diamond") for row in published]
+def _lines(curve: PublishedCurve, tint: str) -> list[Line]:
+    told = ((curve.published, _DASHES, "published"), (curve.here, "", "here"))
     return [
-        lines("published_line", published, x, y, strokeWidth=1),
-        lines("here_line", here, x, y),
-        rules("spreads", published + here, ends, "isValid(datum.low)", strokeWidth=1),
-        points("published", hollow, x, y, 45),
-        points("here", [row | point(tint) for row in here], x, y, 45),
-    ]
-
-
-def _curve_rows(
-    found: Sequence[PublishedPoint], tint: str, dash: list[int] | None
-) -> list[dict[str, Any]]:
-    return [
-        {
-            "x": p.x,
-            "y": p.y,
-            "low": None if math.isnan(p.low) else max(p.low, 0.01 * p.y),
-            "high": None if math.isnan(p.low) else p.high,
-            "stroke": tint,
-            "opacity": 1,
-            "dash": dash,
-        }
-        for p in found
+        Line(
+            f"{curve.alternative}, {where}",
+            [p.x for p in points],
+            [p.y for p in points],
+            [max(p.low, 0.01 * p.y) for p in points],
+            [p.high for p in points],
+            tint,
+            dash,
+        )
+        for points, dash, where in told
     ]

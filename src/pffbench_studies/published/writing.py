@@ -14,7 +14,7 @@ from pffbench.results.summary import Summary
 from pffbench.text import escape_markdown, markdown_table
 from pffbench_analysis.derived_files import bounded, write_csv
 from pffbench_analysis.page.build import page_environment
-from pffbench_analysis.picture import remove, save
+from pffbench_analysis.picture import save
 from pffbench_studies.published.counterparts import Match
 from pffbench_studies.published.figure import draw_curves, draw_published
 from pffbench_studies.published.order import Order
@@ -54,17 +54,18 @@ def write_published(summary: Summary, directory: Path) -> Iterator[Path]:
     if (numbers := draw_published(found, summary)) is not None:
         drawn = {_FIGURES[0]: numbers, **drawn}
     text, table = directory / "published.md", directory / "published.csv"
-    lines = _markdown(found, [f"{name}.png" for name in drawn])
+    lines = _markdown(found, [f"{name}.svg" for name in drawn])
     write_replacing(text, "\n".join(lines) + "\n")
     # Without any number that has a counterpart, all published ones.
     rows = [_row(match, found.order_of(match)) for match in found.matches]
     write_csv(table, rows or map(_published, found.values), _CSV_COLUMNS)
     yield from (text, table)
     for name in _FIGURES:
+        place = directory / f"{name}.svg"
         if name in drawn:
-            yield from save(drawn[name], directory / name)
+            yield save(drawn[name], place)
         else:
-            remove(directory / name)
+            place.unlink(missing_ok=True)
 
 
 def page_data(summary: Summary) -> dict[str, Any] | None:
