@@ -170,7 +170,7 @@ def test_a_start_that_was_killed_before_it_had_a_record_is_begun_again(tmp_path)
 
 def test_figures_that_cannot_be_made_fail_no_job(tmp_path, job):
     done = run(tmp_path)
-    (done.out / "plots").write_text("no directory")
+    (done.out / "report.html").mkdir()
     ended = job.end(done)
     assert ended.status == 0, ended.said
     assert "tables and figures could not be made" in ended.stdout

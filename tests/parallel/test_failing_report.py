@@ -19,7 +19,12 @@ def run_failing(directory, fails, *arguments):
 
 
 SUMMARY = ("pffbench.run.verdict:summarise", "the summary", DERIVED)
-AS_JSON = ("pffbench.results.document:_recommendations", "results.json", DERIVED[2:])
+TABLES = (
+    "pffbench.results.export:tables_of",
+    "summary.csv, summary.md, samples.csv",
+    ("summary.md",),
+)
+AS_JSON = ("pffbench.results.document:_phase_result", "results.json", DERIVED[3:])
 
 
 @pytest.mark.parametrize(
@@ -27,7 +32,11 @@ AS_JSON = ("pffbench.results.document:_recommendations", "results.json", DERIVED
     sampled(
         [
             SUMMARY,
-            ("pffbench.results.export:shard_lines", "summary.csv, summary.md", DERIVED[1:2]),
+            (
+                "pffbench.results.export:tables_of",
+                "summary.csv, summary.md, samples.csv",
+                DERIVED[1:2],
+            ),
             AS_JSON,
             ("pffbench.run.verdict:print_summary", "what is printed", ()),
         ],
@@ -47,7 +56,7 @@ def test_what_fails_is_named_and_the_rest_is_made(tmp_path, fails, what, missing
     assert line.endswith(f"all measurements are kept, try again with: pffbench report {done.out}")
     assert (done.record["status"], done.record["valid"]) == ("finished", True)
     assert {name for name in DERIVED if not (done.out / name).exists()} == set(missing)
-    again = pffbench_cli("report", "--page", done.out)
+    again = pffbench_cli("report", done.out)
     assert again.status == 0, again.said
     assert all((done.out / name).exists() for name in DERIVED)
 
