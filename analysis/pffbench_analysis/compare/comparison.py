@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -12,10 +12,10 @@ import msgspec
 from pffbench.phases import TOTALS
 from pffbench.record.run import MeasuredRun
 from pffbench.results import words
-from pffbench.results.cells import Cell
+from pffbench.results.cells import Cell, cells_of_starts, starts_of
 from pffbench.results.compare import Comparison as Compared
 from pffbench.results.compare import Question, compare
-from pffbench.results.judge import FEWEST, NOTHING, START, Verdict
+from pffbench.results.judge import FEWEST, NOTHING, Verdict
 from pffbench.results.load import busy, summarise_load, unsettled
 from pffbench.results.names import format_name
 from pffbench.results.purposes import heading_of
@@ -145,8 +145,8 @@ def compare_runs(
     """
     sides = Side("old", tuple(old)), Side("new", tuple(new))
     matched, alone = match(*sides, across)
-    there = sides[0].cells(0)
-    here = sides[1].cells(_starts(there.values()))
+    there = cells_of_starts(old)
+    here = cells_of_starts(new, starts_of(there.values()))
     entries = sides[0].record.cases
     only_raw = all(entry.raw for side in sides for entry in side.record.cases.values())
     cells: list[Cell] = []
@@ -170,7 +170,7 @@ def compare_runs(
         control=tuple(control),
         alone=tuple(alone),
         differences=(*differences(old[0], new[0]), *_stored(matched, sides)),
-        starts=(_starts(there.values()), _starts(here.values())),
+        starts=(starts_of(there.values()), starts_of(here.values())),
         cases=sum(only_raw or not entry.raw for entry in entries.values()),
     )
 
@@ -182,11 +182,6 @@ def _placed(case: Match, both: tuple[Cell | None, Cell | None]) -> list[Cell]:
         for side, cell in zip(("old", "new"), both, strict=True)
         if cell
     ]
-
-
-def _starts(cells: Iterable[Cell]) -> int:
-    """Return the number of starts of the program that some cells have."""
-    return len({r // START for cell in cells for r in cell.seconds})
 
 
 def _totals(case: Match, sides: tuple[Side, Side]) -> list[str]:

@@ -11,8 +11,7 @@ from pffbench.errors import UserError
 from pffbench.grouping import grouped
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import CaseEntry, RunRecord
-from pffbench.results.cells import Cell, cells_of, keys_of
-from pffbench.results.judge import START
+from pffbench.results.cells import keys_of
 from pffbench.results.names import labels
 from pffbench.text import counted, value_text
 from pffbench_analysis.differences import ABSENT
@@ -47,25 +46,6 @@ class Side(msgspec.Struct, frozen=True):
         """Return why a case takes no part in one of the runs; usually empty."""
         entries = (run.record.cases.get(case) for run in self.runs)
         return next((entry.excluded for entry in entries if entry and entry.excluded), "")
-
-    def cells(self, first: int) -> dict[tuple[str, str], Cell]:
-        """Return the cells by case and total, with the rounds of all runs.
-
-        Parameters
-        ----------
-        first : int
-            Number of the first start of this side; the sides share none.
-        """
-        found: dict[tuple[str, str], Cell] = {}
-        for run in self.runs:
-            own = cells_of(run)
-            for cell in own:
-                key = cell.case, cell.keys["total"]
-                before = found[key].seconds if key in found else {}
-                shifted = {START * first + r: seconds for r, seconds in cell.seconds.items()}
-                found[key] = cell._replace(seconds={**before, **shifted})
-            first += 1 + max((r // START for cell in own for r in cell.seconds), default=0)
-        return found
 
 
 class Match(NamedTuple):

@@ -1,4 +1,4 @@
-"""Scaling over ranks and nodes: points, efficiencies and crossings.
+"""Scaling over ranks and nodes: rates and efficiencies.
 
 In a notebook::
 
@@ -6,10 +6,9 @@ In a notebook::
 
     series = load_series(["results/1n", "results/2n", "results/4n"])
     curve = series.curves[0]
-    curve.efficiency(curve.points[-1])
+    curve.points[-1].efficiency
 """
 
-from pffbench_analysis.scaling.points import Curve, Point
-from pffbench_analysis.scaling.series import Series, load_series
+from pffbench_analysis.scaling.series import Curve, Point, Series, load_series
 
 __all__ = ["Curve", "Point", "Series", "load_series"]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pffbench.summary.labels import keys_of
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from pffbench.errors import UserError
 from pffbench.grouping import grouped
-from pffbench.text import abridged, value_text
-from pffbench_analysis.runs import ABSENT, Run, differences
-from pffbench_analysis.scaling.points import Over
+from pffbench.record.run import MeasuredRun
+from pffbench.results.cells import keys_of
+from pffbench.results.load import busy, summarise_load, unsettled
+from pffbench.text import abridged
+from pffbench_analysis.differences import ABSENT, differences
 
 #: Facts, by section of the provenance, in which the runs of a series must not differ; a name
 #: that ends with a dot covers all below it. Differences in others, such as a kernel or the
@@ -22,28 +23,30 @@ _MUST_AGREE = {
     "filesystem": ("type", "device", "mount_point"),
     "slurm": ("cluster_name",),
 }
+#: Unit of the sizes.
+Over = Literal["ranks", "nodes"]
 #: Largest number of differing facts in a message.
 _LISTED = 8
 
 
-def size_of(run: Run, over: Over) -> int:
+def size_of(run: MeasuredRun, over: Over) -> int:
     """Return the number of ranks or nodes of a run."""
     return run.ranks if over == "ranks" else run.nodes
 
 
-def _ranks_per_node(runs: Sequence[Run]) -> set[float]:
+def _ranks_per_node(runs: Sequence[MeasuredRun]) -> set[float]:
     return {run.ranks / run.nodes for run in runs}
 
 
-def natural(runs: Sequence[Run]) -> Over:
+def natural(runs: Sequence[MeasuredRun]) -> Over:
     """Return nodes if their number varies and each has equally many ranks, else ranks."""
     vary = len({run.nodes for run in runs}) > 1
     return "nodes" if vary and len(_ranks_per_node(runs)) == 1 else "ranks"
 
 
-def check_sizes(runs: Sequence[Run], over: Over) -> None:
+def check_sizes(runs: Sequence[MeasuredRun], over: Over) -> None:
     """Refuse sizes that mix different jobs, and runs whose times mean nothing."""
-    first: dict[int, Run] = {}
+    first: dict[int, MeasuredRun] = {}
     for run in runs:
         if run.record.traced:
             raise UserError(
@@ -64,7 +67,7 @@ def check_sizes(runs: Sequence[Run], over: Over) -> None:
         )
 
 
-def agreeing(runs: Sequence[Run]) -> list[str]:
+def agreeing(runs: Sequence[MeasuredRun]) -> list[str]:
     """Compare the provenance of all runs with the first one's; refuse or note differences."""
     first = runs[0]
     notes: list[tuple[str, str]] = []
@@ -86,7 +89,7 @@ def _must_agree(key: str) -> bool:
     return any(name.startswith(n) if n.endswith(".") else name == n for n in names)
 
 
-def nothing_common(runs: Sequence[Run]) -> str:
+def nothing_common(runs: Sequence[MeasuredRun]) -> str:
     """List the parameters in which runs without a common case differ."""
     first, last = runs[0], runs[-1]
     a, b = _swept(first), _swept(last)
@@ -102,47 +105,45 @@ def nothing_common(runs: Sequence[Run]) -> str:
     )
 
 
-def _swept(run: Run) -> dict[str, str]:
-    values = grouped(
-        (key, value_text(value))
-        for entry in run.record.cases.values()
-        for key, value in keys_of(entry).items()
-    )
+def _swept(run: MeasuredRun) -> dict[str, str]:
+    values = grouped(item for entry in run.record.cases.values() for item in keys_of(entry).items())
     return {key: ", ".join(sorted({*found})) for key, found in values.items()}
 
 
-def pooled(runs: Sequence[Run], over: Over) -> list[str]:
-    """List the runs that are pooled because of equal size."""
-    return [
-        f"{size} {over}: the repetitions of {' and '.join(names)} are taken together"
-        for size, names in grouped((size_of(run, over), run.directory.name) for run in runs).items()
-        if len(names) > 1
-    ]
-
-
-def transfers(runs: Sequence[Run]) -> list[str]:
-    """List the cases whose actual transfer by the library is not the same in all runs."""
-    texts = []
-    names = dict.fromkeys(name for run in runs for name in run.record.cases)
-    for name in names:
+def remarks(runs: Sequence[MeasuredRun]) -> Iterator[str]:
+    """Yield what a reader must know of the runs: the library's transfers, and cases left out."""
+    for name in dict.fromkeys(name for run in runs for name in run.record.cases):
+        entries = [(run, run.record.cases[name]) for run in runs if name in run.record.cases]
         told = grouped(
-            (", ".join(f"{k} {v}" for k, v in facts.items()), run.directory.name)
-            for run in runs
-            if (facts := run.record.cases.get(name, {}).get("transfer_facts"))
+            (", ".join(f"{k} {v}" for k, v in entry.transfer_facts.items()), run.directory.name)
+            for run, entry in entries
+            if entry.transfer_facts
         )
         if len(told) > 1:
             parts = (f"{fact} ({', '.join(where)})" for fact, where in told.items())
-            texts.append(f"{name}: the library's transfers differ: {'; '.join(parts)}")
-    return texts
+            yield f"{name}: the library's transfers differ: {'; '.join(parts)}"
+        for run, entry in entries:
+            if entry.excluded:
+                yield f"left out: {name} of {run.directory.name}: {entry.excluded}"
 
 
-def alarms(runs: Sequence[Run]) -> list[str]:
-    """List the problems of runs."""
-    texts = []
+def alarms(runs: Sequence[MeasuredRun]) -> Iterator[str]:
+    """Yield why the times of runs may show something else than how the work scales."""
     for run in runs:
         name, record = run.directory.name, run.record
         if record.objection:
-            texts.append(f"INVALID: {name}: {record.objection}")
+            yield f"INVALID: {name}: {record.objection}"
         if record.status != "finished":
-            texts.append(f"{name} is not finished ({record.status}): repetitions are missing")
-    return texts
+            yield f"{name} is not finished ({record.status}): rounds are missing"
+        load = summarise_load(run.repetitions)
+        yield from (f"{name}: {text}" for text in (*busy(load), *unsettled(load)))
+    if shared := [run.directory.name for run in runs if run.record.clock == "synced"]:
+        yield (
+            f"more ranks than cores: {', '.join(shared)}; ranks that wait for a core show nothing "
+            "of larger jobs"
+        )
+    if len({run.ranks for run in runs}) > 1 and all(run.nodes == 1 for run in runs):
+        yield (
+            "one node: all ranks share its memory and its link to the disks, which shows nothing "
+            "of more nodes"
+        )

@@ -1,59 +1,152 @@
-"""Scaling series from results directories: runs that belong together, matched by case."""
+"""Scaling series: runs of one experiment at several sizes, and efficiencies by the engine."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
+from typing import Literal, NamedTuple
 
-import numpy as np
-from pffbench.summary.labels import parameters_apart
-from pffbench.summary.starts import of_run
-from pffbench.summary.summary import CaseSummary, compression_ratio
+import msgspec
 
 from pffbench.errors import UserError
-from pffbench.grouping import grouped
 from pffbench.phases import TOTALS
+from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord
-from pffbench_analysis.charts import place
-from pffbench_analysis.runs import EmptyRunError, Run
+from pffbench.results.cells import Cell, cells_of_starts, keys_of, starts_of
+from pffbench.results.compare import Question, compare
+from pffbench.results.judge import Ratio, Verdict
+from pffbench.results.names import labels
+from pffbench.results.purposes import heading_of
+from pffbench.results.summary import EmptyRunError, load
 from pffbench_analysis.scaling.belonging import (
+    Over,
     agreeing,
     alarms,
     check_sizes,
     natural,
     nothing_common,
-    pooled,
+    remarks,
     size_of,
-    transfers,
 )
-from pffbench_analysis.scaling.points import PHASES, Curve, Over, Point, kind_of
+
+Kind = Literal["weak", "strong"]
 
 
-@dataclass(frozen=True, eq=False)
-class Series:
+class Point(NamedTuple):
+    """A total of a case at one size of the job.
+
+    Parameters
+    ----------
+    size : int
+        Ranks or nodes, whichever the series varies.
+    runs : tuple of MeasuredRun
+        The runs of this size, each a start of the program.
+    cell : Cell
+        Their times.
+    verdict : Verdict or None
+        What is shown of the ideal time over the measured one, which is the efficiency: *slower*
+        where it is below 1. None at the smallest size, and where bytes do not scale.
+    """
+
+    size: int
+    runs: tuple[MeasuredRun, ...]
+    cell: Cell
+    verdict: Verdict | None = None
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks."""
+        return self.runs[0].ranks
+
+    @property
+    def rate(self) -> float:
+        """Bytes of all ranks over the median time."""
+        return self.cell.nbytes / self.cell.median
+
+    @property
+    def efficiency(self) -> Ratio | None:
+        """The rate over that of the smallest size, as a part of how much larger the job is."""
+        known = self.verdict is not None and self.verdict.rounds
+        return self.verdict.ratio.inverse if self.verdict is not None and known else None
+
+    @property
+    def below_resolution(self) -> bool:
+        """Whether the overhead of the harness shows in the time."""
+        return self.cell.median < max(run.resolution for run in self.runs)
+
+    @property
+    def imbalance(self) -> float:
+        """Seconds of the slowest rank over those of the median rank, the median over rounds."""
+        parts = TOTALS[f"{self.cell.keys['total']}_total"]
+        ratios = []
+        for run in self.runs:
+            for one in run.by_case[self.cell.case]:
+                own = [phase for phase in one.phases if phase.phase in parts]
+                middle = sum(phase.own_median for phase in own)
+                if middle and not one.warmup:
+                    ratios.append(sum(phase.own_max for phase in own) / middle)
+        return median(ratios) if ratios else math.nan
+
+
+class Curve(NamedTuple):
+    """A total of a case over all sizes of the job, the smallest first.
+
+    Parameters
+    ----------
+    case, label : str
+        Name of the case, and what sets it apart from the others.
+    heading : str
+        What is measured.
+    kind : {"weak", "strong"} or None
+        Whether bytes grow with the ranks or stay; None for a single size.
+    points : tuple of Point
+        One or more.
+    """
+
+    case: str
+    label: str
+    heading: str
+    kind: Kind | None
+    points: tuple[Point, ...]
+
+    @property
+    def raw(self) -> bool:
+        """Whether it moves raw bytes."""
+        return self.points[0].cell.raw
+
+    def speedup(self, point: Point) -> float:
+        """Return the rate over that at the smallest size."""
+        return point.rate / self.points[0].rate
+
+    def ideal(self, point: Point) -> float:
+        """Return the speed-up for added ranks or nodes as fast as the first ones."""
+        return point.size / self.points[0].size
+
+
+class Series(msgspec.Struct, frozen=True):
     """Runs of one experiment at several sizes of the job.
 
     Parameters
     ----------
-    runs : tuple of Run
+    runs : tuple of MeasuredRun
         The smallest first.
     over : {"ranks", "nodes"}
         Unit of the sizes.
     curves : tuple of Curve
-        Every case in every phase that moves data: by comparison, then phase, raw bytes last.
+        Every total of every case, raw transfers last.
+    alarms : tuple of str
+        Why times may show something else than how the work scales.
     notes : tuple of str
         Remarks, such as facts in which runs differ.
-    alarms : tuple of str
-        Problems of a run.
     """
 
-    runs: tuple[Run, ...]
+    runs: tuple[MeasuredRun, ...]
     over: Over
     curves: tuple[Curve, ...]
-    notes: tuple[str, ...]
     alarms: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @property
     def record(self) -> RunRecord:
@@ -61,24 +154,14 @@ class Series:
         return self.runs[-1].record
 
     @property
-    def noted(self) -> list[str]:
-        """The remarks as lines."""
-        return [f"note: {note}" for note in self.notes]
-
-    @property
     def sizes(self) -> list[int]:
         """All sizes that occur."""
-        return sorted({size for curve in self.curves for size in curve.sizes})
+        return sorted({point.size for curve in self.curves for point in curve.points})
 
     @property
     def kinds(self) -> list[str]:
         """The kinds of scaling that occur."""
         return sorted({curve.kind for curve in self.curves if curve.kind})
-
-    @property
-    def groups(self) -> list[list[Curve]]:
-        """The curves of each comparison: the same work, done in several ways."""
-        return list(grouped((curve.case.sample.group, curve) for curve in self.curves).values())
 
 
 def load_series(directories: Sequence[str | Path], over: Over | None = None) -> Series:
@@ -87,7 +170,7 @@ def load_series(directories: Sequence[str | Path], over: Over | None = None) -> 
     Parameters
     ----------
     directories : sequence of str or Path
-        Results directories, in any order. Runs of equal size are pooled.
+        Results directories, in any order. Runs of equal size are starts of one program.
     over : {"ranks", "nodes"}, optional
         Unit of the sizes; by default nodes if their number varies and each has the same number of
         ranks, else ranks.
@@ -95,127 +178,128 @@ def load_series(directories: Sequence[str | Path], over: Over | None = None) -> 
     Raises
     ------
     UserError
-        One cannot be read, they do not belong to one series, or no case is in all sizes.
+        One cannot be read, they do not belong to one series, or no case is at two sizes.
     """
     read, empty = _read(directories)
     runs = sorted(read, key=lambda run: (run.ranks, run.nodes, run.record.started))
     over = over or natural(runs)
     check_sizes(runs, over)
-    notes = [*agreeing(runs), *pooled(runs, over)]
-    every = [(run, case) for run in runs for case in run.summary().cases]
-    notes += [
-        f"left out: {case.sample.case} of {run.directory.name}: {case.invalid}"
-        for run, case in every
-        if case.invalid
-    ]
-    by_case = grouped((case.sample.case, (run, case)) for run, case in every if not case.invalid)
-    numbers = _numbers(runs, over)
-    apart = parameters_apart(runs[-1].record)
-    curves = [
-        replace(curve, apart=apart.get(curve.case.sample.group, ""))
-        for found in by_case.values()
-        for curve in _curves(found, over, numbers)
-    ]
-    sizes = {size_of(run, over) for run in runs}
-    if len(sizes) > 1 and all(len(curve.points) == 1 for curve in curves):
+    notes = agreeing(runs)
+    by_size: dict[int, list[MeasuredRun]] = {}
+    for run in runs:
+        by_size.setdefault(size_of(run, over), []).append(run)
+    curves = _curves(by_size)
+    if len(by_size) > 1 and all(len(curve.points) == 1 for curve in curves):
         raise UserError(nothing_common(runs))
-    groups = list(dict.fromkeys(curve.case.sample.group for curve in curves))
-    curves.sort(
-        key=lambda c: (groups.index(c.case.sample.group), PHASES.index(c.phase), place(c.case))
-    )
-    notes += [*_odd_ones(curves, sizes), *transfers(runs)]
-    alarms_ = (*empty, *alarms(runs))
-    return Series(tuple(runs), over, tuple(curves), tuple(notes), alarms_)
+    notes += [*_pooled(by_size, over), *remarks(runs), *_odd_ones(curves, [*by_size], over)]
+    return Series(tuple(runs), over, tuple(curves), (*empty, *alarms(runs)), tuple(notes))
 
 
-def _read(directories: Sequence[str | Path]) -> tuple[list[Run], list[str]]:
+def _read(directories: Sequence[str | Path]) -> tuple[list[MeasuredRun], list[str]]:
     """Read runs; an early failure in a chain of jobs must not hide the other runs."""
     runs, empty = [], []
     for directory in dict.fromkeys(map(Path, directories)):
         try:
-            runs.append(Run.load(directory))
+            runs.append(load(directory).run)
         except EmptyRunError as error:
             empty.append(f"left out: {error}")
     if not runs:
-        raise UserError(f"nothing to tell: {'; '.join(empty)}")
+        raise UserError(f"no run has results: {'; '.join(empty)}")
     return runs, empty
 
 
-def _curves(
-    found: Sequence[tuple[Run, CaseSummary]], over: Over, numbers: Mapping[Path, int]
-) -> list[Curve]:
-    """Return the curves of one case."""
-    curves = []
-    for phase in PHASES:
-        by_size = grouped(
-            (size_of(run, over), (run, case))
-            for run, case in found
-            if (seconds := case.phases.get(phase))
-            and seconds.rate
-            and min(seconds.by_block.values()) > 0
-        )
-        points = tuple(_point(by_size[size], phase, size, numbers) for size in sorted(by_size))
-        if points:
-            curves.append(Curve(found[-1][1], phase, kind_of(points), over, points))
-    return curves
-
-
-def _numbers(runs: Sequence[Run], over: Over) -> dict[Path, int]:
-    """Return the place of each run among those of its size: each is a start of the program."""
-    seen: Counter[int] = Counter()
-    numbers = {}
-    for run in runs:
-        numbers[run.directory] = seen[size_of(run, over)]
-        seen[size_of(run, over)] += 1
-    return numbers
-
-
-def _point(
-    found: Sequence[tuple[Run, CaseSummary]], phase: str, size: int, numbers: Mapping[Path, int]
-) -> Point:
-    run, case = found[0]
-    by_block: dict[int, float] = {}
-    for r, c in found:
-        by_block |= of_run(numbers[r.directory], c.phases[phase].by_block)
-    part = case.phases[phase]
-    assert part.rate is not None
-    nbytes = round(part.rate * part.seconds.median)
-    return Point(
-        ranks=run.ranks,
-        nodes=run.nodes,
-        size=size,
-        nbytes=nbytes,
-        by_block=by_block,
-        imbalance=float(np.median([v for r, c in found for v in _imbalances(r, c, phase)])),
-        runs=tuple(r.directory.name for r, _ in found),
-        below_resolution=any(c.phases[phase].warned("below_resolution") for _, c in found),
-        # The chunks of a partial read are not counted.
-        compression_ratio=compression_ratio(case) if nbytes == case.nbytes else None,
+def _curves(by_size: Mapping[int, Sequence[MeasuredRun]]) -> list[Curve]:
+    """Return the totals of all cases, with their efficiencies, which are one family."""
+    points: dict[tuple[str, str], list[Point]] = {}
+    first = 0
+    for size, runs in by_size.items():
+        cells = cells_of_starts(runs, first)
+        first += starts_of(cells.values())
+        for key, cell in cells.items():
+            if cell.nbytes and cell.seconds and min(cell.seconds.values()) > 0:
+                points.setdefault(key, []).append(Point(size, tuple(runs), cell))
+    names = labels(
+        {name: keys_of(e) for name, e in [*by_size.values()][-1][0].record.cases.items()}
     )
+    curves = [
+        Curve(case, names.get(case, case), heading_of(own[0].cell), kind_of(own), tuple(own))
+        for (case, _), own in points.items()
+    ]
+    curves = _judged(curves)
+    return sorted(curves, key=lambda curve: curve.raw)
 
 
-def _imbalances(run: Run, case: CaseSummary, phase: str) -> list[float]:
-    """Return, for each repetition, the slowest rank's time over that of the median rank."""
-    slowest: dict[int, float] = defaultdict(float)
-    median: dict[int, float] = defaultdict(float)
-    for part in TOTALS.get(phase, (phase,)):
-        for row in run.rows[case.sample.case].get(part, ()):
-            if not row.warmup:
-                slowest[row.repetition] += row.own_max
-                median[row.repetition] += row.own_median
-    return [seconds / max(median[number], 1e-12) for number, seconds in slowest.items()]
+def _judged(curves: Sequence[Curve]) -> list[Curve]:
+    """Compare each time with the ideal one, from the smallest size."""
+    last: list[Cell] = []
+    between: list[Cell] = []
+    for number, curve in enumerate(curves):
+        for first, point, cell in _against_ideal(curve) if curve.kind else ():
+            keys = {"place": str(number), "size": str(point.size), "first": first}
+            (last if point is curve.points[-1] else between).append(cell.with_keys(**keys))
+    question = Question("first", within=("place", "size"), base="yes")
+    # What is concluded is of the largest size.
+    found = compare([(last, question._replace(share=4.0)), (between, question)])
+    verdicts = {
+        (int(one.cells[0][0].keys["place"]), int(one.cells[0][0].keys["size"])): one.verdict
+        for some in found
+        for one in some
+    }
+    return [
+        curve._replace(
+            points=tuple(
+                point._replace(verdict=verdicts.get((number, point.size))) for point in curve.points
+            )
+        )
+        for number, curve in enumerate(curves)
+    ]
 
 
-def _odd_ones(curves: Sequence[Curve], sizes: set[int]) -> list[str]:
-    """Report cases that lack some sizes, or whose work varies with size."""
+def _against_ideal(curve: Curve) -> Iterator[tuple[str, Point, Cell]]:
+    """Yield for each larger size the time there, and the ideal one, for equal work of a rank."""
+    base = curve.points[0]
+    for point in curve.points[1:]:
+        factor = point.cell.nbytes / base.cell.nbytes / curve.ideal(point)
+        ideal = {r: factor * seconds for r, seconds in base.cell.seconds.items()}
+        yield "yes", point, base.cell._replace(seconds=ideal)
+        yield "no", point, point.cell
+
+
+def kind_of(points: Sequence[Point]) -> Kind | None:
+    """Distinguish weak from strong scaling by the bytes.
+
+    Returns
+    -------
+    {"weak", "strong"} or None
+        None for a single size, or when bytes neither stay nor grow with the ranks.
+    """
+    if len({point.size for point in points}) < 2:
+        return None
+    if len({point.cell.nbytes for point in points}) == 1:
+        return "strong"
+    # An uneven distribution still moves all bytes, so this is exact.
+    if len({point.cell.nbytes * points[0].ranks / point.ranks for point in points}) == 1:
+        return "weak"
+    return None
+
+
+def _pooled(by_size: Mapping[int, Sequence[MeasuredRun]], over: Over) -> Iterator[str]:
+    """Yield which runs are starts of one size."""
+    for size, runs in by_size.items():
+        if len(runs) > 1:
+            names = " and ".join(run.directory.name for run in runs)
+            yield f"{size} {over}: {names} are starts of one program"
+
+
+def _odd_ones(curves: Sequence[Curve], sizes: Sequence[int], over: Over) -> Iterator[str]:
+    """Yield the cases that lack some sizes, or whose work varies with size."""
     found: dict[str, None] = {}
     for curve in curves:
-        name = curve.case.sample.case
-        missing = sorted(sizes - set(curve.sizes))
-        if missing:
-            found[f"{name} has no result at {', '.join(map(str, missing))} {curve.over}"] = None
-        if curve.kind is None and len(curve.points) > 1:
+        there = [point.size for point in curve.points]
+        if missing := [str(size) for size in sizes if size not in there]:
+            found[f"{curve.label} has no result at {', '.join(missing)} {over}"] = None
+        if curve.kind is None and len(there) > 1:
             found[
-                f"{name}: its bytes neither stay nor grow with the ranks, so it shows no scaling"
+                f"{curve.label}: its bytes neither stay nor grow with the ranks: no efficiency"
             ] = None
-    return list(found)
+    yield from found

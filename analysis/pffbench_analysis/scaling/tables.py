@@ -1,102 +1,161 @@
-"""Files of a scaling series: `scaling.csv`, `scaling.json`, `scaling.jsonl` and `scaling.md`."""
+"""The answer of a scaling series: sentences, tables, a figure, and plain data."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pffbench
-from pffbench.regular_files import write_replacing
-from pffbench.text import escape_markdown, markdown_table
-from pffbench.units import percent
-from pffbench_analysis.charts import label
-from pffbench_analysis.derived_files import bounded, write_csv
-from pffbench_analysis.scaling.crossing import Crossing
-from pffbench_analysis.scaling.points import Curve, Point
-from pffbench_analysis.scaling.sentences import (
-    HOW_TO_READ,
-    can_tell,
-    case_name,
-    count,
-    phase_name,
-    summary_lines,
-    unscaled,
-    verdict,
-    work,
+from pffbench.grouping import grouped
+from pffbench.results import words
+from pffbench.results.cells import starts_of
+from pffbench.results.table import Table
+from pffbench.text import counted
+from pffbench.units import Size, percent
+from pffbench_analysis.axes import axis_of
+from pffbench_analysis.captions import place_of
+from pffbench_analysis.charts import Line, lines
+from pffbench_analysis.derived_files import known
+from pffbench_analysis.picture import Entry, Figure
+from pffbench_analysis.scaling.series import Curve, Point, Series
+from pffbench_analysis.style import colour
+
+#: Phases whose times Extra-P gets.
+_PHASES = ("write_total", "update_total", "read_total", "write", "update", "read")
+_DASHES = ("", "6 3", "2 3", "8 3 2 3")
+_NOTE = (
+    "Rate: bytes of all ranks over the median time. Efficiency: the rate over that of the smallest "
+    "size, as a part of how much larger the job is; all intervals hold together with 95 %. Same: "
+    "within 10 % of the ideal; ~: not decided."
 )
-from pffbench_analysis.scaling.series import Series
-from pffbench_analysis.scaling.summary_tables import footnotes, summary_tables
-
-_MIB = 2**20
 
 
-def write_points(series: Series, path: Path) -> None:
-    """Write the measured points, one row for each case, phase and size."""
-    write_csv(path, (_row(curve, point) for curve in series.curves for point in curve.points))
+def sentences(series: Series) -> Iterator[str]:
+    """Yield how well the work scales, for each total the formats in a sentence."""
+    sizes = series.sizes
+    if len(sizes) == 1:
+        yield (
+            f"One size only: rates, but no efficiency. Add runs of the same experiment with other "
+            f"numbers of {series.over}."
+        )
+    for (heading, kind), curves in _scaling(series).items():
+        known_ = [(curve, curve.points[-1].efficiency) for curve in curves if not curve.raw]
+        parts = [
+            f"{curve.label} {percent(found.value)} ({percent(found.low)} to {percent(found.high)})"
+            for curve, found in known_
+            if found
+        ]
+        unit = series.over[:-1] if sizes[-1] == 1 else series.over
+        if parts:
+            yield (
+                f"{kind.capitalize()} scaling from {sizes[0]} to {sizes[-1]} {unit}, {heading}: "
+                f"efficiency {words.listed(parts)}."
+            )
+        elif known_:
+            yield (
+                f"{kind.capitalize()} scaling, {heading}: too few rounds for an efficiency (7 at "
+                "each size are needed)."
+            )
 
 
-def write_times(series: Series, path: Path) -> None:
-    """Write the seconds of all repetitions as JSON Lines, which Extra-P reads.
-
-    It fits its own models to them. All curves must have all sizes there.
-    """
-    lines = [
-        json.dumps({
-            "params": {series.over: point.size},
-            "callpath": f"{curve.case.sample.case}->{curve.phase}",
-            "metric": "seconds",
-            "value": point.seconds.tolist(),
-        })
-        for curve in series.curves if curve.sizes == series.sizes
-        for point in curve.points
-    ]  # fmt: skip
-    write_replacing(path, "".join(f"{line}\n" for line in lines))
+def _scaling(series: Series) -> dict[tuple[str, str], list[Curve]]:
+    """Return the curves that scale, by total and kind."""
+    return grouped(((c.heading, c.kind), c) for c in series.curves if c.kind)
 
 
-def _row(curve: Curve, point: Point) -> dict[str, object]:
-    s, scales, time = curve.case.sample, curve.kind is not None, point.time
-    ratio, each = point.compression_ratio, 1 / _MIB / point.ranks
-    stored = None if ratio is None else point.rate.scaled(1 / ratio)
+def tables(series: Series) -> Iterator[Table]:
+    """Yield a table for each total and kind, with a column for each size."""
+    unit = series.over
+    first, *others = series.sizes
+    columns = [counted(first, unit[:-1]), *map(str, others)]
+    for (heading, kind), curves in grouped(
+        ((c.heading, c.kind or ""), c) for c in series.curves
+    ).items():
+        amounts = {_amount(curve) for curve in curves}
+        about = f", {amounts.pop()}" if len(amounts) == 1 else ""
+        title = f"{heading}{f', {kind} scaling' if kind else ''}{about}"
+        last = ["efficiency", ""] if kind else []
+        rows = [_row(curve, series.sizes, bool(kind)) for curve in curves]
+        yield Table(title, ["", *columns, *last], rows)
+
+
+def _amount(curve: Curve) -> str:
+    point = curve.points[0]
+    if curve.kind == "weak":
+        return f"{Size(point.cell.nbytes // point.ranks)} per rank"
+    return f"{Size(point.cell.nbytes)} in all"
+
+
+def _row(curve: Curve, sizes: Sequence[int], scales: bool) -> list[str]:
+    at = {point.size: _cell(point) for point in curve.points}
+    row = [curve.label, *(at.get(size, "") for size in sizes)]
+    if not scales:
+        return row
+    end = curve.points[-1]
+    found, verdict = end.efficiency, end.verdict
+    if found is None or verdict is None:
+        return [*row, "too few rounds", ""]
+    word = {"same": "same", "open": "~", "slower": "", "faster": ""}[verdict.word]
+    return [*row, f"{percent(found.value)} ({percent(found.low)} to {percent(found.high)})", word]
+
+
+def _cell(point: Point) -> str:
+    rate = f"{words.rate(point.cell.nbytes, point.cell.median)}{'†' * point.below_resolution}"
+    return f"{rate} {percent(point.efficiency.value)}" if point.efficiency else rate
+
+
+def notes(series: Series) -> Iterator[str]:
+    """Yield what a reader must know of the numbers."""
+    if any(curve.kind for curve in series.curves):
+        yield _NOTE
+        starts = min(starts_of([p.cell]) for c in series.curves if c.kind for p in c.points)
+        if starts == 1:
+            yield "One run of a size is one start of the program: three of each show more."
+    if any(point.below_resolution for curve in series.curves for point in curve.points):
+        yield "†: below resolution, not to be relied on."
+    yield from series.notes
+
+
+def rows_of(series: Series) -> Iterator[dict[str, object]]:
+    """Yield the rows of `scaling.csv`: one for each case, total and size."""
+    for curve in series.curves:
+        for point in curve.points:
+            yield _data(curve, point, series)
+
+
+def _data(curve: Curve, point: Point, series: Series) -> dict[str, object]:
+    keys, found = point.cell.keys, point.efficiency
+    scales = curve.kind is not None
     return {
-        "case": s.case,
-        "group": s.group,
+        "case": curve.case,
+        "label": curve.label,
+        "backend": keys["backend"],
+        "total": keys["total"],
+        "heading": curve.heading,
         "kind": curve.kind,
-        "over": curve.over,
-        "backend": s.backend,
-        "workload": s.workload,
-        "layout": s.layout,
-        "transfer": s.transfer,
-        "settings": s.settings,
-        "variant": curve.case.variant,
-        "phase": curve.phase,
+        "over": series.over,
         "size": point.size,
         "ranks": point.ranks,
-        "nodes": point.nodes,
-        "runs": " ".join(point.runs),
-        "repetitions": time.n,
-        "bytes": point.nbytes,
-        **bounded("median_s low_s high_s", time.estimate),
-        **bounded("rate_mib_s rate_low_mib_s rate_high_mib_s", point.rate, 1 / _MIB),
-        "compression_ratio": ratio,
-        **bounded("rate_per_rank_mib_s", point.rate, each),
-        **bounded("stored_rate_per_rank_mib_s", stored, each),
-        **bounded("speedup speedup_low speedup_high", curve.speedup(point) if scales else None),
+        "nodes": point.runs[0].nodes,
+        "runs": " ".join(run.directory.name for run in point.runs),
+        "rounds": len(point.cell.seconds),
+        "bytes": point.cell.nbytes,
+        "median_s": point.cell.median,
+        "bytes_per_second": point.rate,
+        "speedup": curve.speedup(point) if scales else None,
         "ideal_speedup": curve.ideal(point) if scales else None,
-        **bounded(
-            "efficiency efficiency_low efficiency_high",
-            curve.efficiency(point) if scales else None,
-        ),
-        "imbalance": point.imbalance,
+        "efficiency": known(found.value) if found else None,
+        "efficiency_low": known(found.low) if found else None,
+        "efficiency_high": known(found.high) if found else None,
+        "word": point.verdict.word if point.verdict else None,
+        "imbalance": known(point.imbalance),
         "below_resolution": point.below_resolution,
     }
 
 
-def scaling_data(
-    series: Series, crossed: Sequence[Crossing], files: Sequence[str]
-) -> dict[str, Any]:
-    """Return the curves and crossings, for `scaling.json` and `--json`."""
+def data(series: Series, files: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a series as plain data, for `scaling.json` and `--json`."""
     return {
         "made_by": "pffbench scaling",
         "pffbench": pffbench.__version__,
@@ -113,83 +172,91 @@ def scaling_data(
             }
             for run in series.runs
         ],
-        "alarms": series.alarms,
-        "notes": series.notes,
-        "curves": [_curve(curve) for curve in series.curves],
-        "crossings": [
-            {
-                "phase": one.before.phase,
-                "before": one.before.case.sample.case,
-                "after": one.after.case.sample.case,
-                "below": one.at.below,
-                "above": one.at.above,
-                "near": one.at.near,
-                "sentence": str(one),
-            }
-            for one in crossed
-        ],
-        "sentences": summary_lines(series),
+        "sentences": list(sentences(series)),
+        "alarms": list(series.alarms),
+        "notes": list(series.notes),
+        "points": list(rows_of(series)),
         "files": list(files),
     }
 
 
-def _curve(curve: Curve) -> dict[str, Any]:
-    return {
-        "case": curve.case.sample.case,
-        "label": case_name(curve),
-        "phase": curve.phase,
-        "kind": curve.kind,
-        "sizes": curve.sizes,
-        "verdict": verdict(curve),
-    }
+def times_of(series: Series) -> Iterator[str]:
+    """Yield the seconds of all rounds as JSON Lines, which Extra-P reads.
+
+    It fits its own models to them. All curves must have all sizes there.
+    """
+    for case in dict.fromkeys(curve.case for curve in series.curves):
+        for phase in _PHASES:
+            by_size: dict[int, list[float]] = {}
+            for curve in (c for c in series.curves if c.case == case):
+                for point in curve.points:
+                    by_size[point.size] = [
+                        seconds
+                        for run in point.runs
+                        for seconds in run.seconds.get(case, {}).get(phase, {}).values()
+                    ]
+            if [size for size in by_size if by_size[size]] != series.sizes:
+                continue
+            for size, seconds in by_size.items():
+                yield json.dumps(
+                    {
+                        "params": {series.over: size},
+                        "callpath": f"{case}->{phase}",
+                        "metric": "seconds",
+                        "value": seconds,
+                    }
+                )
 
 
-def write_markdown(
-    series: Series, crossed: Sequence[Crossing], figures: Sequence[str], path: Path
-) -> None:
-    """Write the verdict, then a table for each comparison and phase."""
-    write_replacing(path, "\n".join(_markdown(series, crossed, figures)) + "\n")
+def figure(series: Series) -> Figure:
+    """Return the figure: above the rate of each total over the sizes, below its efficiency."""
+    totals = [c for c in series.curves if c.kind]
+    x = axis_of(series.sizes, series.over, "{:.0f}".format, numbers=series.sizes)
+    rates = axis_of(
+        [p.rate / 1e6 for c in totals for p in c.points], "rate of all ranks, MB/s", "{:g}".format
+    )
+    parts = [100 * e.value for c in totals for p in c.points if (e := p.efficiency)]
+    y = axis_of([0.0, 100.0, *parts], "efficiency, %", "{:.0f}".format, log=False)
+    style = _styles(totals)
+    by_heading = grouped((f"{c.heading}, {c.kind} scaling", c) for c in totals)
+    above = [
+        lines(h, [_line(c, style, False) for c in some], x, rates) for h, some in by_heading.items()
+    ]
+    below = [lines("", [_line(c, style, True) for c in some], x, y) for some in by_heading.values()]
+    return Figure(
+        f"{series.record.name}: rate and efficiency over {series.over}",
+        [*above, *below],
+        about=place_of(series.record),
+        legend=[Entry(label, *look) for label, look in style.items()],
+        notes=[_NOTE],
+        alarms=series.alarms,
+        foot=f"{len(series.runs)} runs, the last: {series.record.run_id}",
+        columns=max(1, len(by_heading)),
+    )
 
 
-def _markdown(series: Series, crossed: Sequence[Crossing], figures: Sequence[str]) -> Iterator[str]:
-    kinds = " and ".join(series.kinds) or "no"
-    sizes = [*map(str, series.sizes[:-1]), count(series.sizes[-1], series.over)]
-    yield f"# {series.record.name}: {kinds} scaling, {', '.join(sizes)}"
-    if series.record.question:
-        yield from ("", escape_markdown(series.record.question))
-    yield ""
-    yield from (f"- **{escape_markdown(text)}**" for text in (*series.alarms, *can_tell(series)))
-    for text in (*unscaled(series), *map(str, crossed), *series.noted):
-        yield f"- {escape_markdown(text)}"
-    for found in summary_tables(series):
-        yield from ("", f"**{escape_markdown(found.title)}**", "")
-        yield from markdown_table(found.headings, found.rows, ["case"])
-    yield ""
-    yield from (f"- {escape_markdown(text)}" for text in footnotes(series))
-    for members in series.groups:
-        yield from ("", f"## {escape_markdown(work(members[0]))}")
-        for phase in dict.fromkeys(curve.phase for curve in members):
-            yield from ("", f"### {phase_name(phase)}", "")
-            yield from _points_table([c for c in members if c.phase == phase], series)
-    if figures:
-        yield from ("", "## Figures", "")
-        yield from (f"![{name}]({name})" for name in figures if name.endswith(".png"))
-    yield from ("", "## How to read it", "")
-    yield from (f"- {text}" for text in HOW_TO_READ)
-
-
-def _points_table(curves: Sequence[Curve], series: Series) -> Iterator[str]:
-    yield "MiB/s (95 % interval), efficiency, slowest over median rank; †: below resolution:"
-    yield ""
-    headings = ["case", *(count(size, series.over) for size in series.sizes)]
-    rows = []
+def _styles(curves: Sequence[Curve]) -> dict[str, tuple[str, str]]:
+    """Return colour and dashes of each case."""
+    found: dict[str, tuple[str, str]] = {}
     for curve in curves:
-        cells = {point.size: _cell(curve, point) for point in curve.points}
-        rows.append([label(curve.case), *(cells.get(size, "") for size in series.sizes)])
-    yield from markdown_table(headings, rows, ["case"])
+        tint = colour(curve.points[0].cell.keys["backend"])
+        number = sum(other == tint for name, (other, _) in found.items() if name != curve.label)
+        found.setdefault(curve.label, (tint, _DASHES[number % len(_DASHES)]))
+    return found
 
 
-def _cell(curve: Curve, point: Point) -> str:
-    rate = f"{point.rate.scaled(1 / _MIB)}{'†' * point.below_resolution}"
-    part = "" if curve.kind is None else f", {percent(curve.efficiency(point).value)}"
-    return f"{rate}{part}, {point.imbalance:.2f}×"
+def _line(curve: Curve, style: dict[str, tuple[str, str]], parts: bool) -> Line:
+    sizes = [float(point.size) for point in curve.points]
+    if not parts:
+        return Line(
+            curve.label, sizes, [p.rate / 1e6 for p in curve.points], (), (), *style[curve.label]
+        )
+    points = [(p.size, e) for p in curve.points if (e := p.efficiency)]
+    return Line(
+        curve.label,
+        [sizes[0], *(float(size) for size, _ in points)],
+        [100.0, *(100 * e.value for _, e in points)],
+        [100.0, *(100 * e.low for _, e in points)],
+        [100.0, *(100 * e.high for _, e in points)],
+        *style[curve.label],
+    )

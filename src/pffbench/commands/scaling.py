@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 
 from pffbench.commands.arguments import add_json
-from pffbench.run.output import make_console, print_json
+from pffbench.run.output import print_json
 
 #: Version of what `--json` prints; a higher one changed or removed a key.
-_JSON_VERSION = 1
+_JSON_VERSION = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="directory for tables and figures: new, empty or of an earlier call (default: "
+        help="directory for tables and a figure: new, empty or of an earlier call (default: "
         "'scaling' beside the runs) (example: --out results/scaling)",
     )
     parser.add_argument(
@@ -36,19 +36,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Study a series of runs; print the verdict, then each file. Return the status.
+    """Study a series of runs; print the answer, then each file. Return the status.
 
     With `--json` files are written only into a directory that was named.
     """
     from pffbench_analysis.scaling.export import scaling
+    from pffbench_analysis.scaling.tables import data
 
     study = scaling(arguments.runs, arguments.out, arguments.over)
     if arguments.json:
         files = [path.name for path in study.write()] if arguments.out else []
-        data = study.data(files)
-        print_json({"format": "pffbench scaling", "version": _JSON_VERSION, **data})
+        found = data(study.series, files)
+        print_json({"format": "pffbench scaling", "version": _JSON_VERSION, **found})
         return 0
-    study.print(make_console(unknown=100))
+    for line in study.lines():
+        print(line, flush=True)
     for path in study.write():
         print(path, flush=True)
     return 0

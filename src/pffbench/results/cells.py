@@ -140,6 +140,33 @@ def of_starts(seconds: Seconds) -> Seconds:
     return {START * number: s for number, s in seconds.items()}
 
 
+def cells_of_starts(runs: Iterable[MeasuredRun], first: int = 0) -> dict[tuple[str, str], Cell]:
+    """Return the cells of several runs by case and total; each run is a start of the program.
+
+    Parameters
+    ----------
+    runs : iterable of MeasuredRun
+        The runs; one whose ranks start again in each round has several starts.
+    first : int
+        Number of the first start, for runs that are compared with others.
+    """
+    found: dict[tuple[str, str], Cell] = {}
+    for run in runs:
+        own = cells_of(run)
+        for cell in own:
+            key = cell.case, cell.keys["total"]
+            before = found[key].seconds if key in found else {}
+            shifted = {START * first + r: seconds for r, seconds in cell.seconds.items()}
+            found[key] = cell._replace(seconds={**before, **shifted})
+        first += 1 + max((r // START for cell in own for r in cell.seconds), default=0)
+    return found
+
+
+def starts_of(cells: Iterable[Cell]) -> int:
+    """Return the number of starts of the program that some cells have."""
+    return len({r // START for cell in cells for r in cell.seconds})
+
+
 def keys_of(entry: CaseEntry) -> dict[str, str]:
     """Return the keys of a case, from its entry in `run.json`.
 
