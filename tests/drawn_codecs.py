@@ -7,6 +7,7 @@ import numpy as np
 from drawn_runs import BYTES, PHASES, a_case, a_repetition, a_run, rewrite
 from pffbench.phases import READ_PHASES
 from pffbench.record.repetitions import Counted
+from pffbench.storage.durability import DiskUsage
 
 #: Source, backend and codec → ratio, seconds to write and seconds to read.
 WAYS = {
@@ -46,5 +47,7 @@ def a_codecs_run(
             took = {p: float(s * np.exp(rng.normal(0, noise))) for p, s in took.items()}
             stored = Counted("write", "stored_bytes", BYTES / ratio, BYTES / ratio)
             counts = () if way in uncounted else (stored,)
-            repetitions_made.append(a_repetition(name, entry, number + 1, took, counts=counts))
+            disk = DiskUsage(round(BYTES / ratio), round(BYTES / ratio), 1)
+            more = {"counts": counts, "disk": disk}
+            repetitions_made.append(a_repetition(name, entry, number + 1, took, **more))
     return rewrite(directory, repetitions_made)

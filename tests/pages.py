@@ -1,14 +1,13 @@
-"""Report pages of runs, written without the other files of a report."""
+"""Report pages of runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from pffbench_analysis.page import write_page
-from pffbench_analysis.report import readable, shared_parameters
+from pffbench_analysis.report import report
 
 
 def page_of(directory: str | Path) -> Path:
-    """Write the page of a run and return its path."""
-    summary = readable(directory)
-    return write_page(summary, directory, shared_parameters(summary))
+    """Report on a run and return the path of its page."""
+    *_, page = report([directory])
+    return page

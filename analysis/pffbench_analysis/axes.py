@@ -52,9 +52,10 @@ class Axis(NamedTuple):
         found: list[tuple[float, str]] = []
         for numbers in self._choices():
             texts = [(self.place(n), self.write(n)) for n in numbers if self.low <= n <= self.high]
-            found = _apart(texts, pixels, upwards=upwards)
-            if len(found) == len(texts) > 1:
-                break
+            fitting = _apart(texts, pixels, upwards=upwards)
+            if len(fitting) == len(texts) > 1:
+                return fitting
+            found = max(found, fitting, key=len)
         return found
 
     def _choices(self) -> Iterator[Sequence[float]]:

@@ -219,9 +219,7 @@ def test_parallel_forms_and_other_settings_are_variants_of_their_own(tmp_path):
 def test_the_report_writes_and_lists_it(tmp_path):
     run = a_paper_run(tmp_path, {"hdf5": 1.0, "zarr": 2.0, "netcdf4": 4.0})
     written = [path for path in report([run]) if path.stem == "published"]
-    assert {path.name for path in written} == {
-        f"published.{s}" for s in ("md", "csv", "svg")
-    }
+    assert {path.name for path in written} == {f"published.{s}" for s in ("md", "csv", "svg")}
     text = (run / "published.md").read_text(encoding="utf-8")
     assert text.index("write: same order") < text.index("## Numbers") < text.index("## Why they")
     assert "![Published numbers and those measured here](published.svg)" in text

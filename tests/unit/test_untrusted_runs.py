@@ -66,12 +66,12 @@ def test_a_report_replaces_links_and_leaves_their_targets_alone(run, tmp_path, c
 def test_a_directory_that_is_a_link_is_refused(run, tmp_path, capsys):
     away = tmp_path / "away"
     away.mkdir()
-    (away / "mine.png").write_text("precious")
+    (away / "mine.svg").write_text("precious")
     (run / "plots").symlink_to(away)
     before = sorted(p.name for p in run.iterdir())
-    assert run_cli("report", run) == 2
+    assert run_cli("report", "--figures", run) == 2
     assert "it is a symbolic link, not a directory" in capsys.readouterr().err
-    assert [p.name for p in away.iterdir()] == ["mine.png"]
+    assert [p.name for p in away.iterdir()] == ["mine.svg"]
     assert sorted(p.name for p in run.iterdir()) == before
 
 

@@ -96,7 +96,8 @@ def _marks(match: Match) -> list[Mark]:
     name, tint, there = match.alternative, colour(match.case.backend), match.published
     if match.estimate.value <= 0:
         return []
-    text = f"×{match.ratio:.2g}{'†' * match.below_resolution}"
+    ratio = f"{match.ratio:.2g}" if match.ratio < 100 else f"{match.ratio:.0f}"
+    text = f"×{ratio}{'†' * match.below_resolution}"
     value, low, high = match.estimate
     here = Mark(name, value, low, high, tint, text, about=f"{name}, here: {value:.3g}")
     if match.beyond:
