@@ -48,20 +48,19 @@ def test_a_planted_slowdown_ends_with_status_1(runs, tmp_path):
     )  # fmt: skip
     assert done.status == 1, done.said
     with (tmp_path / "out/compare.csv").open() as file:
-        rows = {row["phase"]: row for row in csv.DictReader(file)}
-    assert rows["write"]["verdict"] == "slower"
+        rows = {row["heading"]: row for row in csv.DictReader(file)}
+    write, read = rows["write, until close"], rows["read, page cache"]
+    assert (write["word"], write["mostly_in"]) == ("slower", "write")
     # Reads sleep as long in both runs; how much other work stretches their sleep is left open.
-    assert float(rows["write"]["ratio_low"]) > max(1.2, float(rows["read"]["ratio_low"]))
-    assert rows["define"]["verdict"] == "not comparable"
-    assert "below resolution" in rows["define"]["reason"]
+    assert float(write["low"]) > max(1.2, float(read["low"]))
 
 
 def test_the_same_again_passes(runs, tmp_path):
     base, same, _ = runs
     # Half of what is planted above: a loaded machine does stretch a sleep of 0.1 s.
     done = compare(base, same, "--fail-if-slower", "50%", cwd=tmp_path)
-    assert done.status == 0, done.said
-    assert "PASSED" in done.stdout or "NO SLOWDOWN SHOWN" in done.stdout
+    assert done.status in (0, 4), done.said  # what else runs here may leave it open
+    assert done.stdout.startswith(("PASSED: ", "UNDECIDED: "))
 
 
 def test_other_delays_are_other_settings(runs, tmp_path):

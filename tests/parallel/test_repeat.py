@@ -35,7 +35,7 @@ def test_a_run_is_repeated_and_compared(first, tmp_path):
     assert not [text for text in again.record["remarks"] if "this run of" in text]
     compared = pffbench_cli("compare", first.out, again.out, cwd=tmp_path)
     assert compared.status == 0, compared.said
-    assert compared.stdout.startswith(f"{again.out} compared with {first.out}")
+    assert str(again.out) in compared.stdout
 
 
 def test_another_number_of_ranks_is_a_remark(first, tmp_path):

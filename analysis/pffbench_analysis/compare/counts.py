@@ -15,9 +15,11 @@ from pffbench.errors import UserError
 from pffbench.grouping import grouped
 from pffbench.parallel.process_counters import COUNTERS
 from pffbench.record.run import MeasuredRun
+from pffbench.results.cells import keys_of
+from pffbench.results.names import labels
 from pffbench.results.summary import load
 from pffbench.run.output import make_console, print_json
-from pffbench.text import counted, one_line, without_digests
+from pffbench.text import counted, one_line
 from pffbench_analysis.compare.sides import Side, match
 
 #: Counts of a case: by phase and counter, all values of the repetitions that count.
@@ -149,13 +151,14 @@ def compare_environments(run: MeasuredRun) -> list[CountComparison]:
     if not others:
         raise UserError(f"{run.directory} is not a run of several environments; name two runs")
     counts, failed = counts_of(run), _excluded(run)
-    names = [name.removesuffix(f"@{first}") for name in counts if name.endswith(f"@{first}")]
+    own = {name: keys_of(run.record.cases[name]) for name in counts if name.endswith(f"@{first}")}
+    named = labels(own)
     return [
         _compared(
             (first, other),
             (run, counts),
             counts,
-            [(without_digests(name), f"{name}@{first}", f"{name}@{other}") for name in names],
+            [(named[name], name, f"{name.removesuffix(first)}{other}") for name in own],
             failed,
             [],
         )
