@@ -174,7 +174,7 @@ def test_an_experiment_that_skips_nothing_is_refused_in_one_sentence(tmp_path):
 def test_reading_needs_neither_mpi_nor_the_extra(tmp_path):
     for copy in ("first", "second"):
         shutil.copytree(SHIPPED, tmp_path / copy)
-    without = ("mpi4py", "jinja2", "pandas", "vl_convert")
+    without = ("mpi4py", "jinja2", "pandas")
     for command in (["recommend", "first"], ["compare", "first", "second"]):
         told = pffbench(*command, cwd=tmp_path, without=without)
         assert told.status == 0, told.said

@@ -15,7 +15,7 @@ from pffbench.commands import command_module, command_names
 
 pytestmark = pytest.mark.long
 
-HEAVY = ("mpi4py.MPI", "h5py", "netCDF4", "zarr", "pandas", "vl_convert")
+HEAVY = ("mpi4py.MPI", "h5py", "netCDF4", "zarr", "pandas")
 
 
 def modules_of(*arguments):
@@ -46,7 +46,7 @@ def test_a_run_loads_only_the_libraries_of_its_backends(tmp_path):
     modules = modules_of("run", tmp_path / "x.yaml", "--out", tmp_path / "out",
                          "--scratch", tmp_path)  # fmt: skip
     assert {"h5py", "mpi4py.MPI"} <= modules
-    assert not modules & {"zarr", "numcodecs", "netCDF4", "vl_convert", "pandas"}
+    assert not modules & {"zarr", "numcodecs", "netCDF4", "pandas"}
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "doctor", "report", "compare", "keys"])

@@ -44,10 +44,9 @@ _OTHERWISE: dict[Kind, frozenset[str]] = {
             "pandas",
             "tensorstore",
             "versioned-hdf5",
-            "vl-convert-python",
         }
     ),
-    "debian": frozenset({"icechunk", "tensorstore", "versioned-hdf5", "vl-convert-python"}),
+    "debian": frozenset({"icechunk", "tensorstore", "versioned-hdf5"}),
 }
 _SECTION = "see Remedies in docs/install.md, row {}"
 

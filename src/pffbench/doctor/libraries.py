@@ -23,7 +23,6 @@ Version = tuple[int, ...]
 OPTIONAL = {
     "jinja2": "no report.html, and recommend gives no program",
     "pandas": "notebooks have no frames of a run",
-    "vl-convert-python": "no figures and no report.html",
 }
 
 

@@ -29,7 +29,6 @@ class PyPffbench(PythonPackage):
     variant("data", default=False, description="Real climate data as input")
     variant("filters", default=False, description="Blosc, Zstandard and LZ4 in HDF5 and netCDF-4")
     variant("hdf5_2", default=False, description="HDF5 2 instead of 1.14 or the machine's")
-    variant("page", default=False, description="Figures and report.html; builds with Rust, online")
     variant("pnetcdf", default=False, description="Classic netCDF formats in parallel, by PnetCDF")
     variant("tensorstore", default=False, description="TensorStore, beside zarr-python")
 
@@ -51,7 +50,6 @@ class PyPffbench(PythonPackage):
         depends_on("py-zarr@3.1:3")
         depends_on("py-jinja2@3.1:", when="+analysis")
         depends_on("py-pandas@2.2:", when="+analysis")
-        depends_on("py-vl-convert-python@1.7:", when="+page")
         depends_on("py-iris-sample-data@2.5:", when="+data")
         depends_on("py-hdf5plugin@5.1:", when="+filters")
         depends_on("py-tensorstore@0.1.70:", when="+tensorstore")
