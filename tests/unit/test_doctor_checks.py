@@ -19,7 +19,7 @@ from pffbench.doctor.subject import Subject
 from pffbench.parallel.clock import Floor
 from pffbench.parallel.launcher import speaks_for_all
 from pffbench.parallel.topology import Topology
-from pffbench.record.run_json import RunRecord
+from pffbench.record.run_json import FailureEntry, RunRecord
 from pffbench.storage.filesystem import FileSystem
 
 sys.path.insert(0, str(REPOSITORY / "docs" / "tools"))
@@ -665,18 +665,29 @@ def test_a_slow_barrier_is_warned_of(barrier, status):
 
 WAYS = [("hdf5", "shared", "independent"), ("hdf5", "shared", "collective"),
         ("zarr", "own", "independent")]  # fmt: skip
-FAILURE = {"phase": "write", "rank": 1, "host": "b", "error": "OSError: it broke"}
+FAILURE = FailureEntry(
+    phase="write",
+    rank=1,
+    host="b",
+    error="OSError: it broke",
+    traceback="",
+    ranks_failed=1,
+    repetition=0,
+)
 
 
 def trial_of(*entries, reasons=(), status="finished"):
     """Return what is said of a run of 2 ranks; each entry is what one of the ways adds."""
-    cases = {
-        "-".join(way): {
-            "parameters": dict(zip(("backend", "layout", "transfer"), way, strict=True)), **entry
-        }
-        for way, entry in zip(WAYS, entries, strict=True)
-    }  # fmt: skip
     run = RunRecord.load(REPOSITORY / "docs" / "results" / "default")
+    usual = next(iter(run.cases.values()))
+    cases = {
+        "-".join(way): replace(
+            usual,
+            parameters=dict(zip(("backend", "layout", "transfer"), way, strict=True)),
+            **entry,
+        )
+        for way, entry in zip(WAYS, entries, strict=True)
+    }
     return replace(run, cases=cases, ranks=2, status=status, reasons=list(reasons))
 
 
