@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-#: Pixels of a character of a label, and of a line of text.
-CHARACTER, LINE = 6.4, 15
+#: Pixels of a character of a label in a wide font, and of a line of text.
+CHARACTER, LINE = 7.2, 15
 #: Pixels between two labels.
 _APART = 12
 #: Room at both ends, as a part of the axis.

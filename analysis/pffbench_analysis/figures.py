@@ -19,7 +19,6 @@ from pffbench.results.names import format_name, labels
 from pffbench.results.purposes import Purpose, purposes_of
 from pffbench.results.spread import FEWEST_FOR_INTERVAL, spread
 from pffbench.results.summary import CaseSummary, Summary
-from pffbench.units import Size
 from pffbench_analysis.axes import Axis, axis_of
 from pffbench_analysis.captions import alarms, footnote
 from pffbench_analysis.charts import Line, Mark, Panel, Point, dots, lines, scatter
@@ -324,11 +323,11 @@ def _ranks(cases: Sequence[CaseSummary], ranks: Ranks) -> Figure:
 def _sizes(cases: Sequence[CaseSummary]) -> Figure:
     """Return time over size on disk, where sizes differ, as those of codecs do."""
     formats = [case for case in cases if not case.raw and case.disk and case.disk.stored]
-    stored = {case.name: float(case.disk.stored) for case in formats if case.disk}
+    stored = {case.name: case.disk.stored / 2**20 for case in formats if case.disk}
     nothing = Figure("Time and size on disk", ())
     if not stored or max(stored.values()) < _SIZES_DIFFER * min(stored.values()):
         return nothing
-    x = axis_of(stored.values(), "on disk", lambda nbytes: str(Size(round(nbytes))))
+    x = axis_of(stored.values(), "on disk", "{:.3g} MiB".format)
     panels = []
     for total in TOTALS:
         points = []

@@ -17,10 +17,6 @@ _ARGUMENTS = (
     "--window-size=1300,1000",
 )  # fmt: skip
 
-#: Selectors of the medians and of the repetitions in a figure, whose marks have these labels.
-MEDIANS_OF = "#{} .mark-symbol.role-mark path[aria-label*='shape:']"
-REPETITIONS_OF = "#{} .mark-symbol.role-mark path[aria-label*='order:']"
-
 
 def programs() -> tuple[str, str]:
     """Return Chromium and its driver; without them fail in CI, and say so loudly elsewhere."""
@@ -65,9 +61,8 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def open(self, page: Path) -> None:
-        """Open a file, and wait until its figures are drawn."""
+        """Open a file."""
         self.driver.get(page.resolve().as_uri())
-        self.wait("document.documentElement.dataset.drawn")
 
     def js(self, text: str) -> Any:
         """Evaluate an expression in the page."""
@@ -86,24 +81,9 @@ class Browser:
         """Return the text of what a selector finds, folded up or not."""
         return str(self.js(f"document.querySelector({json.dumps(selector)}).textContent"))
 
-    def marks(self, selector: str) -> list[dict[str, str]]:
-        """Return what marks of a figure tell screen readers, as names and values."""
-        found = f"[...document.querySelectorAll({json.dumps(selector)})]"
-        labels = self.js(f"{found}.map(mark => mark.getAttribute('aria-label'))")
-        return [dict(part.split(": ", 1) for part in label.split("; ")) for label in labels]
-
     def count(self, selector: str) -> int:
         """Return how many elements a selector finds."""
         return int(self.js(f"document.querySelectorAll({json.dumps(selector)}).length"))
-
-    def choose(self, name: str, value: str) -> None:
-        """Choose in a control as a user does, and wait until the figures have followed."""
-        from selenium.webdriver.common.by import By
-        from selenium.webdriver.support.ui import Select
-
-        before = self.js("Number(document.documentElement.dataset.drawn)")
-        Select(self.driver.find_element(By.NAME, name)).select_by_value(value)
-        self.wait(f"Number(document.documentElement.dataset.drawn) > {before}")
 
     def click(self, selector: str) -> None:
         """Click on what a selector finds."""
