@@ -6,12 +6,13 @@ import re
 import pytest
 
 from launch import pffbench_cli, run_experiment, sampled
+from pffbench.results.judge import FEWEST
 from pffbench_analysis.scaling import load_series
 
 pytestmark = pytest.mark.parallel
 
 #: Far above the resolution of the clock.
-DELAY = {"null": {"delays": {"write": 0.25, "read": 0.25}}, "backend": "null"}
+DELAY = {"null": {"delays": {"write": 0.1, "read": 0.1}}, "backend": "null"}
 
 
 @pytest.mark.parametrize(
@@ -28,21 +29,21 @@ def test_efficiency_is_the_rate_of_each_rank_against_that_of_the_first_size(tmp_
         (tmp_path / f"{ranks}").mkdir()
         done = run_experiment(
             tmp_path / f"{ranks}", ranks, common={"workload": "hyperslab", **shape}, cases=[DELAY],
-            repetitions=3,
+            repetitions=FEWEST,
         )  # fmt: skip
         assert done.status == 0, done.said
         runs.append(done.out)
-        took = [float(row["seconds"]) for row in done.rows if row["phase"] == "write"]
+        took = [one["totals"]["write_total"] for one in done.repetitions]
         seconds.append((min(took), max(took)))
     out = tmp_path / "scaling"
     said = pffbench_cli("scaling", *runs, "--out", out)
     assert said.status == 0, said.said
-    assert re.search(r"case +1 rank +4 ranks +speed-up", said.stdout)
+    assert re.search(r"^ +1 rank +2 +4 +efficiency$", said.stdout, re.MULTILINE), said.stdout
     told = json.loads((out / "scaling.json").read_text())
     assert told["kinds"] == [kind]
-    (curve,) = [c for c in load_series(runs).curves if c.phase == "write"]
+    (curve,) = [c for c in load_series(runs).curves if c.heading.startswith("write")]
     (fastest, slowest), *larger = seconds
     for point, more, (least, most) in zip(curve.points[1:], (2, 4), larger, strict=True):
         work = 1 if kind == "weak" else 1 / more  # of each rank, against that of the only one
-        efficiency = curve.efficiency(point).value
+        efficiency = point.efficiency.value
         assert 0.999 * work * fastest / most <= efficiency <= 1.001 * work * slowest / least
