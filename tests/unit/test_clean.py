@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from drawn_runs import a_record
 from pffbench.cli import make_parser
 from pffbench.commands.clean import find_stale_scratch, main, remove
 from pffbench.errors import UserError
-from pffbench.record.run_json import RunRecord
 from pffbench.storage.ownership import MARKER, OwnerProcess
 from pffbench.storage.scratch import Scratch
 
@@ -117,12 +117,7 @@ def test_a_directory_under_another_name_stays(tmp_path):
 
 def record(directory, status):
     directory.mkdir(exist_ok=True)
-    RunRecord(
-        run_id="run-1", name="x", question="", command=[], ranks=1, started="", experiment={},
-        experiment_file="", cases={}, left_out=[], scratch="", floor={}, startup={},
-        provenance={}, status=status, stage="write",
-        topology={"hosts": ["a"], "nodes": [0], "ranks_per_node": [1]},
-    ).save(directory)  # fmt: skip
+    a_record({}, run_id="run-1", status=status, stage="write").save(directory)
 
 
 def test_files_that_another_job_is_to_read_stay(tmp_path, capsys):

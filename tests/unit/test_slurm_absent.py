@@ -54,7 +54,7 @@ def test_tests_that_cannot_run_are_told_loudly_with_the_reason(run_without, lack
     assert f"tests on a real Slurm did not run: {reason}" in block
     count = int(block.split(" tests on a real Slurm")[0].splitlines()[-1])
     assert f"{count} skipped" in done.stdout.splitlines()[-1]
-    assert count > 5
+    assert count > 1
 
 
 def test_in_ci_missing_slurm_is_a_failure(run_without):

@@ -1,1 +1,0 @@
-"""From raw results to statements: statistics, decisions, tables and exports."""
