@@ -1,9 +1,11 @@
-"""Simulate runs with known truth: how often prices and words are right (docs/evidence/decisions.md).
+"""Simulate runs with known truth: how often prices and words are right.
 
     python benchmarks/decisions.py                  # all tables, as Markdown; ten minutes
     python benchmarks/decisions.py --runs 200       # quicker and coarser
     python benchmarks/decisions.py --only power
     python benchmarks/decisions.py --noise RUN      # with the noise of a results directory, too
+
+The tables are in docs/evidence/decisions.md.
 
 The judge is `pffbench.results.judge`, which decides in real runs. Only the times are drawn: a true
 ratio for each format, times noise, times the speed that a start of the program keeps.
@@ -53,7 +55,7 @@ def two_modes(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) 
 
 
 def drift(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
-    """The machine becomes twice as slow during the run."""
+    """Make the machine twice as slow during the run."""
     return normal(rng, shape, cv) + np.linspace(0, math.log(2), shape[2])
 
 
@@ -63,14 +65,14 @@ def shared_state(rng: np.random.Generator, shape: tuple[int, int, int], cv: floa
 
 
 def unequal(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
-    """The spread of the first format is a fifth of the others'."""
+    """Give the first format a fifth of the spread of the others."""
     drawn = normal(rng, shape, cv)
     drawn[:, 0] /= 5
     return drawn
 
 
 def as_measured(rng: np.random.Generator, shape: tuple[int, int, int], cv: float) -> Array:
-    """Times of a round in one comparison have a correlation of 0.43, as in two real runs."""
+    """Correlate times of a round in one comparison by 0.43, as in two real runs."""
     state = math.sqrt(0.43) * correlated(rng, (shape[0], 1, shape[2]), cv)
     return state + math.sqrt(0.57) * normal(rng, shape, cv)
 
@@ -481,7 +483,7 @@ def main() -> None:
                 lambda: unknown_starts(pool, given.runs, usual),
             ),
             "compared": (
-                "Runs compared, six totals: percent with a false word, or with the slower one found",
+                "Runs compared, six totals: percent with a false word, or the slower one found",
                 lambda: compared(pool, given.runs),
             ),
         }
