@@ -1,8 +1,10 @@
 """Commands in the documents are accepted and experiments can be planned."""
 
 import argparse
+import csv
 import re
 import shlex
+import shutil
 
 import pytest
 
@@ -130,3 +132,16 @@ def test_each_command_of_the_evidence_starts_what_is_there(page):
             r"(?<![\w./-])(?:benchmarks|configs|docs|setup|tests)/[\w./-]+", line
         ):
             assert (REPOSITORY / path).exists(), line
+
+
+@pytest.mark.parametrize("command", ["compare", "scaling"])
+def test_the_columns_of_derived_files_are_explained(command, tmp_path):
+    run = DOCS / "results" / "default"
+    shutil.copytree(run, tmp_path / "again")
+    done = pffbench_cli(command, run, tmp_path / "again", "--out", tmp_path / "out")
+    assert done.status == 0, done.said
+    text = (DOCS / "reference" / "derived.md").read_text(encoding="utf-8")
+    table = text.split(f"\n| column of `{command}.csv`")[1].split("\n\n")[0].splitlines()[2:]
+    names = [name for line in table for name in re.findall(r"`([^`]+)`", line.split("|")[1])]
+    with (tmp_path / "out" / f"{command}.csv").open(encoding="utf-8") as file:
+        assert names == next(csv.reader(file))
