@@ -6,7 +6,7 @@
 Each run is a start of the ranks. Nothing differs between equal runs, so whatever
 `pffbench compare` reports of two of them is false. With ``--planted`` write(2) and fsync(2) on
 the files of HDF5 take ``--factor`` times as long in runs that alternate with the equal ones, and
-comparisons of three runs of each kind should find that. docs/compare.md has the table.
+comparisons of three runs of each kind should find that. docs/evidence/starts.md has the tables.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from pathlib import Path
 
 import numpy as np
 from jobs import load, python, run_ranks
-from pffbench_analysis.runs import Run
 
-from pffbench_analysis.compare import Gate, compare_runs
-from pffbench_analysis.compare.gate import judge
+from pffbench.record.run import MeasuredRun
+from pffbench_analysis.compare import Gate, compare_runs, judge
 
 HERE = Path(__file__).resolve().parent
 EXPERIMENT = """
@@ -44,12 +43,12 @@ cases:
 TOTALS = ("write_total", "read_total")
 
 
-def run(place: Path, name: str, experiment: Path, ranks: int, env: dict[str, str]) -> Run:
+def run(place: Path, name: str, experiment: Path, ranks: int, env: dict[str, str]) -> MeasuredRun:
     """Run the experiment once."""
     out = place / name
     told = ["run", experiment, "--out", out, "--scratch", place]
     run_ranks(ranks, python("-m", "pffbench", *map(str, told)), **env)
-    return Run.load(out)
+    return MeasuredRun.load(out)
 
 
 def plant(place: Path, factor: float) -> dict[str, str]:
@@ -60,7 +59,7 @@ def plant(place: Path, factor: float) -> dict[str, str]:
     return {"LD_PRELOAD": str(library), "PLANT_MATCH": "-hdf5.", "PLANT_FACTOR": str(factor)}
 
 
-def variation(runs: Sequence[Run]) -> None:
+def variation(runs: Sequence[MeasuredRun]) -> None:
     """Print the standard deviation of the logarithm of medians between runs, in percent."""
     print("\n| case | total | between starts | expected of the repetitions |")
     print("| --- | --- | ---: | ---: |")
@@ -72,34 +71,34 @@ def variation(runs: Sequence[Run]) -> None:
         print(f"| {case.rpartition('.')[0]} | {total} | {between:.1%} | {within:.1%} |")
 
 
-def pairs(runs: Sequence[Run], limit: float) -> None:
+def pairs(runs: Sequence[MeasuredRun], limit: float) -> None:
     """Print what is reported of each pair of equal runs."""
     said: Counter[str] = Counter()
     for one, other in itertools.combinations(runs, 2):
         found = compare_runs([one], [other])
-        said["any difference"] += any(p.different for p in (*found.pairs, *found.overall))
-        said["a total"] += any(p.different for p in found.gated)
-        _, (line,) = judge([found], Gate(limit))
-        said[line.partition(":")[0]] += 1
+        said["a difference"] += any(row.different for row in (*found.comparable, *found.control))
+        said[judge(found, Gate(limit)).sentence.partition(":")[0]] += 1
     number = len(runs) * (len(runs) - 1) // 2
     told = ", ".join(f"{what}: {count}" for what, count in said.items())
     print(f"\nof {number} pairs of runs: {told}")
 
 
-def splits(base: Sequence[Run], new: Sequence[Run], count: int, what: str) -> None:
-    """Print how often three runs of each side are told apart in a total."""
+def splits(base: Sequence[MeasuredRun], new: Sequence[MeasuredRun], count: int, what: str) -> None:
+    """Print how often three runs of each side are told apart."""
     generator = np.random.default_rng(1)
     found = written = 0
     for _ in range(count):
         one = [base[i] for i in generator.permutation(len(base))[:6]]
         other = [new[i] for i in generator.permutation(len(new))[:3]] if new else one[3:]
-        totals = [p for p in compare_runs(one[:3], other).gated if p.different]
-        found += bool(totals)
+        rows = [row for row in compare_runs(one[:3], other).comparable if row.different]
+        found += bool(rows)
         written += any(
-            p.phase == "write_total" and p.case.backend == "hdf5" and p.decision.longer
-            for p in totals
+            new.keys["total"] == "write" and new.keys["backend"] == "hdf5"
+            for row in rows
+            for new, _ in row.cells
+            if row.verdict.word == "slower"
         )
-    print(f"{what}: of {count} comparisons of three runs with three, {found} report a total"
+    print(f"{what}: of {count} comparisons of three runs with three, {found} report a difference"
           + (f", {written} that writing HDF5 is slower" if new else ""))  # fmt: skip
 
 
