@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from against_ior import BLOCK, REPETITIONS, Match, experiment
+from against_ior import BLOCK, LOW_LEVEL, REPETITIONS, Match, experiment
 from jobs import run_pffbench
 from rows import Given, Mark, Ratio, Row, not_measured
 
@@ -69,7 +69,8 @@ def _ours(cases: Sequence[tuple[str, int]], place: Path) -> list[_Seconds]:
 
 def _case(api: str, size: int) -> str:
     steps = f"steps: {BLOCK // size}, shape_per_rank: [{size // 4}]"
-    return f"backend: {api}, layout: file_per_process, {steps}"
+    options = f", {LOW_LEVEL}" if api == "hdf5" else ""
+    return f"backend: {api}, layout: file_per_process, {steps}{options}"
 
 
 def _in_c(program: Path, api: str, size: int, memory: str, place: Path) -> _Seconds:

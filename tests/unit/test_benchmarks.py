@@ -1,6 +1,7 @@
 """The benchmark scripts: what they make of pairs, tables and command lines. Nothing is timed."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,11 @@ write  2889.40  2551.68  2687.67  145.50  45.15  39.87  41.99  2.27  0.04776
 @pytest.fixture(autouse=True)
 def _scripts_are_found(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+@pytest.mark.parametrize("script", sorted(path.stem for path in BENCHMARKS.glob("*.py")))
+def test_every_script_finds_what_it_imports(script):
+    import_module(script)
 
 
 def test_a_ratio_is_the_median_of_the_ratios_of_pairs():
