@@ -9,6 +9,7 @@ from typing import Any
 
 from pffbench.errors import INCONCLUSIVE, VALID, UserError, explained
 from pffbench.results.summary import load
+from pffbench.text import counted
 from pffbench_analysis.compare.command import compare
 from pffbench_analysis.compare.gate import Gate
 
@@ -62,6 +63,7 @@ def compare_with_baseline(baseline: str, runs: Sequence[str], gate: Gate, **show
             place.mkdir(parents=True, exist_ok=True)
             for run in runs:
                 target = os.path.relpath(os.path.realpath(run), os.path.realpath(place))
-                (place / target.replace("../", "").replace("/", "-")).symlink_to(target)
-        print(f"added to the baseline {baseline}, which has {len(kept) + len(runs)} runs")
+                parts = [part for part in Path(target).parts if part != ".."]
+                (place / "-".join(parts)).symlink_to(target)
+        print(f"added to the baseline {baseline}: {counted(len(kept) + len(runs), 'run')}")
     return status

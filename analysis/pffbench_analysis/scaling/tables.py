@@ -213,18 +213,18 @@ def figure(series: Series) -> Figure:
     totals = [c for c in series.curves if c.kind]
     x = axis_of(series.sizes, series.over, "{:.0f}".format, numbers=series.sizes)
     rates = axis_of(
-        [p.rate / 1e6 for c in totals for p in c.points], "rate of all ranks, MB/s", "{:g}".format
+        [p.rate / 1e6 for c in totals for p in c.points], "MB/s of all ranks", "{:g}".format
     )
     parts = [100 * e.value for c in totals for p in c.points if (e := p.efficiency)]
     y = axis_of([0.0, 100.0, *parts], "efficiency, %", "{:.0f}".format, log=False)
     style = _styles(totals)
-    by_heading = grouped((f"{c.heading}, {c.kind} scaling", c) for c in totals)
+    by_heading = grouped((c.heading, c) for c in totals)
     above = [
         lines(h, [_line(c, style, False) for c in some], x, rates) for h, some in by_heading.items()
     ]
     below = [lines("", [_line(c, style, True) for c in some], x, y) for some in by_heading.values()]
     return Figure(
-        f"{series.record.name}: rate and efficiency over {series.over}",
+        f"{series.record.name}: {' and '.join(series.kinds)} scaling over {series.over}",
         [*above, *below],
         about=place_of(series.record),
         legend=[Entry(label, *look) for label, look in style.items()],
