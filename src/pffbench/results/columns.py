@@ -18,7 +18,7 @@ from pffbench.record.run_json import RunRecord
 from pffbench.results.cells import not_in_force, varying
 from pffbench.results.names import words
 from pffbench.results.phases import PhaseSummary, RankSpread
-from pffbench.results.quantities import PHASE_QUANTITIES, Cell, Unit, rate_cell
+from pffbench.results.quantities import PHASE_QUANTITIES, Cell, Unit
 from pffbench.results.summary import (
     AMPLIFICATIONS,
     CaseSummary,
@@ -43,6 +43,8 @@ Part = Literal["case", "write", "update", "read"]
 _PARTS: tuple[Part, ...] = ("write", "update", "read")
 #: Threshold above which times are written in seconds.
 _LONG = 10.0
+#: Keys of a title whether they set a group apart or not.
+_NAMED = ("backend", "workload", "dtype", "source", "durability", "cache")
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -58,24 +60,16 @@ class Column(msgspec.Struct, frozen=True):
         Returns the cell of a case.
     legend : str
         Explanation below the tables; empty where the heading says it.
-    shown : {"everywhere", "text", "page"}
-        Whether it is left out on the page, or shown only there.
     """
 
     heading: str
     part: Part
     cell: Callable[[CaseSummary], Cell]
     legend: str = ""
-    shown: Literal["everywhere", "text", "page"] = "everywhere"
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the column holds words, not numbers."""
-        return self.part == "case"
 
 
-def columns_of(cases: Sequence[CaseSummary], of: Literal["text", "page"] = "text") -> list[Column]:
-    """Return the columns that suit a comparison, as text or on the page."""
+def columns_of(cases: Sequence[CaseSummary]) -> list[Column]:
+    """Return the columns that suit a comparison."""
     found = [*_columns_of_cases()]
     for part in _PARTS:
         found += _columns_of_counts(cases, part)
@@ -83,7 +77,7 @@ def columns_of(cases: Sequence[CaseSummary], of: Literal["text", "page"] = "text
         if any(f"{part}_total" in case.phases for case in cases):
             found += _columns_of_total(cases, part)
             found += footprint_columns(cases, part)
-    return [column for column in found if column.shown in ("everywhere", of)]
+    return found
 
 
 def _columns_of_cases() -> Iterator[Column]:
@@ -123,7 +117,6 @@ def _columns_of_counts(cases: Sequence[CaseSummary], part: Part) -> Iterator[Col
 
 #: The ranks that move data by calls of their own: heading, phase and counter.
 _MOVERS = (("writers", "write", "writing_ranks"), ("readers", "read", "reading_ranks"))
-_DATA_ONLY_LEGEND = "data only: bytes over the time of the phases write or read alone"
 _MOVERS_LEGEND = "writers, readers: ranks that move the data by calls of their own, counted"
 _CALLS_LEGEND = (
     "write calls, read calls: system calls of all ranks in phases write and read, counted"
@@ -134,12 +127,6 @@ def workload_of(case: CaseSummary) -> Workload | None:
     """Return the workload of a case; None where the package that brings it is not installed."""
     name = str(case.parameters.get("workload", ""))
     return workload(name) if is_workload(name) else None
-
-
-def many_arrays(cases: Sequence[CaseSummary]) -> bool:
-    """Return whether the time of each array matters in a comparison, and not the rate."""
-    found = workload_of(cases[0])
-    return found is not None and found.many_arrays
 
 
 def _columns_of_workload(cases: Sequence[CaseSummary], part: Part) -> Iterator[Column]:
@@ -177,14 +164,11 @@ def _columns_of_total(cases: Sequence[CaseSummary], part: Part) -> Iterator[Colu
     total = f"{part}_total"
     unit = unit_of(cases, total)
     phases = [case.phases[total] for case in cases if total in case.phases]
-    if not many_arrays(cases):
-        cell = partial(_of_phase, rate_cell, part)
-        yield Column("data only MiB/s", part, cell, _DATA_ONLY_LEGEND, shown="page")
     for table in (quantity.table for quantity in PHASE_QUANTITIES if quantity.table):
         if any(table.cell(unit, phase).text for phase in phases):
             cell = partial(_of_phase, partial(table.cell, unit), total)
             heading = table.heading.format(part=part, unit=unit.name)
-            yield Column(heading, part, cell, table.legend, table.shown)
+            yield Column(heading, part, cell, table.legend)
 
 
 def _mostly_threaded(cases: Sequence[CaseSummary]) -> bool:
@@ -279,7 +263,7 @@ def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
     first, p = cases[0], cases[0].parameters
     peers = [group[0].keys for group in summary.groups.values()]
     inside = varying([case.keys for case in cases])
-    apart = [key for key in varying(peers) if key not in inside and key != "backend"]
+    apart = [key for key in varying(peers) if key not in (*inside, *_NAMED)]
     named = [w for w in words(first.keys, apart) if w not in words(first.keys, ())]
     arrays = counted(first.entry.cost.arrays, "array")
     size = f"{Size(first.nbytes or first.read_bytes)} in {arrays}"
@@ -288,11 +272,9 @@ def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
     return f"{p['workload']}: {', '.join([*named, data, counted(first.ranks, 'rank'), until])}"
 
 
-def legends(summary: Summary, of: Literal["text", "page"] = "text") -> list[str]:
+def legends(summary: Summary) -> list[str]:
     """Return the explanations of the headings that occur."""
-    columns = [column for group in summary.groups.values() for column in columns_of(group, of)]
-    # The page names its cases by itself.
-    columns = [column for column in columns if of == "text" or not column.is_text]
+    columns = [column for group in summary.groups.values() for column in columns_of(group)]
     return list(dict.fromkeys(column.legend for column in columns if column.legend))
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from statistics import mean, stdev
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -105,14 +105,11 @@ class TotalColumn(NamedTuple):
         Returns the cell, of a unit of time and the total.
     legend : str
         Explanation below the tables; empty where the heading says it.
-    shown : {"everywhere", "text", "page"}
-        Whether it is left out on the page, or shown only there.
     """
 
     heading: str
     cell: Callable[[Unit, PhaseSummary], Cell]
     legend: str = ""
-    shown: Literal["everywhere", "text", "page"] = "everywhere"
 
 
 class Quantity(NamedTuple):
@@ -250,7 +247,7 @@ PHASE_QUANTITIES = (
         "seconds.low",
         "Lower end of the 95 % interval of the median, by order statistics; `nan` for fewer "
         "than five repetitions. It tells nothing of another day with another load.",
-        table=TotalColumn("low–high", Unit.interval, shown="text"),
+        table=TotalColumn("low–high", Unit.interval),
     ),
     Quantity(
         "high_s",

@@ -117,8 +117,6 @@ class Workload(ABC):
     parameters_type: ClassVar[type[Parameters]]
     #: Whether no rank reads an element twice: the kernel then delivers at least what is read.
     reads_once: ClassVar[bool] = False
-    #: Whether the time of each array matters, and not the rate: there are many small ones.
-    many_arrays: ClassVar[bool] = False
     #: Whether arrays are cut over the ranks, as the layout says.
     cuts_arrays: ClassVar[bool] = True
     #: Whether groups of ranks can have a file each: layout `file_per_group`.

@@ -75,7 +75,6 @@ class Datasets(Workload):
     """
 
     name = "datasets"
-    many_arrays = True
     # Closing and flushing are one call of the file for all arrays.
     columns = (
         PhaseColumn("define", "write", "define", "array"),
