@@ -159,7 +159,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tables",
         action="store_true",
-        help="print the tables on a terminal of under 100 columns too; summary.md always has them",
+        help="print the tables behind the answer too; summary.md always has them",
     )
 
 
