@@ -134,9 +134,9 @@ def test_raw_transfers_without_formats_are_what_is_compared(make):
 
 def test_the_verdict_is_first_and_every_row_follows(make):
     text = printed(make(seed=1), make(seed=2, factor=1.02)).splitlines()
-    assert text[0].startswith("NO DIFFERENCE SHOWN: ")
+    assert text[0].startswith("NO DIFFERENCE SHOWN:")
     (head,) = (n for n, line in enumerate(text) if line.split()[:2] == ["old", "new"])
-    assert head < 6
+    assert head < 9
     assert len([line for line in text if "ms" in line.split()]) == 10
     slower = printed(make(seed=3, noise=0.005), make(seed=4, noise=0.005, factor=2))
     assert slower.startswith("SLOWER: ")
@@ -186,9 +186,8 @@ def test_what_is_not_comparable_says_why(make, how, reason):
     found = compared(make(seed=1), make(seed=2, **how))
     assert not found.comparable
     assert {row.reason for row in found.refused} == {reason}
-    assert f"NOT COMPARABLE: {found.new.name}: nothing is comparable: {reason}" in printed(
-        found.old.name, found.new.name
-    )
+    text = " ".join(printed(found.old.name, found.new.name).split())
+    assert text.startswith(f"NOT COMPARABLE: {found.new.name}: nothing is comparable: {reason}")
 
 
 def with_entries(cases, **fields):
@@ -273,6 +272,7 @@ def test_what_else_differs_is_listed(make):
         }
 
     text = printed(make(seed=1, **how("3.12", (8, 8))), make(seed=2, **how("3.13", (4, 4))))
+    text = " ".join(text.split())
     assert "differs: software.libraries.h5py.version: 3.12 / 3.13" in text
     assert "stored as: 8×8, none, fill never / 4×4, none, fill never" in text
 
@@ -286,7 +286,8 @@ def test_json_has_the_content_of_the_text(make, capsys):
     told = json.loads(capsys.readouterr().out)
     assert (told["format"], told["version"], told["status"]) == ("pffbench compare", 3, status)
     (one,) = told["comparisons"]
-    assert printed(old, new, gate=Gate(0.05)).startswith(one["sentence"])
+    text = " ".join(printed(old, new, gate=Gate(0.05)).split())
+    assert text.startswith(one["sentence"])
     assert len(one["rows"]) == 8
     assert {row["word"] for row in (*one["rows"], *one["control"])} == {"slower"}
 

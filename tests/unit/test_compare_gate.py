@@ -32,11 +32,12 @@ def make(tmp_path):
 
 
 def gated(old, *new, limit=0.05, **how):
-    """Run the whole command in this process; return its status and its first line."""
+    """Run the whole command in this process; return its status and its first sentence."""
     console = Console(record=True, width=200, file=open(os.devnull, "w"))  # noqa: SIM115
     sides = [[old], *([run] for run in new)]
     status, _ = compare(sides, console=console, gate=Gate(limit, **how))
-    return status, console.export_text().splitlines()[0]
+    lines = console.export_text().splitlines()
+    return status, " ".join(lines[: lines.index("")])
 
 
 # --- passed, failed and undecided

@@ -6,26 +6,17 @@ import ast
 
 import numpy as np
 import pytest
-from msgspec.structs import astuple
-from pffbench.summary.inference import ComparisonTable, Decision, decide, planned_looks
 from test_architecture import MODULES
 
-from drawn_runs import AUTO, a_case, timed_run
-from drawn_times import drawn
+from drawn_runs import a_case, timed_run
+from pffbench.cli import main
 from pffbench.results.document import Results
-from pffbench.results.summary import summarise
-from pffbench_analysis.recommend.advice import advise
+from pffbench.results.judge import Pair, decide
+from pffbench.results.summary import load
+from pffbench_analysis.compare import compare_runs
 
-#: Functions of tests and intervals; whoever calls them could claim something by a rule of its own.
-TOOLS = {
-    "p_value", "shift_interval", "studentised_p", "smallest_p", "enough_for", "repetitions_for",
-    "smallest_ratio", "Starts", "is_equivalent", "student_tail", "student_quantile",
-}  # fmt: skip
-#: Files that make decisions, or the tools for them. `shifts` of dependence finds drift in a run;
-#: `bisect` asks on which side of the half-way point a version is, not whether it is faster.
-JUDGE = {
-    "inference.py", "rank_test.py", "starts.py", "student.py", "dependence.py", "judging.py",
-}  # fmt: skip
+#: What a rule for a difference needs. `bounds` and `decide` are the ways in.
+TOOLS = {"quantile", "_tail", "_of_starts", "_of_mean", "_correlation"}
 
 
 def names_in(path):
@@ -36,73 +27,56 @@ def names_in(path):
 
 
 def test_only_the_judge_has_tests_and_intervals_at_hand():
-    others = [path for path in MODULES if path.name not in JUDGE]
-    assert len(others) < len(MODULES)
-    assert {str(path): used for path in others if (used := names_in(path) & TOOLS)} == {}
-
-
-def test_only_the_judge_makes_decisions():
-    def claims(path):
-        calls = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)]
-        return [
-            call.lineno
-            for call in calls
-            if isinstance(call.func, ast.Name) and call.func.id == "Decision"
-            and (len(call.args) > 2 or any(k.arg in CLAIMS for k in call.keywords))
-        ]  # fmt: skip
-
-    assert {str(p): at for p in MODULES if p.name not in JUDGE and (at := claims(p))} == {}
-
-
-CLAIMS = {"longer", "shorter", "equivalent"}
+    others = [path for path in MODULES if path.name != "judge.py"]
+    imported = {
+        str(path): used
+        for path in others
+        if "pffbench.results.judge" in path.read_text() and (used := names_in(path) & TOOLS)
+    }
+    assert imported == {}
 
 
 @pytest.mark.parametrize(
-    ("true", "cv", "standing"),
-    [(2.0, 0.05, "slower"), (1.0, 0.02, "equal"), (1.1, 0.3, "undecided")],
+    ("true", "cv", "word"), [(2.0, 0.05, "slower"), (1.0, 0.02, "same"), (1.1, 0.3, "open")]
 )
-def test_every_door_gives_the_answer_of_the_judge(tmp_path, true, cv, standing):
+def test_every_door_gives_the_answer_of_the_judge(tmp_path, capsys, true, cv, word):
     generator = np.random.default_rng(2)
     cases = dict([a_case("hdf5"), a_case("zarr")])
-    base, other = (0.1 * drawn("normal", 1, 20, generator, cv)[0] for _ in range(2))
-    other *= true * np.median(base) / np.median(other)
     hdf5, zarr = cases
-    run = timed_run(
-        tmp_path / "run", {hdf5: (base, base), zarr: (other, other)}, cases, experiment=AUTO
-    )
-    summary = summarise(run)
-    told = {case.sample.case: case.phases["write_total"].by_block for case in summary.cases}
-    assert [len(times) for times in told.values()] == [20, 20]
-    tables = [
-        ComparisonTable(told, ((zarr, hdf5),), kinds={zarr: "zarr", hdf5: "hdf5"})
-        for _ in ("write", "read")
-    ]
-    judged = decide(tables, planned_looks(40))[0, zarr, hdf5]
-    assert standing_of(judged) == standing
-    # The headline, the table, the JSON document.
-    for answer in summary.answers:
-        (contender,) = answer.others
-        assert contender.standing == standing
-        of = contender.ratio if contender.case == zarr else contender.ratio.inverse
-        if answer.total == "write_total":
-            assert (of.value, of.low, of.high) == pytest.approx(astuple(judged.ratio)[1:4])
+    base, other = (0.1 * np.exp(cv * generator.normal(size=20)) for _ in range(2))
+    other *= true * np.median(base) / np.median(other)
+    run = timed_run(tmp_path / "run", {hdf5: (base, base), zarr: (other, other)}, cases)
+    summary = load(run)
+    seconds = {cell.case: cell.seconds for cell in summary.cells if cell.keys["total"] == "write"}
+    # Two totals of one pair are the family of the document.
+    pairs = {n: Pair([(seconds[zarr], seconds[hdf5])], "write") for n in range(2)}
+    judged = decide(pairs)[0]
+    assert judged.word == word
+    for found in summary.compared.formats:
+        verdict = found.verdict if found.base == "hdf5" else found.verdict.turned
+        assert verdict.word == word
+        assert verdict.ratio == pytest.approx(judged.ratio, rel=1e-6)
+    # The document, and the recommendation.
     document = Results.of(summary)
-    assert {o.standing for c in document.comparisons for o in c.others} == {standing}
-    # The recommendation.
-    advice = advise(run)
-    assert {
-        STANDINGS[placed.standing.name]
-        for work in advice.works
-        for found in work.answers
-        for placed in found.placed[1:]
-    } == {standing}
+    used = summary.answer.way.get("backend")
+    assert document.answer.way.get("backend") == used
+    with pytest.raises(SystemExit):
+        main(["recommend", str(run)])
+    if used and word == "slower":
+        assert used == "hdf5"
+        assert "HDF5" in capsys.readouterr().out
 
 
-STANDINGS = {"SLOWER": "slower", "EQUAL": "equal", "OPEN": "undecided"}
-
-
-def standing_of(decision: Decision) -> str:
-    """Return the word of the headline for a decision."""
-    if decision.different:
-        return "slower"
-    return "equal" if decision.equivalent else "undecided"
+def test_two_runs_are_judged_by_the_same_function(tmp_path):
+    generator = np.random.default_rng(3)
+    cases = dict([a_case("hdf5")])
+    (name,) = cases
+    runs = []
+    for factor in (1.0, 2.0):
+        times = 0.1 * factor * np.exp(0.05 * generator.normal(size=20))
+        runs.append(load(timed_run(tmp_path / f"{factor}", {name: (times, times)}, cases)).run)
+    found = compare_runs(*([run] for run in runs))
+    cells = [(new.seconds, old.seconds) for row in found.comparable for new, old in row.cells]
+    judged = decide({n: Pair([both]) for n, both in enumerate(cells)}, alpha=0.05 / 3)
+    assert [row.verdict.word for row in found.comparable] == [v.word for v in judged.values()]
+    assert {v.word for v in judged.values()} == {"slower"}

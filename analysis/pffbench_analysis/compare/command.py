@@ -97,17 +97,32 @@ def _distinct(runs: Sequence[str | Path]) -> None:
 
 
 def _lines(found: Comparison, outcome: Outcome) -> Iterator[str]:
-    yield one_line(outcome.sentence)
-    yield from ("", one_line(f"old: {found.old.name}"), one_line(f"new: {found.new.name}"))
+    yield from wrap(outcome.sentence)
+    yield ""
+    yield from (*wrap(f"old: {found.old.name}"), *wrap(f"new: {found.new.name}"))
     if found.comparable:
-        yield from ("", *table_of(found, outcome).lines(), "")
+        yield from ("", *_rows(found, outcome), "")
     for note in _notes(found, outcome):
         yield from wrap(note)
-    differing = [one_line(f"differs: {one}", _LONGEST) for one in found.differences]
-    yield from differing[:_NAMED]
-    if len(differing) > _NAMED:
-        yield f"{len(differing) - _NAMED} more differences are in compare.md (--out)"
+    for difference in found.differences[:_NAMED]:
+        yield from wrap(one_line(f"differs: {difference}", _LONGEST))
+    if len(found.differences) > _NAMED:
+        yield f"{len(found.differences) - _NAMED} more differences are in compare.md (--out)"
     yield ""
+
+
+def _rows(found: Comparison, outcome: Outcome) -> Iterator[str]:
+    """Yield the table for a terminal: each name above its totals, so that it is narrow."""
+    table = table_of(found, outcome)
+    names = [row[0] for row in table.rows]
+    narrow = Table("", table.columns[1:], [row[1:] for row in table.rows])
+    head, *lines = narrow.lines()
+    yield f"  {head}"
+    before = ""
+    for name, line in zip(names, lines, strict=True):
+        yield from wrap(name) if name != before else ()
+        yield f"  {line}"
+        before = name
 
 
 def table_of(found: Comparison, outcome: Outcome) -> Table:
