@@ -14,7 +14,7 @@ EXIT_STATUSES = {
     NOT_VALID: "a case or the summary failed, the run is not valid, or a check found a problem",
     WRONG_INPUT: "the input is wrong, and nothing was created",
     INTERRUPTED: "a signal or a time limit ended the run, which can be resumed",
-    INCONCLUSIVE: "compare --fail-if-slower --strict: the runs do not decide",
+    INCONCLUSIVE: "compare --fail-if-slower: the runs do not decide",
     MACHINE_CHANGED: "compare --fail-if-slower: the machine changed, or may have",
     CTRL_C: "Ctrl-C ended the command",
 }

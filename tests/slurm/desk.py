@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import time
 from collections import defaultdict
 from pathlib import Path
 
-from launch import check_results, environment
+from launch import check_results, environment, lines_of
+from pffbench.record.repetitions import FILE
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = ROOT / "jobs"
@@ -68,9 +68,9 @@ class Desk:
         return {path.parent.name: json.loads(path.read_text()) for path in files}
 
     def wait_for_repetitions(self, run, at_least=1, last="remove"):
-        path = self.directory / run / "samples.csv"
+        path = self.directory / run
         end = time.monotonic() + 240
-        while not (path.exists() and len(repetitions(path, last)) >= at_least):
+        while not ((path / FILE).exists() and len(repetitions(path, last)) >= at_least):
             assert time.monotonic() < end, "no repetition within four minutes"
             time.sleep(0.1)
 
@@ -96,11 +96,13 @@ def read_elsewhere(directory):
     return {path: how["r"] for path, how in moved.items()}
 
 
-def repetitions(samples, last="remove"):
-    """Case and number of every repetition that has its last phase, as often as they are there."""
-    with samples.open() as lines:
-        rows = [row for row in csv.DictReader(lines) if row["phase"] == last]
-    return [(row["case"], row["repetition"]) for row in rows]
+def repetitions(run, last="remove"):
+    """Case and round of every repetition that has its last phase, as often as they are there."""
+    return [
+        (one["case"], one["round"])
+        for one in lines_of(run)
+        if any(times["phase"] == last for times in one["phases"])
+    ]
 
 
 def verdicts(records):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from desk import JOBS, Desk, verdicts
+from launch import lines_of
 
 pytestmark = [pytest.mark.slurm, pytest.mark.full, pytest.mark.timeout(900)]
 
@@ -38,12 +39,9 @@ def test_reads_from_other_nodes_of_a_distributed_file_system_are_cold(moosefs_cl
     (record,) = desk.records("pffbench-results").values()
     assert (record["status"], record["valid"]) == ("finished", True)
     run = desk.directory / "pffbench-results" / f"cold-read-{job}"
-    lines = (run / "samples.csv").read_text().splitlines()
-    header = lines[0].split(",")
-    rows = [dict(zip(header, line.split(","), strict=True)) for line in lines[1:]]
-    reads = [row for row in rows if row["phase"] == "read"]
+    reads = [one["read"] for one in lines_of(run) if one["part"] == "read"]
     assert reads
-    assert {(row["cache"], float(row["resident"])) for row in reads} == {("separate", 0.0)}
+    assert {(read["cache"], read["resident"]) for read in reads} == {("separate", 0.0)}
 
 
 @pytest.mark.parametrize("last", ["close", "remove"])

@@ -7,6 +7,7 @@ and a power cut end all of them at once, because what takes long is waiting for 
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass, field
 
@@ -103,8 +104,8 @@ class Story:
         return self.desk.directory / "gate"
 
     @property
-    def samples(self):
-        return (self.desk.directory / "out" / "run" / "samples.csv").read_bytes()
+    def lines(self):
+        return (self.desk.directory / "out" / "run" / "repetitions.jsonl").read_bytes()
 
     def submit(self, *how):
         """Submit the job, or a new one that resumes its run."""
@@ -140,7 +141,7 @@ def stories(slurm_cluster, request):
         story.wait(ENDS[name])
         if name == "warned":  # its next start is soon, and must not be warned again
             change(slurm_cluster, story, "TimeLimit=20")
-        story.ended, story.log = story.samples, story.desk.log(story.job)
+        story.ended, story.log = story.lines, story.desk.log(story.job)
         story.gate.unlink()
     go_on_with_all(slurm_cluster, found)
     for story in found.values():
@@ -164,7 +165,7 @@ def wait_until_held(story):
     while len(list(story.gate.parent.glob("gate.held-*"))) < 2:
         assert time.monotonic() < end, story.desk.log(story.job)
         time.sleep(0.1)
-    story.held = story.samples
+    story.held = story.lines
 
 
 def end_all(cluster, found):
@@ -203,8 +204,8 @@ def change(cluster, story, what):
     cluster.run("scontrol", "update", f"JobId={story.job}", what)
 
 
-def finished(samples):
-    return {tuple(row.split(b",")[:2]) for row in samples.splitlines()[1:]}
+def finished(lines):
+    return {(one["case"], one["round"]) for one in map(json.loads, lines.splitlines())}
 
 
 @pytest.mark.parametrize("name", sampled(STORIES, SAMPLE))
@@ -214,9 +215,9 @@ def test_the_run_is_whole_and_no_finished_repetition_was_lost_or_repeated(storie
     assert len(finished(story.held)) >= 4, "two repetitions of two cases come before the third"
     # Nothing that was on the disk when the end came has changed since.
     assert story.ended.startswith(story.held)
-    assert story.samples.startswith(story.ended)
+    assert story.lines.startswith(story.ended)
     results = story.desk.directory / "out" / "run"
-    done = repetitions(results / "samples.csv")
+    done = repetitions(results)
     assert len(done) == len(set(done)) == 2 * REPETITIONS
     with h5py.File(results / "ranks.h5") as ranks:
         for case in {case for case, _ in done}:

@@ -81,7 +81,7 @@ def test_a_cancelled_job_is_not_queued_again(desk):
     desk.slurm.run("scancel", job)
     facts = desk.slurm.wait(job)
     assert (facts["JobState"], facts["Restarts"]) == ("CANCELLED", "0")
-    assert repetitions(desk.directory / run / "samples.csv")
+    assert repetitions(desk.directory / run)
 
 
 @pytest.mark.full
@@ -120,7 +120,7 @@ def test_a_preempted_job_goes_on_when_slurm_starts_it_again(desk, grace):
     desk.slurm.wait(urgent, {"COMPLETED"})
     assert desk.complete(job)["Restarts"] == "1"
     assert verdicts(desk.records("pffbench-results")) == {f"pffbench-{job}": ("finished", True)}
-    done = repetitions(desk.directory / run / "samples.csv")
+    done = repetitions(desk.directory / run)
     assert len(done) == len(set(done)) == 2 * 30
 
 

@@ -77,5 +77,5 @@ def test_a_job_goes_on_each_time_its_node_is_lost_though_its_disk_keeps_the_sock
     facts = desk.complete(job)
     assert facts["Restarts"] == str(losses)
     assert verdicts(desk.records("pffbench-results")) == {f"pffbench-{job}": ("finished", True)}
-    done = repetitions(shared / "pffbench-results" / f"pffbench-{job}" / "samples.csv")
+    done = repetitions(shared / "pffbench-results" / f"pffbench-{job}")
     assert len(done) == len(set(done)) == 2 * REPETITIONS

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import json
+import re
 import shutil
 
 import pytest
+from msgspec.structs import replace
 
 from desk import JOBS, Desk, verdicts
+from drawn_runs import edit
 from launch import PROGRAMS, compiled
 from planted import planted
 
 pytestmark = pytest.mark.slurm
 
+#: Directories of the runs of a night.
+STARTS = ("1", "2", "3")
 #: Delays that no noise of a busy machine comes near to; the truth is known.
 EXPERIMENT = """
 name: sleeping
@@ -58,22 +61,22 @@ def end_of(desk, job):
     return facts["JobState"], facts["ExitCode"], desk.log(job)
 
 
-def make_faster(run, factor):
-    """Make a run one that was faster than it really was: a slowdown since then is planted."""
-    path = run / "samples.csv"
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    for row in rows:
-        for clock in ("own_max", "seconds"):
-            row[clock] = repr(float(row[clock]) / factor)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+def make_faster(night, factor):
+    """Make a night one that was faster than it really was: a slowdown since then is planted."""
+    for run in STARTS:
+        edit(night / run, lambda one: replace(
+            one, totals={total: seconds / factor for total, seconds in one.totals.items()},
+            phases=tuple(replace(t, seconds=t.seconds / factor) for t in one.phases),
+        ))  # fmt: skip
 
 
 def nights(desk):
     return desk.directory / "pffbench-results" / "nightly-1n"
+
+
+def links(*jobs):
+    """The names that the starts of nights have in a baseline."""
+    return [f"{job}-{start}" for job in jobs for start in STARTS]
 
 
 def baseline(desk):
@@ -86,15 +89,15 @@ def baseline(desk):
 def test_nights_alike_become_the_baseline_and_a_slower_one_fails(desk):
     first = night(desk)
     desk.complete(first)
-    assert baseline(desk) == [first]
-    assert "the first run of a baseline is compared with nothing" in desk.log(first)
+    assert baseline(desk) == links(first)
+    assert "the first night of a baseline is compared with nothing" in desk.log(first)
 
     same = night(desk)
     state, _, log = end_of(desk, same)
     assert state == "COMPLETED", log
-    assert "NO SLOWDOWN SHOWN: " in log
+    assert "PASSED: " in log
     assert (nights(desk) / same / "compare" / "compare.md").exists()
-    assert baseline(desk) == [first, same]
+    assert baseline(desk) == links(first, same)
 
     for name in (first, same):
         make_faster(nights(desk) / name, 3)
@@ -102,15 +105,13 @@ def test_nights_alike_become_the_baseline_and_a_slower_one_fails(desk):
     state, status, log = end_of(desk, slow)
     assert (state, status) == ("FAILED", "1:0"), log
     (failed,) = [line for line in log.splitlines() if line.startswith("FAILED: ")]
-    assert "is slower by more than 20 %" in failed
-    assert "write_total takes " in failed
+    assert "slower by more than 20 %: " in failed
     compared = (nights(desk) / slow / "compare" / "compare.md").read_text()
     assert failed in compared.replace("\\_", "_").replace("\\*", "*")
     # The run itself is a good one, and no part of the baseline.
-    assert set(verdicts(desk.records("pffbench-results/nightly-1n")).values()) == {
-        ("finished", True)
-    }
-    assert baseline(desk) == [first, same]
+    runs = verdicts(desk.records(nights(desk) / slow))
+    assert runs == dict.fromkeys(STARTS, ("finished", True))
+    assert baseline(desk) == links(first, same)
 
 
 @pytest.mark.full
@@ -124,7 +125,7 @@ def test_a_machine_that_changed_is_no_failure_of_a_format(desk):
     state, status, log = end_of(desk, night(desk, text=mixed))
     assert (state, status) == ("FAILED", "5:0"), log
     assert "MACHINE CHANGED: " in log
-    assert baseline(desk) == [first]
+    assert baseline(desk) == links(first)
 
 
 @pytest.mark.full
@@ -137,14 +138,12 @@ def test_a_run_that_is_not_valid_is_no_baseline(desk):
 @pytest.mark.full
 def test_a_warned_night_goes_on_and_becomes_the_baseline_when_it_is_whole(desk):
     job = night(desk, repetitions=40)
-    run = f"pffbench-results/nightly-1n/{job}"
-    desk.wait_for_repetitions(run)
+    desk.wait_for_repetitions(nights(desk) / job / "2")
     desk.slurm.run("scancel", "--signal=USR1", job)
     facts = desk.complete(job)
     assert facts["Restarts"] == "1"
-    record = json.loads((desk.directory / run / "run.json").read_text())
-    assert (record["status"], record["valid"]) == ("finished", True)
-    assert baseline(desk) == [job]
+    assert verdicts(desk.records(nights(desk) / job)) == dict.fromkeys(STARTS, ("finished", True))
+    assert baseline(desk) == links(job)
 
 
 def test_without_an_experiment_it_runs_the_one_made_for_nights_in_the_time_of_the_job(desk):
@@ -154,10 +153,10 @@ def test_without_an_experiment_it_runs_the_one_made_for_nights_in_the_time_of_th
         "--set=repetitions=1",
     )  # fmt: skip
     desk.complete(job)
-    record = desk.records("pffbench-results/nightly-1n")[job]
-    assert (record["name"], record["valid"]) == ("nightly", True)
-    assert 600 < float(record["experiment"]["time_budget"]) < 1200
-    assert baseline(desk) == [job]
+    for record in desk.records(nights(desk) / job).values():
+        assert (record["name"], record["valid"]) == ("nightly", True)
+        assert float(record["experiment"]["time_budget"]) == pytest.approx(0.9 * 540, abs=1)
+    assert baseline(desk) == links(job)
 
 
 @pytest.mark.slow  # and for a machine that does nothing else: these times are real
@@ -167,15 +166,15 @@ def test_ten_real_nights_are_not_red_and_each_with_slower_writes_is_not_green(de
 
     A disk that is slower than in the baseline may decide nothing (status 5), in a few nights.
     """
-    first = [real_night(desk) for _ in range(7)]
-    assert first == ["0:0"] * 7
+    first = [real_night(desk) for _ in range(3)]
+    assert set(first) <= {"0:0", "4:0"}
     preloaded = shutil.copy(compiled(PROGRAMS / "planted.c"), desk.directory)
     slow = planted("hdf5.hyperslab", factor=1.5, factor_of="write") | {"LD_PRELOAD": str(preloaded)}
     pairs = [(real_night(desk, **slow), real_night(desk)) for _ in range(10)]
     late, alike = zip(*pairs, strict=True)
     assert set(late) <= {"1:0", "5:0"}
-    assert set(alike) <= {"0:0", "5:0"}
-    assert min(late.count("1:0"), alike.count("0:0")) >= 8, (late, alike)
+    assert set(alike) <= {"0:0", "4:0", "5:0"}
+    assert late.count("1:0") >= 8, late
 
 
 def real_night(desk, **variables):
@@ -183,5 +182,5 @@ def real_night(desk, **variables):
     job = night(desk, repetitions=20, tasks=2, text=REAL, **variables)
     _, status, log = end_of(desk, job)
     print(job, status)
-    assert status != "1:0" or "slower: hdf5: write_total takes" in log, log
+    assert status != "1:0" or re.search(r"^FAILED: .*HDF5.*, write", log, re.MULTILINE), log
     return status

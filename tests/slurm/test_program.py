@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import sys
@@ -10,7 +9,7 @@ import sys
 import pytest
 
 from desk import read_elsewhere, watching
-from launch import environment, write_experiment
+from launch import environment, lines_of, write_experiment
 
 pytestmark = [pytest.mark.slurm, pytest.mark.full]
 
@@ -43,7 +42,7 @@ def run_small(cluster, shared, launch, *arguments, scratch=None, cases=None, **v
 def test_a_run_on_four_nodes_is_valid_and_records_them(slurm, shared):
     done = run_small(slurm, shared, FOUR_BY_FOUR)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "\nEvery byte read was verified; " in done.stdout
+    assert "VALID: every byte verified, " in done.stdout
     record = json.loads((shared / "out" / "run.json").read_text())
     assert record["valid"] is True
     topology = record["topology"]
@@ -88,7 +87,7 @@ def test_environments_take_turns_in_one_allocation(slurm, shared):
     where = ["--out", shared / "out", "--scratch", shared / "scratch"]
     done = pffbench(slurm, launch, "run", file, "--trust", *where)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "\nEvery byte read was verified; " in done.stdout
+    assert "VALID: every byte verified, " in done.stdout
     record = json.loads((shared / "out" / "run.json").read_text())
     assert len(record["topology"]["hosts"]) == 4
     assert len(record["cases"]) == 2 * 3
@@ -189,9 +188,9 @@ def test_at_the_start_of_a_job_one_rank_of_each_node_reads_for_its_node(slurm, s
     done = pffbench(slurm, FOUR_BY_FOUR, "run", file, *told, **watching(shared, scratch))
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((shared / "out" / "run.json").read_text())["valid"] is True
-    with (shared / "out" / "counters.csv").open(newline="") as lines:
-        held = [row for row in csv.DictReader(lines) if row["counter"] == "descriptors"]
-    assert [(row["total"], row["largest"]) for row in held] == [("4", "1")] * 2
+    counts = [count for one in lines_of(shared / "out") for count in one["counts"]]
+    held = [count for count in counts if count["name"] == "descriptors"]
+    assert [(count["total"], count["largest"]) for count in held] == [(4, 1)] * 2
     readers = {
         (line.split()[0], log.name)
         for log in (shared / "seen").iterdir()
