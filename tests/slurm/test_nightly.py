@@ -116,8 +116,8 @@ def test_nights_alike_become_the_baseline_and_a_slower_one_fails(desk):
 
 @pytest.mark.full
 def test_a_machine_that_changed_is_no_failure_of_a_format(desk):
-    """The case that sleeps is the control where a format is measured too."""
-    real = "- {{workload: hyperslab, backend: hdf5, shape_per_rank: [1024, 4096]}}"
+    """Raw transfers are the control where a format is measured too."""
+    real = "- {{workload: hyperslab, backend: [hdf5, posix], shape_per_rank: [1024, 4096]}}"
     mixed = EXPERIMENT.replace("  - workload", f"  {real}\n  - workload")
     first = night(desk, text=mixed)
     desk.complete(first)
