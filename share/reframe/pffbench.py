@@ -66,7 +66,7 @@ class PffbenchBase(rfm.RunOnlyRegressionTest):
         if not self.baseline:
             return True
         status, text = ((Path(self.stagedir) / f"gate.{n}").read_text() for n in ("status", "txt"))
-        return sn.assert_eq(status.strip(), "0", text.strip().rpartition("\n")[2])
+        return sn.assert_in(status.strip(), ("0", "4"), text.partition("\n\n")[0])
 
     @run_before("performance")
     def follow_all_times(self):
