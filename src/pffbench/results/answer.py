@@ -6,6 +6,7 @@ Terminal, page, `summary.md`, `results.json` and `recommend` show the same one.
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -39,6 +40,8 @@ from pffbench.units import Size, duration_text
 WIDTH = 80
 #: The price, as a part, above which nothing is recommended.
 REGRET = 0.25
+#: The space between a number and its unit.
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[a-zA-Zµ])")
 #: Rows of a run that compares nothing.
 _MOST_ROWS = 8
 
@@ -281,5 +284,7 @@ def lines_of(answer: Answer) -> Iterator[str]:
 
 
 def wrap(text: str) -> list[str]:
-    """Return a text in lines."""
-    return textwrap.wrap(one_line(text), WIDTH, break_long_words=False, break_on_hyphens=False)
+    """Return a text in lines, none of which ends between a number and its unit."""
+    joined = _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", one_line(text))
+    lines = textwrap.wrap(joined, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]

@@ -45,7 +45,7 @@ def cautions(
     yield from _reads(run)
     yield from (f"{text}." for text in unsettled(load))
     if run.record.accept_busy:
-        yield from (f"Accepted: {text}." for text in busy(load))
+        yield from (f"Accepted, as asked: {text}." for text in busy(load))
 
 
 def _absent(run: MeasuredRun) -> Iterator[str]:

@@ -77,8 +77,8 @@ _OFTEN = 0.2
 def busy(load: LoadSummary) -> Iterator[str]:
     """Yield that others used the processors in many rounds, with a remedy."""
     for disturbed, part, who, remedy in (
-        (load.busy, load.busy_others, "others", "on an idle machine, or exclusively"),
-        (load.stolen, load.steal, "the host of this machine", "on another host, or later"),
+        (load.busy, load.busy_others, "others", "on an idle machine"),
+        (load.stolen, load.steal, "the host of this machine", "later"),
     ):
         if disturbed > _OFTEN * load.rounds:
             when = f"in {disturbed} of {load.rounds} rounds" if load.rounds > 1 else "while it ran"

@@ -59,7 +59,8 @@ def obstacle(run: MeasuredRun, cells: Sequence[Cell], load: LoadSummary) -> Obst
         return Obstacle(TRACED, command_again(record, {"counters": "false"} | more))
     disturbed = next(iter(busy(load)), None)
     if disturbed and not record.accept_busy:
-        return Obstacle(disturbed, command_again(record), seconds_again(record))
+        why = f"{disturbed}, or add --accept-busy if there is none"
+        return Obstacle(why, command_again(record), seconds_again(record))
     formats = [cell for cell in cells if not cell.raw]
     if formats and all(cell.median < run.resolution for cell in formats):
         return _too_short(run, formats)

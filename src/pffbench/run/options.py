@@ -45,6 +45,8 @@ class RunOptions:
     environment : str, optional
         No option: the environment of these ranks, in a run of several. Before each repetition they
         wait until the process that started them allows it.
+    accept_busy : bool
+        Whether times count that were measured while others used the machine; the answer says so.
     drop_hook : str, optional
         The site's command that drops the page cache of a node.
     tables : bool
@@ -66,6 +68,7 @@ class RunOptions:
     max_time: float | None
     job_share: int
     environment: str | None
+    accept_busy: bool
     drop_hook: str | None
     tables: bool
     quiet: bool
@@ -87,7 +90,7 @@ class RunOptions:
 
         The other options concern the run as a whole: its experiment, results and output.
         """
-        given = []
+        given = ["--accept-busy"] if self.accept_busy else []
         if self.scratch is not None:
             given += ["--scratch", self.scratch]
         if self.drop_hook is not None:
@@ -136,6 +139,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="start no repetition that would end after this time, and save; 'none' for no limit "
         "(default: the time left to the Slurm job) (example: --max-time '20 min')",
+    )
+    parser.add_argument(
+        "--accept-busy",
+        action="store_true",
+        help="answer from times that were measured while others used the machine too, for those "
+        "who have no idle one; the answer says so",
     )
     parser.add_argument(
         "--drop-hook",

@@ -211,6 +211,7 @@ def begin_results(
 
 def enter_options(record: RunRecord, options: RunOptions) -> None:
     """Enter into the record of a new run what its options say; of a resumed run `go_on` does."""
+    record.accept_busy = options.accept_busy
     _enter_stage(record, options.stage or "all", record.topology.hosts)
 
 
