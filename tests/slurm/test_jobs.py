@@ -10,7 +10,7 @@ import time
 import pytest
 
 from desk import JOBS, Desk, repetitions, verdicts
-from launch import REPOSITORY, pffbench_cli
+from launch import REPOSITORY, pffbench_cli, write_experiment
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
@@ -149,3 +149,18 @@ def test_a_wrong_experiment_ends_the_job_with_status_2(desk):
     facts = desk.slurm.wait(job)
     assert (facts["JobState"], facts["ExitCode"]) == ("FAILED", "2:0")
     assert "colour" in desk.log(job)
+
+
+@pytest.mark.full
+def test_a_run_that_hangs_ends_the_job_and_tells_where_every_rank_is(desk):
+    delays = {"backend": "null", "null": {"delays": {"write": 3600}}}
+    write_experiment(
+        desk.directory, common={"workload": "hyperslab", "shape_per_rank": [4, 8]}, cases=[delays]
+    )
+    job = desk.sbatch("--ntasks-per-node=2", RUN, "experiment.yaml", "--set", "hang_timeout=3 s")
+    facts = desk.slurm.wait(job, timeout=120)
+    assert facts["JobState"] == "FAILED"
+    log = desk.log(job)
+    assert "rank 0" in log
+    assert "rank 1" in log
+    assert "the run did not come to its end; to resume, submit the same job again with" in log
