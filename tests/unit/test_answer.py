@@ -131,7 +131,7 @@ def test_no_answer_says_why_and_what_to_run(tmp_path, change, words):
 def test_a_busy_machine_that_is_accepted_is_named_in_the_answer(tmp_path):
     found = answer(make_busy(a_contest(tmp_path, seconds=0.5, accept_busy=True)))
     assert found.word == "USE"
-    assert any(note.startswith("Accepted: BUSY: others used 85%") for note in found.notes)
+    assert any(note.startswith("Accepted, as asked: BUSY: others used 85%") for note in found.notes)
 
 
 def test_an_invalid_run_has_no_answer(tmp_path):
