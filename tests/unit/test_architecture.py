@@ -30,7 +30,6 @@ OF_STUDIES = {
 }  # fmt: skip
 #: Words of these that mean other things: versions of packages, and a library that doctor names.
 OTHERWISE = {
-    "versions": {"compare/verdict_table.py"},
     "versioned-hdf5": {"doctor/installation.py"},
 }
 
