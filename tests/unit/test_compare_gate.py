@@ -329,7 +329,7 @@ def command(*arguments, cwd):
 def test_the_command_ends_with_the_status(make, tmp_path):
     slower = {name: 1.0 if entry.raw else 1.7 for name, entry in CASES.items()}
     old, new = make(seed=1), make(seed=2, factor=lambda case, _: slower[case])
-    done = command(old, new, "--fail-if-slower", "5%", "--out", "out", cwd=tmp_path)
+    done = command(old.name, new.name, "--fail-if-slower", "5%", "--out", "out", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     assert done.stdout.startswith("FAILED: ")
     text = (tmp_path / "out" / "compare.md").read_text()
