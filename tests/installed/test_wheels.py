@@ -80,7 +80,7 @@ def test_the_default_comparison_is_valid_on_two_ranks_of_the_wheels_mpi(tmp_path
     done = pffbench("run", "--set", "repetitions=1", "--set", "warmup=0", "--out", "out",
                     cwd=tmp_path, ranks=2, mpi=True)  # fmt: skip
     assert done.status == 0, done.said
-    assert "\nEvery byte read was verified; " in done.stdout
+    assert "\nVALID: every byte verified, " in done.stdout
     record = done.record
     assert record["ranks"] == 2
     assert record["provenance"]["mpi_io"]["library"] == "MPICH"
@@ -92,7 +92,7 @@ def test_the_default_comparison_is_valid_on_two_ranks_of_the_wheels_mpi(tmp_path
     }  # fmt: skip
     said = sentences(done.stdout)
     cold = reason_against_cold_reads(str(tmp_path)) is None
-    assert said.count("limited: ") == (2 if cold else 3)
+    assert said.count("Limited: ") == (2 if cold else 3)
     for part in ("4 cases of hdf5 left out: ", "4 cases of netcdf4 left out: ", *REMEDIES):
         assert part in said, part
 
@@ -103,8 +103,8 @@ def test_without_mpi_one_process_runs_and_the_verdict_says_so(why, tmp_path):
     done = pffbench("run", experiment(tmp_path), "--out", "out", cwd=tmp_path,
                     without=without)  # fmt: skip
     assert done.status == 0, done.said
-    verdict = sentences(done.stdout).partition("Every byte read was verified; ")[2]
-    assert "; one process without MPI" in verdict
+    verdict = sentences(done.stdout).partition("VALID: every byte verified, ")[2]
+    assert "one process without MPI" in verdict
     assert done.record["provenance"]["mpi_io"].keys() == {"missing"}
     assert planned(done) == {
         *(("zarr", layout) for layout in ("shared", "own", "file_per_process")),
@@ -112,7 +112,7 @@ def test_without_mpi_one_process_runs_and_the_verdict_says_so(why, tmp_path):
         ("posix", "file_per_process"),
     }  # fmt: skip
     # A report of the run says it again.
-    assert "; one process without MPI" in (tmp_path / "out" / "summary.md").read_text()
+    assert "one process without MPI" in (tmp_path / "out" / "summary.md").read_text()
 
 
 def test_processes_without_mpi_do_not_take_themselves_for_the_whole_job(tmp_path):

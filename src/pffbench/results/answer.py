@@ -253,11 +253,12 @@ def evidence_of(run: MeasuredRun, cells: Sequence[Cell] = ()) -> str:
     if out := record.without_time:
         cases = f"{len(counts)} of {len(counts) + out} cases fitted in the time"
     took = duration_of(record)
+    mpi = record.provenance.get("mpi_io") or {}
     facts = [
         "every byte verified",
         cases,
         f"{rounds} round{'s' * (rounds != '1')}",
-        counted(record.ranks, "rank"),
+        "one process without MPI" if "missing" in mpi else counted(record.ranks, "rank"),
         _sizes(cells),
         str((record.provenance.get("filesystem") or {}).get("type") or ""),
         duration_text(took) if took else "",
