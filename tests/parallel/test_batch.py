@@ -177,7 +177,7 @@ def test_figures_that_cannot_be_made_fail_no_job(tmp_path, job):
 
 
 def test_a_job_has_one_run_with_a_name(tmp_path):
-    nameless = pffbench_cli("run", "--batch", "--quick", cwd=tmp_path)
+    nameless = pffbench_cli("run", "--batch", "quick", cwd=tmp_path)
     assert nameless.status == 2
     assert "name it with --out" in nameless.stderr
     folder = pffbench_cli("run", "--batch", "--out", tmp_path / "out", tmp_path)

@@ -87,7 +87,7 @@ HALF_AN_HOUR = pytest.approx(1566, abs=3)
         (("--set", "time_budget=120 s"), 120),
         (("--stage", "write"), 120),
         (("mine.yaml",), HALF_AN_HOUR),
-        (("--experiment", "nightly"), HALF_AN_HOUR),
+        (("nightly",), HALF_AN_HOUR),
     ],
 )
 def test_in_a_job_the_time_budget_is_what_is_left_unless_it_is_given(words, expected):

@@ -150,12 +150,10 @@ def test_shipped_experiments_can_be_planned(config, tmp_path, monkeypatch, capsy
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [("default", ["--ranks", "1"]), ("default", ["--experiment", "default"]),
-     ("defaults", ["--experiment", "defaults"]), ("defaults", ["defaults"]),
-     ("nightly", ["--experiment", "nightly"]), ("quick", ["--quick"]),
+    [("default", ["--ranks", "1"]), ("default", ["default"]), ("defaults", ["defaults"]),
+     ("nightly", ["nightly"]), ("quick", ["quick"]),
      ("questions/writers", ["question:writers"]), ("studies/updates", ["study:updates"])],
-    ids=["default", "option default", "option defaults", "name defaults", "option nightly",
-         "option quick", "question", "study"],
+    ids=["none", "default", "defaults", "nightly", "quick", "question", "study"],
 )  # fmt: skip
 def test_an_experiment_is_planned_by_its_name_as_from_its_file(name, arguments, tmp_path):
     shipped = REPOSITORY / "configs" / f"{name}.yaml"
@@ -164,12 +162,6 @@ def test_an_experiment_is_planned_by_its_name_as_from_its_file(name, arguments, 
     told, same = (plan.stdout.splitlines()[:-1] for plan in plans)
     assert told
     assert told == same
-
-
-def test_a_built_in_experiment_and_a_file_are_not_both_taken(tmp_path):
-    done = pffbench_cli("plan", "--experiment", "defaults", "x.yaml", cwd=tmp_path)
-    assert done.status == 2
-    assert "not allowed with argument --experiment" in done.stderr
 
 
 def test_a_plan_tells_bytes_files_memory_and_what_is_left_out(tmp_path):

@@ -17,8 +17,6 @@ from pffbench.text import has_controls
 
 #: Options with a value that a command keeps.
 _KEPT = ("--set", "--scratch")
-#: Experiments of the package that have an option.
-_BY_OPTION = ("defaults", "quick", "nightly")
 #: Keys of an experiment that name commands.
 _COMMANDS = ("environments", "launcher")
 _SETTING = re.compile(r"[\w.]+=")
@@ -42,9 +40,7 @@ def command_again(record: RunRecord, changes: Mapping[str, str] | None = None) -
     if has_controls(place) or place.startswith("-") or any(has_controls(v) for _, v in options):
         return ""
     words = [*_launcher(record), "python", "-m", "pffbench", "run"]
-    if place in _BY_OPTION:
-        words += ["--experiment", place]
-    elif place != "default":
+    if place != "default":
         words.append(place)
     if record.experiment.get("starts") and "repetitions" in changed:
         changed["starts"] = changed.pop("repetitions")

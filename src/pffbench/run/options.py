@@ -176,21 +176,6 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that select an experiment and the file system."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--experiment",
-        choices=("default", "defaults", "quick", "nightly"),
-        help="built-in experiment: default compares the formats at equal work; defaults, as each "
-        "library comes, and with collective transfer; quick is the first in one layout; nightly is "
-        "for regression runs (example: --experiment defaults)",
-    )
-    which.add_argument(
-        "--quick",
-        dest="experiment",
-        action="store_const",
-        const="quick",
-        help="compare the formats at equal work in one layout, a file for each process; under a "
-        "minute (example: --quick --set layout=shared)",
-    )
-    which.add_argument(
         "--list",
         action="store_true",
         help="list the experiments of this package by the question that they answer, each with its "
@@ -199,11 +184,10 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "experiment",
         nargs="?",
-        default=argparse.SUPPRESS,  # so that the option stays where this is not given
         metavar="EXPERIMENT.yaml",
         help="experiment file, a name that --list prints, the results directory of a run to "
-        "repeat, or a folder of files to run one after another (default: the built-in comparison) "
-        "(example: question:writers)",
+        "repeat, or a folder of files to run one after another (default: the built-in comparison; "
+        "quick is one layout of it, in under a minute) (example: question:writers)",
     )
     add_changes(parser)
 
