@@ -124,7 +124,7 @@ def test_a_job_that_is_not_queued_again_says_why_and_how_to_resume(tmp_path, job
 
 def test_a_run_whose_ranks_were_killed_ends_with_the_status_of_the_launcher(tmp_path, job):
     started = start_experiment(tmp_path, None, "--batch", **SLOW)
-    wait_until(lambda: (started.out / "repetitions.jsonl").exists())
+    wait_until(lambda: (started.out / "run.json").exists())
     os.kill(started.process.pid, signal.SIGKILL)
     killed = started.finish()
     for status, ended in ((137, 137), (0, 1)):
