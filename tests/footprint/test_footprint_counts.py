@@ -64,7 +64,7 @@ SHAPES = [
     {"workload": "codecs", "backend": ["hdf5", "zarr", "posix"], "layout": EVERY,
      "shape": [22, 9], "chunks": [[4, 9]]},
     {"workload": "datasets", "backend": ["hdf5", "zarr", "npy", "posix"], "layout": EVERY,
-     "shape": [8, 30], "datasets": 5, "order": ["create_first", "interleaved"]},
+     "shape": [8, 30], "datasets": 5},
 ]  # fmt: skip
 #: Fewer files than ranks, and fewer writers.
 THROUGH = [

@@ -38,7 +38,7 @@ def cases_of(ways, datasets=2048, shape=(128,), options=OPTIONS):
         for backend in FORMATS:
             codec = "blosc" if backend == "zarr" and way is FAITHFUL else "auto"
             name, entry = a_case(
-                backend, workload="datasets", datasets=datasets, shape=list(shape),
+                backend, workload="study_datasets", datasets=datasets, shape=list(shape),
                 **way | {"codec": codec},
             )  # fmt: skip
             if way is FAITHFUL:

@@ -170,8 +170,7 @@ def _stored(case: Case, p: Parameters, ranks: int) -> tuple[int, int]:
         spec = contents.kinds[0]
         stored = backend.storage(spec, case.options)
         # In turns, arrays but the first are created when the length of their axes is known.
-        in_turns = getattr(p, "order", "") == "interleaved"
-        times *= 1.0 if in_turns else stored.padding
+        times *= stored.padding if workload(p.workload).defines_first(p) else 1.0
         if backend.file_per == "chunk":
             files += _units(case, p, ranks)
     on_disk = volume.nbytes if volume.extent is None else volume.extent

@@ -268,7 +268,7 @@ def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
     arrays = counted(first.entry.cost.arrays, "array")
     size = f"{Size(first.nbytes or first.read_bytes)} in {arrays}"
     until = f"written until {p['durability']}, cache {p['cache']}"
-    until += ", reads printed within their time" if p.get("read_sink") == "print" else ""
+    until += "".join(f", {note}" for note in first.entry.notes if note.startswith("read: "))
     data = f"{size} of {p['dtype']} ({p['source']})"
     return f"{p['workload']}: {', '.join([*named, data, counted(first.ranks, 'rank'), until])}"
 

@@ -181,6 +181,10 @@ class Workload(ABC):
         """
         return None
 
+    def defines_first(self, parameters: Any) -> bool:
+        """Whether all arrays are defined before the first is written."""
+        return True
+
     def makes_another(self, parameters: Any) -> bool:
         """Whether a second store is made from the written one, so that both take space."""
         return False

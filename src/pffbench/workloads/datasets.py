@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
 from math import prod
-from pathlib import Path
-from typing import Annotated, Any, Literal, TextIO
+from typing import Annotated
 
 import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Backend, Buffer, Call, Cuts, what_was_read
+from pffbench.backends.base import Backend, Cuts
 from pffbench.case import ArrayShape, Count, Parameters, itemsize
 from pffbench.parallel.decomposition import Box, GlobalArray
 from pffbench.workloads.attributes import Attributes
@@ -26,13 +22,8 @@ from pffbench.workloads.base import (
     taking_part,
 )
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.transfer_phase import Sink, into_memory
-from pffbench.workloads.transfers import Access, Rounds, all_at_once, one_by_one
+from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import write_read_cycle
-
-ReadSink = Literal["buffer", "print"]
-#: Destination of printed text, which is discarded.
-DEVICE = os.devnull
 
 
 class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
@@ -46,25 +37,14 @@ class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
         Number of datasets in total (strong scaling).
     datasets_per_rank : int, optional
         Number of datasets for each rank (weak scaling). One of the two is needed.
-    order : {"create_first", "interleaved"}
-        Order of the steps. ``create_first``: all datasets are created, then all written; and all
-        opened, then all read. ``interleaved``: each rank creates one dataset and writes it, then
-        the next, and opens and reads them likewise; each step is timed separately and added to its
-        phase.
     attributes : int
         Number of attributes of each dataset, whole numbers, each set and read by a call of its own.
-    read_sink : {"buffer", "print"}
-        What is done with data read. ``buffer``: they are read into memory. ``print``: the time of a
-        read also holds turning the array into text and printing it, as in a program that times
-        ``print(dataset[...])``.
     """
 
     shape: ArrayShape | None = None
     datasets: Count | None = None
     datasets_per_rank: Count | None = None
-    order: Literal["create_first", "interleaved"] = "create_first"
     attributes: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
-    read_sink: ReadSink = "buffer"
 
 
 class Datasets(Workload):
@@ -89,7 +69,6 @@ class Datasets(Workload):
     )
     summary = "N datasets of one shape, each rank its own or its part of each"
     parameters_type = DatasetsParameters
-    places = ("order",)
     reads_once = True
 
     def arrays(self, parameters: DatasetsParameters, ranks: int, rank: int) -> list[ArraySpec]:
@@ -154,22 +133,14 @@ class Datasets(Workload):
         return CaseTotals(total, total * prod(parameters.shape) * size)
 
     def run(self, repetition: Repetition) -> None:
+        write_read_cycle(repetition, attributes=self.attributes(repetition))
+
+    def attributes(self, repetition: Repetition) -> Attributes:
+        """Return the attributes of each dataset; none of raw bytes."""
         p = repetition.case.parameters
         assert isinstance(p, DatasetsParameters)
-        with open_sink(p.read_sink) as sink:
-            rounds = self._rounds(p, repetition.team.size)
-            kept = repetition.backend.capabilities.attributes
-            write_read_cycle(repetition, rounds, sink, Attributes(p.attributes if kept else 0))
-
-    def _rounds(self, parameters: DatasetsParameters, ranks: int) -> Rounds:
-        if parameters.order == "create_first":
-            return all_at_once
-        total = self._total(parameters, ranks)
-        return one_by_one(total if parameters.layout == "shared" else -(-total // ranks))
-
-    def notes(self, parameters: DatasetsParameters) -> tuple[str, ...]:
-        printed = "read: each array is turned into text and printed within the time"
-        return (printed,) if parameters.read_sink == "print" else ()
+        kept = repetition.backend.capabilities.attributes
+        return Attributes(p.attributes if kept else 0)
 
     def refuse(self, parameters: DatasetsParameters, backend: type[Backend]) -> str | None:
         has = backend.capabilities
@@ -197,29 +168,3 @@ class Datasets(Workload):
 
     def _owners(self, parameters: DatasetsParameters, ranks: int) -> list[int]:
         return [r for r in range(ranks) for _ in self._numbers(parameters, ranks, r)]
-
-
-@contextmanager
-def open_sink(kind: ReadSink) -> Iterator[Sink]:
-    """Open the destination of reads; entered before the first phase begins.
-
-    Parameters
-    ----------
-    kind : {"buffer", "print"}
-        ``buffer``: memory. ``print``: each array is turned into text and printed as soon as it is
-        read, as ``print(dataset[...])`` does, into the null device, at negligible cost.
-    """
-    if kind == "buffer":
-        yield into_memory
-        return
-    with Path(DEVICE).open("w", encoding="utf-8") as stream:
-        yield partial(_printing, stream)
-
-
-def _printing(stream: TextIO, call: Call, out: Buffer) -> Call:
-    def read_and_print() -> Any:
-        returned = call()
-        print(what_was_read(returned, out), file=stream)
-        return returned
-
-    return read_and_print

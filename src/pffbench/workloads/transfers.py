@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from math import prod
@@ -146,31 +146,3 @@ Rounds = Callable[[Sequence[ArraySpec], Sequence[Access]], Iterator[Round]]
 def all_at_once(specs: Sequence[ArraySpec], accesses: Sequence[Access]) -> Iterator[Round]:
     """Yield one round of everything: all arrays are defined before the first is moved."""
     yield Round(specs, accesses)
-
-
-def one_by_one(count: int) -> Rounds:
-    """Return a function that cuts into rounds of one array for each owner.
-
-    The n-th round holds the n-th array of each rank, so that ranks with their own arrays in a
-    shared file work concurrently. A round holds one array that all ranks write together.
-
-    Parameters
-    ----------
-    count : int
-        Number of rounds, the same on all ranks: the largest number of arrays of a rank.
-    """
-
-    def cut(specs: Sequence[ArraySpec], accesses: Sequence[Access]) -> Iterator[Round]:
-        defined: list[list[ArraySpec]] = [[] for _ in range(count)]
-        moved: list[list[Access]] = [[] for _ in range(count)]
-        place: dict[str, int] = {}
-        seen: dict[int | None, int] = defaultdict(int)
-        for spec in specs:
-            place[spec.name] = seen[spec.owner]
-            defined[seen[spec.owner]].append(spec)
-            seen[spec.owner] += 1
-        for access in accesses:
-            moved[place[access.spec.name]].append(access)
-        return (Round(*both) for both in zip(defined, moved, strict=True))
-
-    return cut

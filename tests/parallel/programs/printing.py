@@ -5,7 +5,7 @@ import sys
 from mpi4py import MPI
 
 from pffbench.cli import main
-from pffbench.workloads import datasets as sink
+from pffbench_studies.workloads import datasets as sink
 
 sink.DEVICE = f"printed-{MPI.COMM_WORLD.rank}.txt"
 main(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Study 1: many datasets in HDF5, netCDF4 and Zarr, repeated by the workload `datasets`."""
+"""Study 1: many datasets in HDF5, netCDF4 and Zarr, repeated by the workload `study_datasets`."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class FileFormatTesting(Matcher):
         cases = [
             c
             for c in cases_like(
-                summary, workload="datasets", backend=tuple(FORMATS), dtype=(None, "float32"),
-                source=("uniform", None),
+                summary, workload=("datasets", "study_datasets"), backend=tuple(FORMATS),
+                dtype=(None, "float32"), source=("uniform", None),
             )
             if c.parameters.get("shape")
             and c.parameters.get("codec") in (*_PLAIN, *_ZARR_PLAIN.get(c.backend, ()))

@@ -1,17 +1,17 @@
-"""Rounds: which arrays are defined together, and what is moved before the next are."""
+"""Rounds of `study_datasets`: what is defined and moved together."""
 
 import pytest
 
 from pffbench.workloads.registry import workload
-from pffbench.workloads.transfers import all_at_once, one_by_one
+from pffbench_studies.workloads.datasets import one_by_one
 
 
 def rounds_of(ranks, rank, layout, transfer, datasets):
-    one = workload("datasets")
+    one = workload("study_datasets")
     p = one.parameters_type(backend="hdf5", datasets=datasets, shape=(8,), layout=layout,
                             transfer=transfer, order="interleaved")  # fmt: skip
     specs, accesses = one.arrays(p, ranks, rank), one.writes(p, ranks, rank)
-    return specs, accesses, list(one._rounds(p, ranks)(specs, accesses))
+    return specs, accesses, list(one.rounds(p, ranks)(specs, accesses))
 
 
 @pytest.mark.parametrize("layout", ["file_per_process", "own", "shared"])
@@ -39,8 +39,5 @@ def test_shared_definitions_are_the_same_on_all_ranks():
     assert names[0] == names[1] == names[2]
 
 
-def test_all_at_once_is_one_round():
-    assert [(one.specs, one.accesses) for one in all_at_once(["a", "b"], ["c"])] == [
-        (["a", "b"], ["c"])
-    ]
+def test_a_rank_without_arrays_has_as_many_rounds():
     assert [list(one.specs) for one in one_by_one(2)([], [])] == [[], []]

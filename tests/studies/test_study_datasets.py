@@ -24,7 +24,7 @@ RANKS = sampled([3, 1, 2, 4], 3)
 FORMATS = ["hdf5", "netcdf4", "zarr"]
 SHAPE = [9]
 DATASETS = 5
-BASE = {"workload": "datasets", "datasets": DATASETS, "shape": SHAPE}
+BASE = {"workload": "study_datasets", "datasets": DATASETS, "shape": SHAPE}
 AS_PUBLISHED = BASE | {
     "layout": "file_per_process", "settings": "defaults", "order": "interleaved",
     "read_sink": "print", "cache": "copied",
@@ -34,6 +34,8 @@ CASES = [
     AS_PUBLISHED | {"backend": [*FORMATS, "posix"]},
     BASE | {"backend": FORMATS, "layout": ["own", "shared"], "order": "interleaved",
             "transfer": ["independent", "collective"], "read_sink": "print", "cache": "copied"},
+    BASE | {"backend": FORMATS, "layout": ["own", "file_per_process"], "order": "interleaved",
+            "attributes": 3},
     # Ranks have unequal numbers of datasets, and with 4 of them one has no part of any.
     BASE | {"backend": "netcdf4", "layout": ["own", "shared"], "transfer": "collective",
             "shape": [3, 3], "order": ["create_first", "interleaved"],
@@ -51,11 +53,13 @@ def test_all_ways_are_valid(tmp_path, ranks):
     assert not any(entry["failure"] for entry in done.record["cases"].values())
     backends = [e["parameters"]["backend"] for e in done.record["cases"].values()]
     assert {b: backends.count(b) for b in set(backends)} == {
-        "hdf5": 5, "netcdf4": 5 + 8, "zarr": 3, "posix": 1,
+        "hdf5": 5 + 2, "netcdf4": 5 + 2 + 8, "zarr": 3 + 2, "posix": 1,
     }  # fmt: skip
     for row in done.rows:
         if row["phase"] in ("write", "read"):
             assert int(row["bytes"]) == DATASETS * 9 * 4, row
+        if row["phase"] in ("set_attributes", "get_attributes"):
+            assert int(row["operations"]) == DATASETS * 3, row
 
 
 def test_a_copy_is_read_and_is_resident(disk, tmp_path):
@@ -83,7 +87,7 @@ def test_what_is_read_is_printed(tmp_path):
         assert printed == "".join(f"{_data(source, n, (2, 3))}\n" for n in numbers)
     (entry,) = done.record["cases"].values()
     assert any("printed within the time" in note for note in entry["notes"])
-    assert "reads printed within their time" in (done.out / "summary.md").read_text()
+    assert "printed within the time" in (done.out / "summary.md").read_text()
 
 
 def _data(source, number, shape):

@@ -1,0 +1,127 @@
+"""Workload `study_datasets`: `datasets` in the order of study 1, with reads that are printed."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Buffer, Call, what_was_read
+from pffbench.workloads.datasets import Datasets, DatasetsParameters
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.transfer_phase import Sink, into_memory
+from pffbench.workloads.transfers import Access, Round, Rounds, all_at_once
+from pffbench.workloads.write_read import write_read_cycle
+
+ReadSink = Literal["buffer", "print"]
+#: Destination of printed text, which is discarded.
+DEVICE = os.devnull
+
+
+class StudyDatasetsParameters(DatasetsParameters, frozen=True, kw_only=True, tag="study_datasets"):
+    """Parameters of the workload `study_datasets`: those of `datasets`, and more.
+
+    Parameters
+    ----------
+    order : {"create_first", "interleaved"}
+        Order of the steps. ``create_first``: all datasets are created, then all written; and all
+        opened, then all read. ``interleaved``: each rank creates one dataset and writes it, then
+        the next, and opens and reads them likewise; each step is timed separately and added to its
+        phase.
+    read_sink : {"buffer", "print"}
+        What is done with data read. ``buffer``: they are read into memory. ``print``: the time of a
+        read also holds turning the array into text and printing it, as in a program that times
+        ``print(dataset[...])``.
+    """
+
+    order: Literal["create_first", "interleaved"] = "create_first"
+    read_sink: ReadSink = "buffer"
+
+
+class StudyDatasets(Datasets):
+    """As `datasets`, each dataset written before the next is created, and reads printed."""
+
+    name = "study_datasets"
+    summary = "datasets with one created and written after the other, and printed reads (study 1)"
+    parameters_type = StudyDatasetsParameters
+    places = ("order",)
+
+    def run(self, repetition: Repetition) -> None:
+        p = repetition.case.parameters
+        assert isinstance(p, StudyDatasetsParameters)
+        with open_sink(p.read_sink) as sink:
+            rounds = self.rounds(p, repetition.team.size)
+            write_read_cycle(repetition, rounds, sink, self.attributes(repetition))
+
+    def rounds(self, parameters: StudyDatasetsParameters, ranks: int) -> Rounds:
+        """Return the function that cuts arrays and accesses into rounds, in the order asked for."""
+        if parameters.order == "create_first":
+            return all_at_once
+        total = self.volume(parameters, ranks).arrays
+        return one_by_one(total if parameters.layout == "shared" else -(-total // ranks))
+
+    def defines_first(self, parameters: Any) -> bool:
+        return bool(parameters.order == "create_first")
+
+    def notes(self, parameters: Any) -> tuple[str, ...]:
+        printed = "read: each array is turned into text and printed within the time"
+        return (printed,) if parameters.read_sink == "print" else ()
+
+
+def one_by_one(count: int) -> Rounds:
+    """Return a function that cuts into rounds of one array for each owner.
+
+    The n-th round holds the n-th array of each rank, so that ranks with their own arrays in a
+    shared file work concurrently. A round holds one array that all ranks write together.
+
+    Parameters
+    ----------
+    count : int
+        Number of rounds, the same on all ranks: the largest number of arrays of a rank.
+    """
+
+    def cut(specs: Sequence[ArraySpec], accesses: Sequence[Access]) -> Iterator[Round]:
+        defined: list[list[ArraySpec]] = [[] for _ in range(count)]
+        moved: list[list[Access]] = [[] for _ in range(count)]
+        place: dict[str, int] = {}
+        seen: dict[int | None, int] = defaultdict(int)
+        for spec in specs:
+            place[spec.name] = seen[spec.owner]
+            defined[seen[spec.owner]].append(spec)
+            seen[spec.owner] += 1
+        for access in accesses:
+            moved[place[access.spec.name]].append(access)
+        return (Round(*both) for both in zip(defined, moved, strict=True))
+
+    return cut
+
+
+@contextmanager
+def open_sink(kind: ReadSink) -> Iterator[Sink]:
+    """Open the destination of reads; entered before the first phase begins.
+
+    Parameters
+    ----------
+    kind : {"buffer", "print"}
+        ``buffer``: memory. ``print``: each array is turned into text and printed as soon as it is
+        read, as ``print(dataset[...])`` does, into the null device, at negligible cost.
+    """
+    if kind == "buffer":
+        yield into_memory
+        return
+    with Path(DEVICE).open("w", encoding="utf-8") as stream:
+        yield partial(_printing, stream)
+
+
+def _printing(stream: TextIO, call: Call, out: Buffer) -> Call:
+    def read_and_print() -> Any:
+        returned = call()
+        print(what_was_read(returned, out), file=stream)
+        return returned
+
+    return read_and_print
