@@ -97,7 +97,7 @@ def test_a_rank_that_fails_off_the_timer_ends_its_case_only(tmp_path, verb):
     """In one file that all ranks define, with an array of which some hold nothing."""
     case = {"workload": "datasets", "datasets": 2, "shape": [2, 4], "layout": "shared",
             "attributes": 1, "backend": ["hdf5", "netcdf4"]}  # fmt: skip
-    done = run_faulty(tmp_path, RANKS, fault={"verb": verb, "kind": "fail", "rank": 1, "after": 1},
+    done = run_faulty(tmp_path, RANKS, fault={"verb": verb, "kind": "fail", "rank": 1, "after": 0},
                       cases=[case], repetitions=1)  # fmt: skip
     assert done.status == 1, done.said
     failure = done.record["cases"][done.case(backend="hdf5")]["failure"]
