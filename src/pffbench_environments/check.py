@@ -20,6 +20,7 @@ from pffbench.record.run_json import RunRecord, digest_of
 from pffbench.text import one_line
 from pffbench_environments.processes import last_line
 from pffbench_environments.start import (
+    ANSWER,
     START_SECONDS,
     Launch,
     StartedEnvironment,
@@ -125,6 +126,11 @@ def _record(environment: StartedEnvironment, launch: Launch, out: str) -> RunRec
         raise UserError(f"{where}: its ranks did not start within {START_SECONDS:g} s: {command}")
     if done.status or not done.messages:
         raise UserError(f"{where}: {last_line(done.text)}")
+    # Answers of several ranks may be mixed in one line.
+    if sum(1 + message.count(ANSWER) for message in done.messages) > 1:
+        raise UserError(
+            f"{where}: each of its ranks runs alone under the launcher: its MPI is not the launcher's"
+        )
     try:
         return RunRecord.of(msgspec.json.decode(done.messages[-1]))
     except (msgspec.MsgspecError, RecursionError) as error:

@@ -24,6 +24,7 @@ from pffbench.parallel.decomposition import Box, Shape, part_lengths
 from pffbench.parallel.topology import Topology
 from pffbench.workloads.base import Workload
 from pffbench.workloads.chunk_cache import ChunkCacheParameters
+from pffbench.workloads.codecs import CodecsParameters
 from pffbench.workloads.datasets import DatasetsParameters
 from pffbench.workloads.hyperslab import HyperslabParameters, global_shape
 from pffbench.workloads.registry import workload
@@ -38,8 +39,8 @@ MOST_ASKED = 4096
 #: Parameters of the workloads whose repetition makes the calls of `writes` and of `reads` once
 #: each, and no others.
 _KNOWN = (
-    HyperslabParameters, DatasetsParameters, SlicesParameters, ChunkCacheParameters,
-    UpdatesParameters, StartupParameters,
+    HyperslabParameters, CodecsParameters, DatasetsParameters, SlicesParameters,
+    ChunkCacheParameters, UpdatesParameters, StartupParameters,
 )  # fmt: skip
 
 

@@ -405,7 +405,7 @@ def test_an_environment_with_another_mpi_than_the_launcher_is_refused(tmp_path):
     # What ranks of another MPI see of the launcher: nothing.
     alone = f"env -i PATH={os.environ['PATH']} {sys.executable}"
     run = run_in(tmp_path, [HERE, command("other", alone)], launcher=" ".join(mpiexec(2)))
-    assert_refused(run, "environment other has 1 ranks under the launcher, and here has 2")
+    assert_refused(run, "environment other: each of its ranks runs alone under the launcher")
     assert not run.out.exists()
 
 
