@@ -129,7 +129,8 @@ def _record(environment: StartedEnvironment, launch: Launch, out: str) -> RunRec
     # Answers of several ranks may be mixed in one line.
     if sum(1 + message.count(ANSWER) for message in done.messages) > 1:
         raise UserError(
-            f"{where}: each of its ranks runs alone under the launcher: its MPI is not the launcher's"
+            f"{where}: each of its ranks runs alone under the launcher: "
+            "its MPI is not the launcher's"
         )
     try:
         return RunRecord.of(msgspec.json.decode(done.messages[-1]))
