@@ -148,6 +148,14 @@ def footprint(*arguments):
     return pffbench_cli("footprint", *arguments)
 
 
+def test_cases_of_codecs_are_counted_and_those_of_studies_are_refused():
+    done = footprint("configs/compression.yaml", "--ranks", 4)
+    assert done.status == 0, done.said
+    refused = footprint("configs/studies/hdf5-compression-tuning.yaml", "--ranks", 4)
+    assert refused.status == 2
+    assert "workload study_chunk_cache has no footprint here" in refused.stderr
+
+
 def test_what_differs_between_two_cases_is_sorted_by_its_factor():
     done = footprint(
         "--ranks", 64, "--stripe", "16MiB×4", "--case", 10, "--case", "zarr.hyperslab.own"

@@ -43,6 +43,10 @@ class Job:
         self.program.write_text(f'#!/bin/sh\necho "$@" >>$0.log\necho refused >&2\nexit {status}\n')
         self.program.chmod(0o755)
 
+    def scontrol_ends_the_job(self):
+        """Let `scontrol` kill the process that calls it, as Slurm may before it answers."""
+        self.program.write_text("#!/bin/sh\nkill -KILL $PPID\n")
+
     @property
     def asked(self):
         """What scontrol was asked for."""
@@ -69,7 +73,7 @@ def test_a_job_that_starts_again_continues_its_run_to_the_end(tmp_path, job):
     assert first.status == 3, first.said
     ended = job.end(first)
     assert ended.status == 3, ended.said
-    assert "interrupted; the job is queued again" in ended.stdout
+    assert "interrupted; queueing the job again" in ended.stdout
     assert job.asked == ["requeue 17"]
     assert not (first.out / "report.html").exists()
 
@@ -80,7 +84,7 @@ def test_a_job_that_starts_again_continues_its_run_to_the_end(tmp_path, job):
     second = run(tmp_path, ranks=2)
     assert second.status == 0, second.said
     assert len(second.record["resumed"]) == 1
-    assert [r for r in second.record["remarks"] if "the run went on on other hosts" in r]
+    assert [r for r in second.record["remarks"] if "the run was resumed on other hosts" in r]
     assert job.end(second).status == 0
     assert (first.out / "report.html").exists()
 
@@ -120,6 +124,12 @@ def test_a_job_that_is_not_queued_again_says_why_and_how_to_resume(tmp_path, job
     assert f"not queued again: {why}" in ended.stdout
     assert f"submit the same job again with PFFBENCH_OUT={done.out}" in ended.stdout
     assert (done.out / "report.html").exists()
+
+
+def test_the_log_names_the_requeue_although_slurm_ends_the_job_at_once(tmp_path, job):
+    first = run(tmp_path, *SHORT)
+    job.scontrol_ends_the_job()
+    assert "interrupted; queueing the job again" in job.end(first).stdout
 
 
 def test_a_run_whose_ranks_were_killed_ends_with_the_status_of_the_launcher(tmp_path, job):

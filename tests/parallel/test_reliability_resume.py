@@ -96,7 +96,8 @@ def test_other_hosts_make_a_run_not_valid(stopped):
     again = resume(stopped)
     assert again.status == 1, again.said
     (reason,) = again.record["reasons"]
-    assert reason.startswith("the run went on on other hosts: it began on elsewhere and went on on")
+    assert reason.startswith("the run was resumed on other hosts: on ")
+    assert reason.endswith(", after elsewhere")
     assert again.record["valid"] is False
 
 

@@ -53,7 +53,7 @@ def test_a_warned_job_goes_on_with_the_part_that_it_was_in(slurm, shared, last):
     desk.wait_for_repetitions(run, last=last)
     slurm.run("scancel", "--signal=USR1", job)
     assert desk.complete(job)["Restarts"] == "1"
-    assert "interrupted; the job is queued again" in desk.log(job)
+    assert "interrupted; queueing the job again" in desk.log(job)
     assert verdicts(desk.records("pffbench-results")) == {Path(run).name: ("finished", True)}
 
 

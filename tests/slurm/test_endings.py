@@ -230,7 +230,7 @@ def test_the_run_is_whole_and_no_finished_repetition_was_lost_or_repeated(storie
 
 #: What tells a person at night what has happened. Slurm itself says why it ends a job.
 LOGS = {
-    "warned": "interrupted; the job is queued again",
+    "warned": "interrupted; queueing the job again",
     "out-of-time": "DUE TO TIME LIMIT",
     "cancelled": "CANCELLED AT",
     "ranks-killed": "the run did not come to its end; to resume, submit the same job again with",

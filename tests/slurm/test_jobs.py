@@ -115,7 +115,7 @@ def test_a_preempted_job_goes_on_when_slurm_starts_it_again(desk, grace):
     desk.wait_for_repetitions(run)
     urgent = desk.sbatch("-w", "node1", "--partition=urgent", "--exclusive", "--wrap", "sleep 1")
     desk.slurm.wait(job, {"PENDING"})
-    said = "interrupted; the job is queued again" if grace else "DUE TO PREEMPTION"
+    said = "interrupted; queueing the job again" if grace else "DUE TO PREEMPTION"
     assert said in desk.log(job)
     desk.slurm.wait(urgent, {"COMPLETED"})
     assert desk.complete(job)["Restarts"] == "1"

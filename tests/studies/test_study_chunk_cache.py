@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moves import each_element_moves_once
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
@@ -33,13 +34,6 @@ def plan(*cases, ranks=4, **top):
     return make_plan(load(*cases, **top), ranks)
 
 
-def points(box):
-    found = [()]
-    for start, stop in zip(box.start, box.stop, strict=True):
-        found = [(*p, i) for p in found for i in range(start, stop)]
-    return found
-
-
 # Who moves what
 
 layouts = st.sampled_from([("shared", "own"), ("shared", "interleaved"), ("own", "own"),
@@ -62,27 +56,7 @@ def test_all_ranks_together_move_each_element_once(
     p = parameters(layout=layout[0], sharing=layout[1], write=write, read=read, granules=granules,
                    transfer="independent" if layout[0] == "file_per_process" else transfer,
                    chunks=chunks)  # fmt: skip
-    whole = set(points(Box((0, 0, 0), (4 * granules, 3, 5))))
-    for moves in (WORKLOAD.writes, WORKLOAD.reads):
-        moved = [
-            tuple(i + o for i, o in zip(point, access.spec.origin, strict=True))
-            for rank in range(ranks)
-            for access in moves(p, ranks, rank)
-            for point in points(access.box)
-        ]
-        assert len(moved) == len(whole)
-        assert set(moved) == whole
-        calls_agree(p, moves, ranks)
-
-
-def calls_agree(p, moves, ranks):
-    """On an array that ranks call for together, all have as many calls, in the same order."""
-    order = [[access.spec.name for access in moves(p, ranks, rank)] for rank in range(ranks)]
-    if p.layout == "shared" or p.transfer == "collective":
-        assert all(names == order[0] for names in order)
-    for rank in range(ranks):
-        if p.layout == "own" and p.transfer == "independent":
-            assert set(order[rank]) <= {f"granules_rank_{rank:06d}"}
+    each_element_moves_once(WORKLOAD, p, ranks, Box((0, 0, 0), (4 * granules, 3, 5)))
 
 
 def test_interleaved_rows_go_round_and_each_rank_wants_every_chunk():

@@ -134,6 +134,28 @@ def test_a_busy_machine_that_is_accepted_is_named_in_the_answer(tmp_path):
     assert any(note.startswith("Accepted, as asked: BUSY: others used 85%") for note in found.notes)
 
 
+def test_a_run_measured_again_on_a_busy_machine_accepts_that_too(tmp_path):
+    equal = {"hdf5": (1, 1), "zarr": (1, 1)}
+    run = a_contest(tmp_path, equal, seconds=0.5, spread=0.9, accept_busy=True)
+    found = answer(make_busy(run))
+    assert found.word == "NO DECISION"
+    assert found.command.endswith(" --accept-busy")
+
+
+@pytest.mark.parametrize(
+    ("unverified", "words"),
+    [((), "every byte verified"), (("zarr",), "every byte verified but those of Zarr"),
+     (("hdf5", "zarr"), "nothing verified")],
+)  # fmt: skip
+def test_the_evidence_names_whose_bytes_were_verified(tmp_path, unverified, words):
+    run = a_contest(tmp_path)
+    record = json.loads((run / "run.json").read_text())
+    for entry in record["cases"].values():
+        entry["verified"] = entry["parameters"]["backend"] not in unverified
+    (run / "run.json").write_text(json.dumps(record))
+    assert answer(run).evidence.startswith(f"VALID: {words}, 2 cases, ")
+
+
 def test_an_invalid_run_has_no_answer(tmp_path):
     run = change_record(a_contest(tmp_path), valid=False, reasons=["rank 3 read 7", "more"])
     found = answer(run)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moves import each_element_moves_once, points
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
@@ -59,13 +60,6 @@ def test_units_tile_a_region_and_are_counted_without_making_them(data):
         assert all(a // n == (b - 1) // n for a, b, n in ends)
 
 
-def points(box):
-    found = [()]
-    for start, stop in zip(box.start, box.stop, strict=True):
-        found = [(*p, i) for p in found for i in range(start, stop)]
-    return found
-
-
 def test_granules_lie_along_the_first_axis():
     assert region_of((4, 3, 5), range(1, 3)) == Box((4, 0, 0), (8, 3, 5))
 
@@ -85,27 +79,7 @@ def test_all_ranks_together_move_each_element_once(layout, read, transfer, granu
     p = parameters(layout=layout, read=read, granules=granules,
                    transfer="independent" if layout == "file_per_process" else transfer,
                    chunks=chunks)  # fmt: skip
-    whole = set(points(Box((0, 0, 0), (4 * granules, 3, 5))))
-    for moves in (WORKLOAD.writes, WORKLOAD.reads):
-        moved = [
-            tuple(i + o for i, o in zip(point, access.spec.origin, strict=True))
-            for rank in range(ranks)
-            for access in moves(p, ranks, rank)
-            for point in points(access.box)
-        ]
-        assert len(moved) == len(whole)
-        assert set(moved) == whole
-        calls_agree(p, moves, ranks)
-
-
-def calls_agree(p, moves, ranks):
-    """On an array that ranks call for together, all have as many calls, in the same order."""
-    order = [[access.spec.name for access in moves(p, ranks, rank)] for rank in range(ranks)]
-    if p.layout == "shared" or p.transfer == "collective":
-        assert all(names == order[0] for names in order)
-    for rank in range(ranks):
-        if p.layout == "own" and p.transfer == "independent":
-            assert set(order[rank]) <= {f"granules_rank_{rank:06d}"}
+    each_element_moves_once(WORKLOAD, p, ranks, Box((0, 0, 0), (4 * granules, 3, 5)))
 
 
 def test_a_rank_without_granules_has_no_array_but_calls_with_the_others():

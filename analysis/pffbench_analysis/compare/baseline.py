@@ -1,4 +1,4 @@
-"""The baseline of nightly runs: a directory of links to the first runs that the gate let pass."""
+"""The baseline of nightly runs: a directory of links to the first runs that did not fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _WHOLE = 7
 
 
 def compare_with_baseline(baseline: str, runs: Sequence[str], gate: Gate, **shown: Any) -> int:
-    """Judge the runs of a night by the runs of a baseline, and add them if they pass.
+    """Judge the runs of a night by the runs of a baseline, and add them unless they fail.
+
+    A night that is not decided is added too: a small baseline decides little.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ class Blosc2(DirectoryBackend[Blosc2Options]):
         self._library = blosc2
         self._threads = options.threads or (1 if settings == "matched" else None)
         told = self._threads or "the library's default"
-        self.notes = ("reads return new arrays", f"threads of Blosc2: {told}")
+        self.notes = (f"threads of Blosc2: {told}",)
 
     @classmethod
     def refuse(

@@ -87,7 +87,7 @@ class NetCdf4(Hdf5Format[NetCdf4Options]):
         netCDF4.set_chunk_cache(common.nbytes, common.slots, common.preemption)
         cache = options.cache(common)
         more = "" if settings == "matched" else ", more where a chunk is larger"
-        self.notes = ("reads return new arrays", f"chunk cache of each variable: {cache}{more}")
+        self.notes = (f"chunk cache of each variable: {cache}{more}",)
 
     @classmethod
     def refuse(

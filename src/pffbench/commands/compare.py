@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--baseline",
         metavar="DIR",
         help="with --fail-if-slower: compare the runs of a night, best three, with those in DIR, "
-        "and add them as links if they pass and there are fewer than seven (example: --baseline "
-        "results/baseline --fail-if-slower 20%% results/night-*)",
+        "and add them as links unless they fail, while there are fewer than seven (example: "
+        "--baseline results/baseline --fail-if-slower 20%% results/night-*)",
     )
     parser.add_argument(
         "--across",

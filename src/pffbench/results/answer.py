@@ -32,7 +32,7 @@ from pffbench.results.obstacles import (
 from pffbench.results.purposes import heading_of, purposes_of
 from pffbench.results.rerun import command_again, wrapped
 from pffbench.results.table import Table
-from pffbench.results.words import cost
+from pffbench.results.words import cost, listed
 from pffbench.text import counted, one_line, without_digests
 from pffbench.units import Size, duration_text
 
@@ -255,7 +255,7 @@ def evidence_of(run: MeasuredRun, cells: Sequence[Cell] = ()) -> str:
     took = duration_of(record)
     mpi = record.provenance.get("mpi_io") or {}
     facts = [
-        "every byte verified",
+        _verified(record),
         cases,
         f"{rounds} round{'s' * (rounds != '1')}",
         "one process without MPI" if "missing" in mpi else counted(record.ranks, "rank"),
@@ -264,6 +264,17 @@ def evidence_of(run: MeasuredRun, cells: Sequence[Cell] = ()) -> str:
         duration_text(took) if took else "",
     ]
     return f"{word}: {', '.join(filter(None, facts))}."
+
+
+def _verified(record: RunRecord) -> str:
+    """Return whose bytes were verified; a backend that stores nothing has none."""
+    measured = [entry for entry in record.cases.values() if not entry.excluded]
+    lacking = dict.fromkeys(entry.backend for entry in measured if not entry.verified)
+    if not lacking:
+        return "every byte verified"
+    if all(not entry.verified for entry in measured):
+        return "nothing verified"
+    return f"every byte verified but those of {listed([format_name(one) for one in lacking])}"
 
 
 def _sizes(cells: Sequence[Cell]) -> str:

@@ -254,6 +254,7 @@ def _stored(case: CaseSummary) -> str:
         f"fill {stored.fill}",
         *(f"{key} {value}" for key, value in stored.more.items()),
         f"{Size(disk.stored)} in {counted(disk.files, 'file')}",
+        *case.entry.notes,
     ]
     return f"{case.label}: {', '.join(parts)}"
 
@@ -268,7 +269,6 @@ def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
     arrays = counted(first.entry.cost.arrays, "array")
     size = f"{Size(first.nbytes or first.read_bytes)} in {arrays}"
     until = f"written until {p['durability']}, cache {p['cache']}"
-    until += "".join(f", {note}" for note in first.entry.notes if note.startswith("read: "))
     data = f"{size} of {p['dtype']} ({p['source']})"
     return f"{p['workload']}: {', '.join([*named, data, counted(first.ranks, 'rank'), until])}"
 

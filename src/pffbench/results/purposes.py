@@ -145,7 +145,8 @@ def usable(cells: Sequence[Cell], resolution: float) -> list[Cell]:
 def purposes_of(cells: Sequence[Cell]) -> list[Purpose]:
     """Return the parts of the work: writing and changing, then reading by the cache.
 
-    Cases whose files are read from disk are compared in reading only, unless all are.
+    Cases whose files are read from disk are compared in reading only, unless all are. What only raw
+    transfers do is a part where there is nothing else.
     """
     found: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
@@ -157,7 +158,7 @@ def purposes_of(cells: Sequence[Cell]) -> list[Purpose]:
             if cell.keys["total"] != "read" and cell.keys["cache"] not in CACHED:
                 found.setdefault((cell.keys["total"], heading_of(cell)), []).append(cell)
     purposes = [Purpose(total, heading, some) for (total, heading), some in found.items()]
-    kept = [p for p in purposes if any(not cell.raw for cell in p.cells)]
+    kept = [p for p in purposes if any(not cell.raw for cell in p.cells)] or purposes
     return sorted(kept, key=lambda purpose: _ORDER.index(purpose.total))
 
 

@@ -50,6 +50,8 @@ def command_again(record: RunRecord, changes: Mapping[str, str] | None = None) -
             words += [option, value]
     for key, value in changed.items():
         words += ["--set", f"{key}={value}"]
+    if record.accept_busy:
+        words.append("--accept-busy")
     return shlex.join(words)
 
 

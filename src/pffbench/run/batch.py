@@ -108,9 +108,8 @@ def end_of_job(
         print(f"pffbench: the run did not come to its end; {resume}", flush=True)
         return status or NOT_VALID
     if record.status == "interrupted":
-        why = _reason_against_requeue(directory, record, environ)
+        why = _queued_again(directory, record, environ)
         if why is None:  # the next start makes the report
-            print("pffbench: interrupted; the job is queued again", flush=True)
             return INTERRUPTED
         print(
             f"pffbench: interrupted, and the job is not queued again: {why}; {resume}", flush=True
@@ -124,10 +123,11 @@ def end_of_job(
     return INTERRUPTED if record.status == "interrupted" else _status_of(record)
 
 
-def _reason_against_requeue(
-    directory: str, record: RunRecord, environ: Mapping[str, str]
-) -> str | None:
-    """Have the scheduler queue this job again, or return why it is not."""
+def _queued_again(directory: str, record: RunRecord, environ: Mapping[str, str]) -> str | None:
+    """Have the scheduler queue this job again, or return why it is not.
+
+    The scheduler may end this process before its command has answered, so the log says it first.
+    """
     scheduler = next((one for one in SCHEDULERS if environ.get(one.inside)), None)
     if scheduler is None or not scheduler.requeue:
         return "users cannot queue a job again here"
@@ -136,5 +136,6 @@ def _reason_against_requeue(
     useful = {bisect(starts, datetime.fromisoformat(row.started)) for row in rows}
     if 1 + int(environ.get(scheduler.restarts, "0")) - len(useful) >= _USELESS_STARTS:
         return f"{_USELESS_STARTS} of its starts finished no repetition"
+    print("pffbench: interrupted; queueing the job again", flush=True)
     answer = run_tool([word.format(environ[scheduler.job]) for word in scheduler.requeue], _ANSWER)
     return None if answer.ok else answer.text.removeprefix("unknown: ")

@@ -281,6 +281,7 @@ def go_on(
     before.startup.resumed.append(now.startup.seconds_to_main)
     before.status, before.valid, before.finished = "running", None, None
     before.scratch = now.scratch
+    before.accept_busy |= options.accept_busy
     return said
 
 
@@ -321,8 +322,8 @@ def moved(before: RunRecord, now: RunRecord) -> str | None:
     if was == is_:
         return None
     if sorted(was) == sorted(is_):
-        return "the run went on with its ranks placed otherwise on the same hosts"
-    return f"the run went on on other hosts: it began on {_few(was)} and went on on {_few(is_)}"
+        return "the run was resumed with its ranks placed otherwise on the same hosts"
+    return f"the run was resumed on other hosts: on {_few(is_)}, after {_few(was)}"
 
 
 def _few(hosts: list[str]) -> str:

@@ -139,9 +139,6 @@ class StudyChunkCache(ChunkCache):
         one, datasets = super().volume(parameters, ranks), parameters.datasets
         return CaseTotals(datasets * one.arrays, datasets * one.nbytes)
 
-    def one_array(self, parameters: Any) -> tuple[StudyChunkCacheParameters, int]:
-        return replace(parameters, datasets=1), parameters.datasets
-
     def writes(self, parameters: Any, ranks: int, rank: int) -> list[Access]:
         return self.accesses(parameters, ranks, rank, parameters.write)
 

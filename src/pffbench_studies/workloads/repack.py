@@ -30,7 +30,7 @@ def repack_by_library(
 
     Parameters
     ----------
-    cycle, anew : Repetition
+    repetition, anew : Repetition
         The existing store and the new one.
     copies : sequence of Access
         The accesses that this rank copies, one a call.
@@ -81,7 +81,7 @@ def repack_by_program(
 
     Parameters
     ----------
-    cycle, anew : Repetition
+    repetition, anew : Repetition
         The existing store and the new one.
     datasets : int, optional
         Number of datasets of each rank to rewrite; the program copies the others.

@@ -67,10 +67,10 @@ Index = Mapping[tuple[str, str, str, Subject], PublishedValue]
 
 @dataclass(frozen=True)
 class _Compressed:
-    """A case with a counterpart in the study, and the study's library."""
+    """A case with a counterpart in the study, and the study's implementation of Zarr."""
 
     case: CaseSummary
-    library: str
+    implementation: str
 
     @property
     def p(self) -> Mapping[str, Any]:
@@ -97,8 +97,8 @@ class _Compressed:
 
     @property
     def alternative(self) -> str:
-        without = self.library == TENSORSTORE and not self.syncs
-        return f"{_NAMES[self.library]}{' without fsync' * without}"
+        without = self.implementation == TENSORSTORE and not self.syncs
+        return f"{_NAMES[self.implementation]}{' without fsync' * without}"
 
     @property
     def syncs(self) -> bool:
@@ -140,7 +140,7 @@ class ZarrBenchmarks(Matcher):
         for c in cases:
             # The way of writing files does not affect reading: they are cached.
             for operation in _OPERATIONS if c.nearest_writes else ("write",):
-                value = index.get((c.library, _TIME, operation, c.subject))
+                value = index.get((c.implementation, _TIME, operation, c.subject))
                 if value and operation in c.case.phases:
                     found.append(_time(value, c, operation))
         return [*found, *_ratios(cases, index), *_formats(cases, values)]
@@ -237,7 +237,7 @@ def _time(value: PublishedValue, c: _Compressed, operation: str) -> Match:
         variant=c.variant,
         alternative=c.alternative,
         nearest=c.variant == "defaults, format 2",
-        known_as=_NAMES[c.library],
+        known_as=_NAMES[c.implementation],
         beyond=not c.nearest_writes and operation == "write",
     )
 
@@ -248,7 +248,9 @@ def _ratios(cases: Sequence[_Compressed], index: Index) -> Iterator[Match]:
     for c in cases:
         ratio = compression_ratio(c.case)
         # The table lists a ratio once if it is the one of zarr-python 2.
-        values = (index.get((library, _RATIO, "write", c.subject)) for library in (c.library, V2))
+        values = (
+            index.get((library, _RATIO, "write", c.subject)) for library in (c.implementation, V2)
+        )
         value = next(filter(None, values), None)
         name = c.alternative.removesuffix(" without fsync")
         key = (c.subject, name)
@@ -280,7 +282,7 @@ def _formats(cases: Sequence[_Compressed], values: Sequence[PublishedValue]) -> 
         as_there = (c.p["settings"], c.p["durability"]) == ("defaults", "close")
         if as_there and c.nearest_writes and "format" in c.case.options:
             key = but("format", c.case)
-            way = (c.library, c.subject[0], key)
+            way = (c.implementation, c.subject[0], key)
             pairs.setdefault(way, {})[c.case.options["format"]] = c
     for value in (v for v in values if v.quantity == _FORMATS):
         p = value.parameters
@@ -300,7 +302,7 @@ def _formats(cases: Sequence[_Compressed], values: Sequence[PublishedValue]) -> 
                 subject=f"{p['dataset']}, format 3 over format 2",
                 operation=p["operation"],
                 variant=f"geometric mean of {len(found)} codecs and chunks",
-                alternative=_NAMES[three.library],
+                alternative=_NAMES[three.implementation],
                 nearest=False,
                 measured=spread(means),
             )

@@ -1,0 +1,38 @@
+"""What ranks move, checked point by point."""
+
+from __future__ import annotations
+
+
+def points(box):
+    """Return the places of all elements of a box."""
+    found = [()]
+    for start, stop in zip(box.start, box.stop, strict=True):
+        found = [(*p, i) for p in found for i in range(start, stop)]
+    return found
+
+
+def each_element_moves_once(workload, parameters, ranks, whole):
+    """Assert that all ranks together write, and read, each element of a box once."""
+    wanted = set(points(whole))
+    for moves in (workload.writes, workload.reads):
+        moved = [
+            tuple(i + o for i, o in zip(point, access.spec.origin, strict=True))
+            for rank in range(ranks)
+            for access in moves(parameters, ranks, rank)
+            for point in points(access.box)
+        ]
+        assert len(moved) == len(wanted)
+        assert set(moved) == wanted
+        _calls_agree(parameters, moves, ranks)
+
+
+def _calls_agree(parameters, moves, ranks):
+    """On an array that ranks call for together, all have as many calls, in the same order."""
+    order = [
+        [access.spec.name for access in moves(parameters, ranks, rank)] for rank in range(ranks)
+    ]
+    if parameters.layout == "shared" or parameters.transfer == "collective":
+        assert all(names == order[0] for names in order)
+    for rank in range(ranks):
+        if parameters.layout == "own" and parameters.transfer == "independent":
+            assert set(order[rank]) <= {f"granules_rank_{rank:06d}"}
