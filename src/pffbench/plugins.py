@@ -2,7 +2,7 @@
 
 The groups are `pffbench.backends`, `pffbench.workloads`, `pffbench.sources`, `pffbench.commands`,
 `pffbench.launchers`, `pffbench.studies`, `pffbench.experiments`, `pffbench.experiment_files` and
-`pffbench.reports`; CONTRIBUTING.md shows how a package names what it brings.
+`pffbench.reports`. docs/architecture.md explains them, and pyproject.toml has examples.
 """
 
 from __future__ import annotations

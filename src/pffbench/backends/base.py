@@ -8,7 +8,7 @@ What every backend must have is abstract here. What a backend may have in additi
 `pffbench.backends.traits`: a class has it that has its methods, and says nothing about the others.
 What can be stated is data: class attributes, `Capabilities`, `Storage`.
 
-`CONTRIBUTING.md` has the contract as a table. To add a backend, copy ``blosc2.py`` and add it to
+`docs/contract.md` has the contract as a table. To add a backend, copy ``blosc2.py`` and add it to
 ``registry.py``.
 """
 

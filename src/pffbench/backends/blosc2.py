@@ -1,6 +1,6 @@
 """Blosc2's own format: a store is a directory, and each array in it is a .b2nd file.
 
-This is the model for a new backend: `CONTRIBUTING.md` goes through it. It has a library that need
+This is the model for a new backend, as `docs/contract.md` explains. It has a library that need
 not be installed, options, codecs, and no file that ranks share.
 """
 
