@@ -9,8 +9,7 @@
 #SBATCH --open-mode=append
 #SBATCH --requeue
 #SBATCH --signal=USR1@120
-#
-# Cold reads, where no node's memory can hold what is read: half of the nodes write, the others read.
+# Cold reads, which no node's memory can serve: half of the nodes write, the others read.
 #
 #   sbatch -N 4 jobs/cold-read.sh [EXPERIMENT] [OPTION of `pffbench run` …]
 #

@@ -13,16 +13,15 @@
 # A regression run: three starts of the experiment for it, or of another one, compared with the first nights that passed:
 #
 #   sbatch -N 4 jobs/nightly.sh [EXPERIMENT [OPTION of `pffbench run` …]]
-#
-# The job ends with the status of `pffbench compare`: 1 if something is shown to be slower, 2 if a total cannot be compared,
-# 4 if that is not decided, 5 if the machine has changed. Nights of other experiments need another name (sbatch --job-name=…).
+# The job ends with the status of `pffbench compare`: 1 if a total is shown to be slower, 2 if a total cannot be compared,
+# 4 if this is not decided, 5 if the machine has changed. Nights of other experiments need another name (sbatch --job-name=…).
 
 # As in jobs/run.sh.
 if [[ -r .build/env.sh ]]; then . .build/env.sh; fi
 
 nights=pffbench-results/$SLURM_JOB_NAME-${SLURM_JOB_NUM_NODES}n
 out=${PFFBENCH_OUT:-$nights/$SLURM_JOB_ID}
-# Minutes of each start; with a longer --time of the job they may be more.
+# Minutes of each start. Use more if the job has a longer --time.
 limit=(--max-time '9 min')
 
 for ((i = 0; i < 3 * ${SLURM_RESTART_COUNT:-0}; i++)); do srun --mpi=none true; done

@@ -13,16 +13,15 @@
 # The default comparison, or any experiment:
 #
 #   sbatch -A ACCOUNT -N 4 --ntasks-per-node=16 jobs/run.sh [EXPERIMENT] [OPTION of `pffbench run` …]
-#
-# Two minutes before the time limit the ranks finish the repetition in hand, and the job queues itself again. Jobs of one
-# name run one after another, because two benchmarks on one file system would measure each other.
+# Two minutes before the time limit the ranks finish the current repetition, and the job queues itself again. Jobs with the
+# same name run one after another, because two benchmarks on one file system would measure each other.
 
 # The environment of `make env`. Load modules here, or submit from a shell whose python3 has pffbench.
 if [[ -r .build/env.sh ]]; then . .build/env.sh; fi
 
 out=${PFFBENCH_OUT:-pffbench-results/$SLURM_JOB_NAME-$SLURM_JOB_ID}
 
-# A node that lost its power may refuse steps with the numbers that this job has used there: use them up.
+# A node that lost its power may refuse steps with numbers that this job has used there. These steps use such numbers up.
 for ((i = 0; i < ${SLURM_RESTART_COUNT:-0}; i++)); do srun --mpi=none true; done
 
 srun --kill-on-bad-exit=0 --wait=60 python3 -m pffbench run --batch --out "$out" "$@"
