@@ -76,6 +76,16 @@ def test_every_shipped_experiment_names_a_question_and_a_time():
     assert [one.name for one in shipped_experiments() if not (one.question and one.takes)] == []
 
 
+def test_the_page_of_questions_lists_every_experiment_and_has_a_section_for_each_question():
+    page = (REPOSITORY / "docs" / "questions.md").read_text(encoding="utf-8")
+    elsewhere = ("shape", "issue", "study", "paper")
+    wanted = {name for name in shipped_files() if name.partition(":")[0] not in elsewhere}
+    assert wanted <= set(re.findall(r"`([\w:-]+)`", page))
+    for experiment in shipped_experiments():
+        if experiment.name.startswith("question:"):
+            assert f"\n### {experiment.question}\n" in page, experiment.name
+
+
 @pytest.mark.parametrize("ranks", [4, 16])
 @pytest.mark.parametrize("path", SHAPES, ids=[path.stem for path in SHAPES])
 def test_a_shape_has_at_full_size_the_bytes_that_its_head_names(path, ranks, monkeypatch):
