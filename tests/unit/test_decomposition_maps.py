@@ -130,6 +130,85 @@ def test_a_made_map_is_the_same_in_both_forms(tmp_path, kind, capsys):
     assert (tmp_path / "again.txt").read_bytes() == (tmp_path / "map.txt").read_bytes()
 
 
+def write_arrays(path, form, maps):
+    """Write maps as dat2decomp of E3SM-IO does; `form` is one of netCDF's, or HDF5."""
+    import h5py
+    import netCDF4
+
+    if form == "HDF5":
+        with h5py.File(path, "w") as file:
+            for name, (shape, arrays) in maps.items():
+                file.attrs[f"{name}.dims"] = np.array(shape, "i4")
+                for key, values in arrays.items():
+                    file[f"{name}.{key}"] = np.array(values, "i4")
+        return
+    with netCDF4.Dataset(path, "w", format=form) as file:
+        for name, (shape, arrays) in maps.items():
+            file.setncattr(f"{name}.dims", np.array(shape, "i4"))
+            for key, values in arrays.items():
+                file.createDimension(f"{name}.{key}", len(values))
+                file.createVariable(f"{name}.{key}", "i4", (f"{name}.{key}",))[:] = values
+
+
+#: The map of `TEXT` with a stretch of fill values, and a map of one axis.
+SHIPPED = {
+    "D1": ((5,), {"nreqs": [1, 1], "fill_starts": [1, 1], "offsets": [0, 3], "lengths": [3, 2],
+                  "raw_offsets": [1, 2, 3, 4, 5]}),
+    "D2": ((2, 3), {"nreqs": [3, 0, 1], "fill_starts": [2, 0, 1], "offsets": [0, 5, 4, 2],
+                    "lengths": [2, 1, 1, 3]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "form", ["HDF5", "NETCDF4", "NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"]
+)
+def test_maps_of_e3sm_io_are_those_of_its_text_form(tmp_path, form):
+    write_arrays(tmp_path / "map", form, SHIPPED)
+    (tmp_path / "map.dat").write_text(TEXT)
+    got, text = MapFile(str(tmp_path / "map"), "D2").map, read_map(str(tmp_path / "map.dat"))
+    assert got.shape == text.shape
+    for key in ("counts", "offsets", "lengths"):
+        assert getattr(got, key).tolist() == getattr(text, key).tolist()
+    assert MapFile(str(tmp_path / "map"), "D1").error(2) is None
+    assert "the key 'variable' (D1, D2)" in MapFile(str(tmp_path / "map")).error(2)
+    assert "it has no map 'D3' (there are: D1, D2)" in MapFile(str(tmp_path / "map"), "D3").error(2)
+    assert "it has one map" in MapFile(str(tmp_path / "map.dat"), "D1").error(2)
+    write_arrays(tmp_path / "one", form, {"D1": SHIPPED["D1"]})
+    assert MapFile(str(tmp_path / "one")).error(2) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"nreqs": [1, 2]}, "counts add up to 3 stretches"),
+        ({"fill_starts": [2, 1]}, "fill_starts has numbers beyond D1.nreqs"),
+        ({"fill_starts": [1]}, "fill_starts has numbers beyond D1.nreqs"),
+        ({"offsets": [0, 9]}, "a stretch of 2 elements begins at 9"),
+        ({"lengths": [3, -2]}, "a length is -2"),
+    ],
+)
+def test_bad_maps_of_e3sm_io_are_refused(tmp_path, change, why):
+    shape, arrays = SHIPPED["D1"]
+    write_arrays(tmp_path / "map", "HDF5", {"D1": (shape, arrays | change)})
+    assert why in MapFile(str(tmp_path / "map")).error(2)
+
+
+def test_other_files_of_hdf5_are_no_maps(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "map", "w") as file:
+        file["x"] = np.arange(4)
+    assert "it has no array such as D1.offsets" in MapFile(str(tmp_path / "map")).error(2)
+    with h5py.File(tmp_path / "map", "a") as file:
+        file["D1.offsets"] = np.arange(4)
+    assert "the attribute D1.dims is missing" in MapFile(str(tmp_path / "map")).error(2)
+    with h5py.File(tmp_path / "map", "a") as file:
+        file.attrs["D1.dims"] = [4]
+    assert "has no variable 'D1.nreqs'" in MapFile(str(tmp_path / "map")).error(2)
+    (tmp_path / "map").write_bytes(b"CDF\x01" + bytes(7))
+    assert "cannot be read" in MapFile(str(tmp_path / "map")).error(2)
+
+
 @pytest.mark.parametrize("kind", MADE)
 def test_the_maps_that_come_with_pffbench_are_those_that_the_program_makes(tmp_path, kind):
     make_map([kind, str(tmp_path / "map.npz")])
@@ -282,9 +361,9 @@ BAD = {
     "objects": (npz(offsets=np.array([2, None, 4])), "Object arrays cannot be loaded"),
     "missing": (npz(lengths=None), "the array lengths is missing (needed: shape, counts,"),
     "cut": (cut(npz(), "offsets.npy"), "is no decomposition map"),
-    "half": (npz()[:400], "it is neither an .npz file nor text that begins with: version 2001"),
-    "no text": (b"lat lon\n1 2\n", "it is neither an .npz file nor text"),
-    "nothing at all": (b"", "it is neither an .npz file nor text"),
+    "half": (npz()[:400], "neither .npz, netCDF, HDF5, nor text that begins with: version 2001"),
+    "no text": (b"lat lon\n1 2\n", "it is neither .npz, netCDF, HDF5, nor text"),
+    "nothing at all": (b"", "it is neither .npz, netCDF, HDF5, nor text"),
     "version": (TEXT.replace("2001", "2002").encode(), "version 2002 of the text form is not"),
     "truncated": (TRUNCATED, "it ends before process 2 of 3"),
     "truncated line": (TEXT.replace("5 3 4", "5 3").encode(),

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from launch import pffbench_cli
-from pffbench.data import readers
+from pffbench.data import hdf5_file
 from pffbench.draft import from_file
 from pffbench.draft.from_file import FileArray, draft_experiment, structure_of
 from pffbench.errors import UserError
@@ -251,7 +251,7 @@ def test_of_a_file_without_datasets_nothing_more_is_said(tmp_path):
 def test_very_many_datasets_are_cut_and_that_is_said(tmp_path, monkeypatch, more, cut):
     import h5py
 
-    for module in (from_file, readers):
+    for module in (from_file, hdf5_file):
         monkeypatch.setattr(module, "MOST_NAMES", 20)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         for number in range(20 + more):

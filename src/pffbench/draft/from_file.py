@@ -22,7 +22,8 @@ from pffbench.backends.inspection import codec_words
 from pffbench.backends.zarr.format import codecs_of, configured_name
 from pffbench.case import itemsize
 from pffbench.data.base import DTYPES
-from pffbench.data.readers import FAILURES, MOST_NAMES, Format, open_arrays
+from pffbench.data.contents import FAILURES, MOST_NAMES, Format
+from pffbench.data.readers import open_arrays
 from pffbench.errors import UserError
 from pffbench.parallel.decomposition import Shape
 from pffbench.text import abridged, counted, has_controls, one_line, plain_name, value_text
@@ -65,6 +66,8 @@ class FileArray(msgspec.Struct, frozen=True):
         Shape of a shard of Zarr.
     grows : bool
         Whether the first axis is unlimited.
+    unreadable : str
+        Why the array cannot be read; empty if it can.
     """
 
     shape: Shape
@@ -73,6 +76,7 @@ class FileArray(msgspec.Struct, frozen=True):
     codec: str = "none"
     shards: Shape | None = None
     grows: bool = False
+    unreadable: str = ""
 
     @property
     def nbytes(self) -> int:
@@ -90,6 +94,8 @@ class FileArray(msgspec.Struct, frozen=True):
     @property
     def lacking(self) -> str:
         """Why no experiment has such an array; empty where one can."""
+        if self.unreadable:
+            return self.unreadable
         if self.dtype not in DTYPES:
             return f"type {self.dtype}"
         if not self.shape or 0 in self.shape:
@@ -115,8 +121,14 @@ def draft_experiment(path: Path) -> Draft:
     Raises
     ------
     UserError
-        The file cannot be read, or holds no array that an experiment can have.
+        The file cannot be read or named in an experiment, or holds no array that an experiment can
+        have.
     """
+    if has_controls(str(path)):
+        raise UserError(
+            f"{one_line(str(path))}: an experiment cannot name a path with control characters or "
+            "bytes that are not UTF-8; make a symbolic link with another name"
+        )
     found = structure_of(path)
     alike: dict[FileArray, list[str]] = {}
     lacking: dict[str, list[str]] = {}
@@ -144,8 +156,10 @@ def draft_experiment(path: Path) -> Draft:
 
 def structure_of(path: Path) -> dict[str, FileArray]:
     """Return how each array of a file is stored, by its name."""
-    with open_arrays(path) as (kind, arrays):
-        return {name: _describe(kind, array) for name, array in arrays.items()}
+    with open_arrays(path) as contents:
+        stored = {name: _describe(contents.kind, a) for name, a in contents.arrays.items()}
+        others = {name: FileArray((), "", unreadable=w) for name, w in contents.unreadable.items()}
+        return stored | others
 
 
 def _describe(kind: Format, array: Any) -> FileArray:
@@ -163,8 +177,7 @@ def _read_description(kind: Format, array: Any) -> FileArray:
         return FileArray(shape, dtype, array.chunks, _name_hdf5_codec(array), grows=grows)
     if kind == "zarr":
         return FileArray(shape, dtype, array.chunks, _name_zarr_codec(array), array.shards)
-    grows = kind == "classic" and bool(shape) and array.get_dims()[0].isunlimited()
-    return FileArray(shape, dtype, grows=grows)
+    return FileArray(shape, dtype, grows=kind == "classic" and array.grows)
 
 
 def _name_type(dtype: np.dtype[Any]) -> str:

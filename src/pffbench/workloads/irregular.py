@@ -24,7 +24,10 @@ class MapFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     Parameters
     ----------
     file : str
-        The map, as `.npz` or in the text form of E3SM-IO: a path, or ``package:NAME/PATH``.
+        The map, as `.npz` or in a form of E3SM-IO (text, netCDF, HDF5): a path, or
+        ``package:NAME/PATH``.
+    variable : str, optional
+        Name of the map in a netCDF or HDF5 file of several, such as ``D2``.
     holes : {"refuse", "allow"}
         Whether there may be elements that no process has.
     overlaps : {"refuse", "allow"}
@@ -32,6 +35,7 @@ class MapFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     """
 
     file: str
+    variable: str | None = None
     holes: Literal["refuse", "allow"] = "refuse"
     overlaps: Literal["refuse", "allow"] = "refuse"
 
@@ -51,7 +55,7 @@ class MapFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
             state = Path(path).stat()
         except OSError as error:
             raise UserError(f"{self.file} cannot be read: {error.strerror}") from None
-        return _read(path, state.st_mtime_ns, state.st_size)
+        return _read(path, self.variable, state.st_mtime_ns, state.st_size)
 
     def error(self, ranks: int) -> str | None:
         """Return why ranks cannot have their parts by the map, or None."""
@@ -199,8 +203,8 @@ def _part(of: DecompositionMap, ranks: int, rank: int) -> Stretches:
 
 
 @lru_cache(maxsize=16)
-def _read(path: str, changed: int, size: int) -> DecompositionMap:
+def _read(path: str, variable: str | None, changed: int, size: int) -> DecompositionMap:
     """Read a map; `changed` and `size` are those of the file, so that another one is read anew."""
     from pffbench.workloads.map_files import read_map  # for runs with a map alone
 
-    return read_map(path)
+    return read_map(path, variable)

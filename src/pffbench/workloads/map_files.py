@@ -1,19 +1,20 @@
-"""Files of decomposition maps: `.npz`, and the text form of E3SM-IO.
+"""Files of decomposition maps: `.npz`, and the forms of E3SM-IO: text, netCDF and HDF5.
 
 Maps may come from others, so sizes are checked before memory is taken, and nothing is unpickled.
 """
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Iterator, Sequence
-from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import psutil
 
+from pffbench.data.readers import open_arrays, open_variable
 from pffbench.errors import UserError
 from pffbench.parallel.decomposition import Shape
 from pffbench.parallel.stretches import Integers
@@ -32,6 +33,8 @@ _MOST_AXES = 4
 _KEYS = ("shape", "counts", "offsets", "lengths")
 #: First word of the text form, and the only version.
 _WORD, _VERSION = b"version", 2001
+#: How files of HDF5, and so of netCDF-4, begin, and classic ones of netCDF.
+_HDF5, _CLASSIC = b"\x89HDF\r\n\x1a\n", b"CDF"
 #: First word of a trace of calls, which Scorpio may append to the text form.
 _TRACE = b"Obtained"
 
@@ -40,8 +43,15 @@ class _NotAMapError(Exception):
     """Says why a file is no decomposition map."""
 
 
-def read_map(path: str) -> DecompositionMap:
+def read_map(path: str, variable: str | None = None) -> DecompositionMap:
     """Read a map.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    variable : str, optional
+        Name of the map in a file that may hold several, such as ``D2``.
 
     Raises
     ------
@@ -50,7 +60,13 @@ def read_map(path: str) -> DecompositionMap:
     """
     try:
         with open_regular(path, most=_MOST_BYTES) as file:
-            found = _from_npz(file) if zipfile.is_zipfile(file) else _from_text(file)
+            several = file.read(len(_HDF5)).startswith((_HDF5, _CLASSIC))
+            if variable is not None and not several:
+                raise _NotAMapError(f"it has one map, so 'variable' must not be given ({variable})")
+            if not several:
+                found = _from_npz(file) if zipfile.is_zipfile(file) else _from_text(file)
+        if several:
+            found = _from_arrays(Path(path), variable)
         _check(found)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
@@ -82,7 +98,7 @@ def write_text(path: str | Path, made: DecompositionMap) -> None:
 
 def _check(found: DecompositionMap) -> None:
     """Refuse stretches that are not in the array."""
-    total = prod(found.shape)
+    total = math.prod(found.shape)
     if not 1 <= found.processes <= _MOST_PROCESSES:
         raise _NotAMapError(
             f"it has {found.processes} processes (1 to {_MOST_PROCESSES} are possible)"
@@ -103,7 +119,7 @@ def _check(found: DecompositionMap) -> None:
 
 def _shape(lengths: Sequence[int]) -> Shape:
     shape = tuple(int(n) for n in lengths)
-    if not 1 <= len(shape) <= _MOST_AXES or min(shape) < 1 or prod(shape) >= 2**63:
+    if not 1 <= len(shape) <= _MOST_AXES or min(shape) < 1 or math.prod(shape) >= 2**63:
         raise _NotAMapError(
             f"shape {list(shape)} (1 to {_MOST_AXES} axes of 1 or more are possible)"
         )
@@ -117,10 +133,8 @@ def _from_npz(file: BinaryIO) -> DecompositionMap:
             sizes = {part.filename.removesuffix(".npy"): part.file_size for part in members}
         if missing := [key for key in _KEYS if key not in sizes]:
             raise _NotAMapError(f"the array {missing[0]} is missing (needed: {', '.join(_KEYS)})")
-        most = int(_PART_OF_MEMORY * psutil.virtual_memory().total)
-        if too_large := [key for key in _KEYS if sizes[key] > min(most, _MOST_BYTES)]:
-            key = too_large[0]
-            raise _NotAMapError(f"{key} takes {Size(sizes[key])} of memory, more than {Size(most)}")
+        for key in _KEYS:
+            _check_memory(key, sizes[key])
         file.seek(0)
         with np.load(file, allow_pickle=False) as data:
             arrays = {key: _integers(data[key], key) for key in _KEYS}
@@ -131,6 +145,19 @@ def _from_npz(file: BinaryIO) -> DecompositionMap:
         raise _NotAMapError(why) from None
     shape = _shape(arrays["shape"].tolist())
     counts, offsets, lengths = (arrays[key] for key in _KEYS[1:])
+    return _map_of(shape, counts, offsets, lengths)
+
+
+def _check_memory(key: str, nbytes: int) -> None:
+    most = min(int(_PART_OF_MEMORY * psutil.virtual_memory().total), _MOST_BYTES)
+    if nbytes > most:
+        raise _NotAMapError(f"{key} takes {Size(nbytes)} of memory, more than {Size(most)}")
+
+
+def _map_of(
+    shape: Shape, counts: Integers, offsets: Integers, lengths: Integers
+) -> DecompositionMap:
+    """Return the map of arrays, which are checked to belong together."""
     if counts.size and counts.min() < 0:
         raise _NotAMapError(f"a count is {counts.min()}, and must be at least 0")
     if counts.size and counts.max() > len(offsets):  # the sum below is one of 64 bits
@@ -155,12 +182,55 @@ def _integers(array: Any, key: str) -> Integers:
     return np.ascontiguousarray(array, np.int64)
 
 
+def _from_arrays(path: Path, variable: str | None) -> DecompositionMap:
+    """Read a map from the arrays that E3SM-IO's dat2decomp writes for each, as in ``D1.offsets``.
+
+    Stretches after the first ``fill_starts`` of a process are written with fill values and are not
+    part of the text form, so they are left out.
+    """
+    with open_arrays(path) as contents:
+        suffix = ".offsets"
+        names = sorted(n.removesuffix(suffix) for n in contents.arrays if n.endswith(suffix))
+        if not names:
+            raise _NotAMapError("it has no array such as D1.offsets, which E3SM-IO writes")
+        if variable is None and len(names) > 1:
+            raise _NotAMapError(
+                f"name one of its maps with the key 'variable' ({', '.join(names)})"
+            )
+        name = names[0] if variable is None else variable
+        if name not in names:
+            raise _NotAMapError(f"it has no map {name!r} (there are: {', '.join(names)})")
+        try:
+            shape = _shape(np.atleast_1d(contents.attribute(f"{name}.dims")).tolist())
+        except (LookupError, AttributeError):
+            raise _NotAMapError(f"the attribute {name}.dims is missing") from None
+    counts, used, offsets, lengths = (
+        _read_integers(path, f"{name}.{array}")
+        for array in ("nreqs", "fill_starts", "offsets", "lengths")
+    )
+    if (used < 0).any() or (used > counts).any() or not len(used) == len(counts):
+        raise _NotAMapError(f"{name}.fill_starts has numbers beyond {name}.nreqs")
+    found = _map_of(shape, counts, offsets, lengths)
+    place = np.arange(len(offsets)) - np.repeat(np.cumsum(counts) - counts, counts)
+    kept = place < np.repeat(used, counts)
+    return DecompositionMap(shape, used, found.offsets[kept], found.lengths[kept])
+
+
+def _read_integers(path: Path, key: str) -> Integers:
+    found = open_variable(path, key)
+    try:
+        _check_memory(key, math.prod(found.shape) * found.dtype.itemsize)
+        return _integers(found.read(tuple(slice(0, n) for n in found.shape)), key)
+    finally:
+        found.close()
+
+
 def _from_text(file: BinaryIO) -> DecompositionMap:
     lines = _Lines(file)
     words = lines.following().split()
     if words[:1] != [_WORD] or words[2:3] != [b"npes"] or words[4:5] != [b"ndims"]:
         raise _NotAMapError(
-            "it is neither an .npz file nor text that begins with: version 2001 npes"
+            "it is neither .npz, netCDF, HDF5, nor text that begins with: version 2001 npes"
         )
     version, processes, axes = _numbers(words[1:6:2], "the first line", count=3).tolist()
     if version != _VERSION:
@@ -171,7 +241,7 @@ def _from_text(file: BinaryIO) -> DecompositionMap:
     shape = _shape(lengths.tolist()[::-1])  # the fastest axis is the first one there
     counts, offsets, found = np.zeros(processes, np.int64), [], []
     for process, elements in _processes(lines, processes):
-        begins, amounts = _stretches(elements, prod(shape), process)
+        begins, amounts = _stretches(elements, math.prod(shape), process)
         counts[process] = len(begins)
         offsets.append(begins)
         found.append(amounts)
