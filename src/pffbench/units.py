@@ -42,7 +42,8 @@ class Size(int):
             The text is not a size, the unit is unknown, or the size is not whole bytes or above the
             limit.
         """
-        if type(value) is int and 0 <= value <= cls.largest:  # not a bool, which is an int too
+        # A size of another kind too, whose text is rounded; not a bool, which is an int.
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= cls.largest:
             return cls(value)
         units = _BINARY | _DECIMAL
         number, unit = _split(value, "size", units, "64 MiB")

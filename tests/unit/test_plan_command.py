@@ -78,6 +78,17 @@ def test_the_default_experiment_reads_cold_on_a_disk_only(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(("chunk", "raw"), [([1, 90, 180], 64800), ([2, 64, 64], 32768)])
+def test_raw_calls_of_cold_reads_have_the_bytes_of_a_chunk(chunk, raw, tmp_path):
+    case = {"workload": "hyperslab", "backend": "hdf5", "layout": "file_per_process",
+            "shape": [24, 90, 180], "dtype": "float32", "chunks": chunk, "cache": "dropped"}  # fmt: skip
+    (tmp_path / "x.yaml").write_text(json.dumps({"name": "x", "cases": [case]}))
+    done = pffbench_cli("plan", "x.yaml", "--json", cwd=tmp_path)
+    assert done.status == 0, done.said
+    (plan,) = json.loads(done.stdout)["plans"]
+    assert [c["options"]["call"] for c in plan["cases"] if "call" in c["options"]] == [raw]
+
+
 def test_files_in_memory_are_never_cold(tmp_path):
     there = replace(filesystem(str(tmp_path)), in_memory=True, type="tmpfs")
     (text,) = cold_read_warnings(a_plan(tmp_path, cache="dropped"), there, 1, 1)

@@ -31,7 +31,7 @@ def test_what_is_no_size_is_refused(text):
 
 @given(st.integers(0, 2**53))
 def test_any_number_of_bytes_is_kept_exactly(count):
-    assert Size.parse(count) == Size.parse(f"{count} B") == count
+    assert Size.parse(count) == Size.parse(Size(count)) == Size.parse(f"{count} B") == count
 
 
 @pytest.mark.parametrize(
