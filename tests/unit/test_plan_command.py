@@ -80,8 +80,15 @@ def test_the_default_experiment_reads_cold_on_a_disk_only(tmp_path):
 
 @pytest.mark.parametrize(("chunk", "raw"), [([1, 90, 180], 64800), ([2, 64, 64], 32768)])
 def test_raw_calls_of_cold_reads_have_the_bytes_of_a_chunk(chunk, raw, tmp_path):
-    case = {"workload": "hyperslab", "backend": "hdf5", "layout": "file_per_process",
-            "shape": [24, 90, 180], "dtype": "float32", "chunks": chunk, "cache": "dropped"}  # fmt: skip
+    case = {
+        "workload": "hyperslab",
+        "backend": "hdf5",
+        "layout": "file_per_process",
+        "shape": [24, 90, 180],
+        "dtype": "float32",
+        "chunks": chunk,
+        "cache": "dropped",
+    }
     (tmp_path / "x.yaml").write_text(json.dumps({"name": "x", "cases": [case]}))
     done = pffbench_cli("plan", "x.yaml", "--json", cwd=tmp_path)
     assert done.status == 0, done.said
