@@ -562,14 +562,14 @@ def test_a_cache_that_stays_is_warned_of(fraction, fs_type, status, monkeypatch)
     assert_remedies([found])
 
 
-def nodes(ranks=4, limit=None, cpus="0-15", vendor="Open MPI", environ=None, **changes):
+def nodes(ranks=4, limit=None, cpus="0-15", vendor="Open MPI", environ=None, quota=None, **changes):
     """Return the findings on a node."""
     facts = {
         "host": "a", "cpu_model": "CPU", "cores": 8, "threads": 16, "memory_bytes": 2**36,
         "governor": None, "transparent_huge_pages": "madvise", "load_average": [0.5, 0.5, 0.5],
         **changes,
     }  # fmt: skip
-    each = {"affinity": cpus, "memory_limit_bytes": limit}
+    each = {"affinity": cpus, "memory_limit_bytes": limit, "cpu_quota": quota}
     return list(node.check_nodes(a_subject(
         ranks=[each] * ranks, nodes=[0] * ranks, hosts={0: facts}, vendor=vendor,
         environ=environ or {},
@@ -610,6 +610,15 @@ def test_ranks_that_share_cores_are_warned_of():
     assert "OMPI" not in mpich.text + mpich.remedy
 
 
+def test_ranks_that_share_the_quota_of_a_container_are_warned_of():
+    assert "share" not in texts(nodes(4, cpus="0-15", quota=4.0))
+    for ranks, told in ((2, "2 ranks share 0.5 of 16 cores"), (1, "1 rank share 0.5 of 16 cores")):
+        found = nodes(ranks, quota=0.5)[-1]
+        assert (found.status, told in found.text) == ("warning", True)
+        assert "control group allows" in found.text
+    assert_remedies([found])
+
+
 def test_nodes_are_told_in_one_line_as_far_as_they_are_equal():
     same, odd = Finding("Node", "ok", "16 cores"), Finding("Node", "warning", "load 9")
     found = list(node.by_node([("a", same), ("a", odd), ("b", same), ("c", same)]))
@@ -619,16 +628,16 @@ def test_nodes_are_told_in_one_line_as_far_as_they_are_equal():
 
 def test_variables_that_change_io_are_listed():
     environ = {
-        "HDF5_USE_FILE_LOCKING": "FALSE", "OMPI_MCA_io": "romio321", "ROMIO_HINTS": "/h",
+        "HDF5_USE_FILE_LOCKING": "FALSE", "OMPI_MCA_io": "romio321", "ROMIO_HINTS": "/dev/null",
         "OMPI_MCA_iof_base": "x", "HOME": "/root", "LD_PRELOAD": "/l/libdarshan.so",
-        "HDF5_PLUGIN_PATH": "/p", "H5FD_SUBFILING_SUBFILE_PREFIX": "/s", "PFFBENCH_SCRATCH": "/t",
+        "HDF5_PLUGIN_PATH": "/dev", "H5FD_SUBFILING_SUBFILE_PREFIX": "/s", "PFFBENCH_SCRATCH": "/t",
     }  # fmt: skip
     found = list(node.check_environment(a_subject(environ=environ)))
     said = texts(found)
     assert "HDF5_USE_FILE_LOCKING=FALSE" in said
     assert "OMPI_MCA_io=romio321" in said
-    assert "ROMIO_HINTS=/h" in said
-    assert "HDF5_PLUGIN_PATH=/p" in said
+    assert "ROMIO_HINTS=/dev/null" in said
+    assert "HDF5_PLUGIN_PATH=/dev" in said
     assert "H5FD_SUBFILING_SUBFILE_PREFIX=/s" in said
     assert "PFFBENCH_SCRATCH=/t" in said
     assert "iof_base" not in said
@@ -637,6 +646,29 @@ def test_variables_that_change_io_are_listed():
         "LD_PRELOAD=/l/libdarshan.so: Darshan stands between the program and its I/O"
     ]
     assert_remedies(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("HDF5_USE_FILE_LOCKING", "false", "export HDF5_USE_FILE_LOCKING=FALSE"),
+        ("HDF5_USE_FILE_LOCKING", "best_effort", "export HDF5_USE_FILE_LOCKING=BEST_EFFORT"),
+        ("HDF5_USE_FILE_LOCKING", "no", "unset HDF5_USE_FILE_LOCKING"),
+        ("ROMIO_HINTS", "/no/hints", "correct the path"),
+        ("HDF5_PLUGIN_PATH", "/no/a:/no/b", "correct the path"),
+    ],
+)
+def test_a_value_that_the_library_ignores_is_warned_of(name, value, remedy):
+    (found,) = node.check_environment(a_subject(environ={name: value}))
+    assert found.status == "warning"
+    assert found.text.startswith(f"set, and without effect: {name}={value} (")
+    assert remedy in found.remedy
+
+
+@pytest.mark.parametrize("value", ["FALSE", "0", "TRUE", "1", "BEST_EFFORT"])
+def test_the_words_of_hdf5_are_not_warned_of(value):
+    (found,) = node.check_environment(a_subject(environ={"HDF5_USE_FILE_LOCKING": value}))
+    assert found.status == "ok"
 
 
 def test_where_libraries_lie_changes_no_io():

@@ -10,7 +10,7 @@ import pytest
 from launch import environment, pffbench_cli, write_experiment
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
-from pffbench.experiment.limits import Allowance, check_open_files, open_files
+from pffbench.experiment.limits import Allowance, check_open_files, check_tasks, open_files
 from pffbench.experiment.load import from_data
 from pffbench.run.prepare import check_scratch
 from pffbench.storage.filesystem import Quota, filesystem, parsed, quota_left
@@ -136,3 +136,18 @@ def test_the_limit_of_open_files_is_that_of_the_process(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["experiment.yaml"]
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] != 400
     assert pffbench_cli("plan", path, cwd=tmp_path).status == 0
+
+
+@pytest.mark.parametrize(
+    ("needed", "case"),
+    [
+        (8, {"backend": "zarr", "chunks": "block"}),
+        (106, {"backend": "zarr", "chunks": "block", "zarr": {"concurrency": 50}}),
+        (206, {"backend": "tensorstore", "chunks": "block", "tensorstore": {"threads": 100}}),
+    ],
+)
+def test_too_few_processes_and_threads_are_refused_with_the_limit(needed, case):
+    plan = experiment(**case)
+    check_tasks(plan, Allowance(memory=0, open_files=0, tasks=needed))
+    with pytest.raises(UserError, match=rf"{needed} more .* {needed - 1} are allowed.*ulimit -u"):
+        check_tasks(plan, Allowance(memory=0, open_files=0, tasks=needed - 1))

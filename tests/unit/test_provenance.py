@@ -12,7 +12,7 @@ import pytest
 
 import pffbench
 from pffbench.proc import number_ranges
-from pffbench.provenance.binding import memory_limit, rank_facts
+from pffbench.provenance.binding import cpu_quota, job_clock, memory_limit, rank_facts, tasks_left
 from pffbench.provenance.facts import environment_facts
 from pffbench.provenance.node import host_facts
 from pffbench.provenance.software import software_facts, spack_hash
@@ -102,6 +102,50 @@ def test_the_tightest_limit_above_a_process_counts_version_1(tmp_path):
 def test_no_limit(tmp_path):
     assert memory_limit("0::/\n", tmp_path) is None
     assert memory_limit("", tmp_path) is None
+    assert cpu_quota("0::/\n1:cpu:/\n", tmp_path) is None
+    assert tasks_left("0::/\n1:pids:/\n", tmp_path) is None
+
+
+VERSION_1 = "4:memory:/a\n3:pids:/docker/a/b\n2:cpu,cpuacct:/docker/a/b\n0::/\n"
+VERSION_2 = "0::/docker/a/b\n"
+
+
+def limited(root, group, **files):
+    """Write the files of a control group, in whose names a dot is an underscore."""
+    (root / group).mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (root / group / name.replace("_", ".", 1)).write_text(f"{text}\n")
+
+
+def test_the_quota_of_processors_is_read_in_both_versions(tmp_path):
+    limited(tmp_path, "docker/a/b", cpu_max="max 100000")
+    limited(tmp_path, "docker/a", cpu_max="150000 100000")
+    limited(tmp_path, "cpu/docker/a/b", cpu_cfs_quota_us=-1, cpu_cfs_period_us=100000)
+    limited(tmp_path, "cpu/docker/a", cpu_cfs_quota_us=50000, cpu_cfs_period_us=100000)
+    assert cpu_quota(VERSION_2, tmp_path) == 1.5
+    assert cpu_quota(VERSION_1, tmp_path) == 0.5
+
+
+def test_a_container_sees_its_own_control_group_as_the_root(tmp_path):
+    limited(tmp_path, "cpu", cpu_cfs_quota_us=250000, cpu_cfs_period_us=100000)
+    limited(tmp_path, "pids", pids_max=100, pids_current=30)
+    assert cpu_quota(VERSION_1, tmp_path) == 2.5
+    assert tasks_left(VERSION_1, tmp_path) == 70
+
+
+def test_ranks_with_less_than_a_processor_each_share_a_clock():
+    alone = {"affinity": "0-3", "cpu_quota": None}
+    assert job_clock([0, 0], [alone] * 2) == "own"
+    assert job_clock([0, 0], [alone | {"cpu_quota": 0.5}] * 2) == "synced"
+
+
+def test_the_processes_that_may_still_start_are_those_of_the_tightest_group(tmp_path):
+    limited(tmp_path, "docker/a/b", pids_max="max", pids_current=3)
+    limited(tmp_path, "docker/a", pids_max=20, pids_current=12)
+    limited(tmp_path, "docker", pids_max=10, pids_current=12)
+    assert tasks_left(VERSION_2, tmp_path) == 0
+    limited(tmp_path, "docker", pids_max=50, pids_current=12)
+    assert tasks_left(VERSION_2, tmp_path) == 8
 
 
 # Software

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -41,11 +42,18 @@ def check_nodes(subject: Subject) -> Findings:
 
 def _judge_cores(ranks: Sequence[Facts], subject: Subject) -> Findings:
     """Warn of ranks of a node that do not have a core each."""
-    cpus = len(set().union(*(from_ranges(str(rank["affinity"])) for rank in ranks)))
-    if len(ranks) <= cpus:
+    cores = len(set().union(*(from_ranges(str(rank["affinity"])) for rank in ranks)))
+    quotas = [quota for rank in ranks if isinstance(quota := rank.get("cpu_quota"), int | float)]
+    quota = min(quotas, default=cores)
+    if len(ranks) <= min(cores, quota):
         return
-    text = f"{len(ranks)} ranks share {counted(cpus, 'core')}: times say little"
-    remedy = "start no more ranks than cores, or take the times as a test of function only"
+    limited = quota < cores
+    shared = f"{quota:.3g} of {counted(cores, 'core')}" if limited else counted(cores, "core")
+    why = ", which is all that the control group allows" if limited else ""
+    text = f"{counted(len(ranks), 'rank')} share {shared}{why}: times say little"
+    remedy = "start no more ranks than cores, or use the times as a test of function only"
+    if limited:
+        remedy = f"raise the quota of the container or job (docker --cpus), or {remedy}"
     if subject.vendor == "Open MPI":
         value = subject.environ.get(_YIELD)
         text += f"; {_YIELD} is {'not set' if value is None else value}"
@@ -162,8 +170,29 @@ def check_environment(subject: Subject) -> Findings:
     for name, value in found.items():
         if name == "LD_PRELOAD" and value.strip():
             yield _judge_preload(value)
+        elif why := _ineffective(name, value):
+            yield warning(f"set, and without effect: {name}={value} ({why[0]})", why[1])
         else:
             yield ok(f"set, and changes I/O: {name}={value}")
+
+
+#: Words that HDF5 accepts, in capitals only (H5F__parse_file_lock_env_var); it ignores all others.
+_WORDS = {"HDF5_USE_FILE_LOCKING": ("FALSE", "0", "TRUE", "1", "BEST_EFFORT")}
+#: Variables that name a file or directories, which the libraries ignore if they do not exist.
+_PATHS = {"ROMIO_HINTS": "file", "HDF5_PLUGIN_PATH": "directory"}
+
+
+def _ineffective(name: str, value: str) -> tuple[str, str] | None:
+    """Return why a library ignores the value of a variable, and a remedy; None if it does not."""
+    words = _WORDS.get(name)
+    if words is not None and value not in words:
+        meant = value.strip().upper()
+        use = f"export {name}={meant}" if meant in words else f"unset {name}, or use one of these"
+        return f"HDF5 accepts {', '.join(words)}, in capitals only", use
+    kind = _PATHS.get(name)
+    if kind is None or any(Path(path).exists() for path in value.split(":") if path):
+        return None
+    return f"there is no such {kind}", f"unset {name}, or correct the path"
 
 
 def _judge_preload(value: str) -> Finding:

@@ -1,7 +1,8 @@
-"""Limits of the processes of a run: memory, address space and open files."""
+"""Limits of the processes of a run: memory, address space, open files and threads."""
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 #: Files that a case may have open beside its data: the user's own file, results, libraries.
 _BESIDE = 48
-
-
+#: Processes and threads that a rank starts whatever it runs: the watchdog, and those of libraries.
+_TASKS = 6
 #: Chunks that zarr-python has under way at a time, unless an experiment says otherwise.
 _CONCURRENCY = 10
 
@@ -38,11 +39,14 @@ class Allowance(msgspec.Struct, frozen=True):
         Files that it may open beside those that are open at the start (``ulimit -n``).
     addresses : int
         Bytes of addresses beside those that it has at the start (``ulimit -v``).
+    tasks : int
+        Processes and threads that it may start (``ulimit -u``, ``pids.max`` of a control group).
     """
 
     memory: int
     open_files: int
     addresses: int = sys.maxsize
+    tasks: int = sys.maxsize
 
 
 def open_files(case: Case, plan: Plan) -> int:
@@ -109,3 +113,31 @@ def check_open_files(plan: Plan, allowance: Allowance) -> None:
             f"{allowance.open_files} are allowed; raise the limit (ulimit -n), or choose fewer "
             "arrays or a smaller concurrency"
         )
+
+
+def check_tasks(plan: Plan, allowance: Allowance) -> None:
+    """Refuse a plan whose ranks may not start their threads, without which libraries abort.
+
+    Raises
+    ------
+    UserError
+        With the case that needs most, and what to do.
+    """
+    needed = {case.id: _TASKS + _threads(case) for case in plan.cases}
+    most = max(needed, key=needed.__getitem__)
+    if needed[most] > allowance.tasks:
+        raise UserError(
+            f"{most} may need {needed[most]} more processes and threads on a rank, where "
+            f"{allowance.tasks} are allowed; raise the limit of processes (ulimit -u, or pids.max "
+            "of the container or job)"
+        )
+
+
+def _threads(case: Case) -> int:
+    """Return how many threads a backend may start on a rank, an upper estimate."""
+    if not backend_class(case.parameters.backend).capabilities.threads:
+        return 0
+    named = (getattr(case.options, name, None) for name in ("threads", "workers", "concurrency"))
+    matched = case.parameters.settings == "matched"
+    usual = 1 if matched else max(_CONCURRENCY, os.cpu_count() or 1)
+    return 2 * max((number for number in named if number), default=usual)  # of two kinds

@@ -90,15 +90,19 @@ def cpu_quota(cgroup: str, root: Path) -> float | None:
     cgroup, root
         As of `memory_limit`.
     """
-    quotas = map(_quota, _files(cgroup, root, "cpu.max"))
+    quotas = (_quota(level, unified=unified) for level, unified in _levels(cgroup, root, "cpu"))
     return min((quota for quota in quotas if quota is not None), default=None)
 
 
-def _quota(path: Path) -> float | None:
-    fields = (kernel_text(path) or "").split()
-    if len(fields) != 2 or not (fields[0].isdecimal() and fields[1].isdecimal()):
-        return None  # "max" stands for no limit
-    return int(fields[0]) / int(fields[1])
+def _quota(level: Path, *, unified: bool) -> float | None:
+    if unified:
+        fields = (kernel_text(level / "cpu.max") or "").split()
+    else:
+        fields = [kernel_text(level / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
+    numbers = [kernel_number(field) for field in fields]  # "max" and -1 stand for no limit
+    if len(numbers) != 2 or None in numbers or not numbers[1]:
+        return None
+    return (numbers[0] or 0) / numbers[1]
 
 
 def memory_limit(cgroup: str, root: Path) -> int | None:
@@ -117,29 +121,39 @@ def memory_limit(cgroup: str, root: Path) -> int | None:
     int or None
         Bytes; None without any limit.
     """
-    files = _files(cgroup, root, "memory.max", ("memory", "memory.limit_in_bytes"))
-    limits = (kernel_number(kernel_text(file)) for file in files)
+    limits = (
+        kernel_number(kernel_text(level / ("memory.max" if unified else "memory.limit_in_bytes")))
+        for level, unified in _levels(cgroup, root, "memory")
+    )
     return min((n for n in limits if n is not None and n < _NO_LIMIT), default=None)
 
 
-def _files(
-    cgroup: str, root: Path, name: str, before: tuple[str, str] = ("", "")
-) -> Iterator[Path]:
-    """Yield a file of a process's control group and its ancestors.
+def tasks_left(cgroup: str, root: Path) -> int | None:
+    """Return the processes and threads that a control group may still start; None without a limit.
 
-    In version 1 it has another name in the hierarchy of a controller: `before`.
+    Parameters
+    ----------
+    cgroup, root
+        As of `memory_limit`.
     """
+    left: list[int] = []
+    for level, _ in _levels(cgroup, root, "pids"):
+        most, there = (kernel_number(kernel_text(level / f"pids.{n}")) for n in ("max", "current"))
+        if most is not None and there is not None:
+            left.append(max(most - there, 0))
+    return min(left, default=None)
+
+
+def _levels(cgroup: str, root: Path, controller: str) -> Iterator[tuple[Path, bool]]:
+    """Yield the control group of a process and its ancestors, and whether it is of version 2."""
     for line in cgroup.splitlines():
         _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            mount, file = root, name
-        elif before[0] in controllers.split(","):
-            mount, file = root / before[0], before[1]
-        else:
+        if controllers and controller not in controllers.split(","):
             continue
+        mount = root / controller if controllers else root
         group = mount / path.lstrip("/")
         levels = (group, *group.parents)
-        yield from (level / file for level in levels if level.is_relative_to(mount))
+        yield from ((level, not controllers) for level in levels if level.is_relative_to(mount))
 
 
 def _numa_nodes_of(cores: set[int]) -> str | None:

@@ -20,7 +20,13 @@ from pffbench.backends.shared_files import built_for_mpi
 from pffbench.case import Parameters, Stage
 from pffbench.errors import UserError
 from pffbench.experiment.check import NO_COLD_READS, extra_cold_reads, make_plan
-from pffbench.experiment.limits import Allowance, check_addresses, check_nodes, check_open_files
+from pffbench.experiment.limits import (
+    Allowance,
+    check_addresses,
+    check_nodes,
+    check_open_files,
+    check_tasks,
+)
 from pffbench.experiment.load import (
     LoadedExperiment,
     from_data,
@@ -104,6 +110,7 @@ def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: Run
     parent, own = _parent(options.scratch, before, plan, stage, allowance, team)
     check_paths(plan, parent, run_id)
     check_open_files(plan, allowance)
+    check_tasks(plan, allowance)
     check_addresses(plan, allowance)
     check_nodes(plan, team.topology, allowance)
     _check_record()
