@@ -26,6 +26,8 @@ CacheState = Literal["warm", "shifted", "dropped", "separate", "copied"]
 #: Part of a run in a job: all of it, or writing in one job and reading in a later one.
 Stage = Literal["all", "write", "read"]
 Codec = Literal["auto", "none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc"]
+#: Lowest and highest level of the codecs that have levels.
+LEVELS = {"gzip": (0, 9), "zstd": (1, 22), "blosc": (0, 9)}
 Compressor = Literal["blosclz", "lz4", "lz4hc", "zlib", "zstd"]
 Shuffle = Literal["none", "byte", "bit"]
 #: Extents fit into the libraries' integers; a count of millions would fill memory while planning.
@@ -128,7 +130,8 @@ class Parameters(
         ``block`` in ``matched``, the library's choice in ``defaults``.
     codec : {"auto", "none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc"}
         Compression of the chunks. ``auto``: none in ``matched``, the library's choice in
-        ``defaults``.
+        ``defaults``. `level`, `compressor` and `shuffle` are for the codecs of a list that have
+        them; ``none`` has none of them.
     level : int, optional
         Level of the codec: 4 for gzip, 3 for zstd, 5 for blosc when not given.
     compressor : {"blosclz", "lz4", "lz4hc", "zlib", "zstd"}, optional

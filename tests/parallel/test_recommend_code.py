@@ -86,6 +86,18 @@ CASES = {
         {"data.zarr": ["array_0"]},
         {"shape": [8, 6], "chunks": [2, 6], "codec": "blosc", "values": [1, 2]},
     ),
+    "zarr-gzip-shuffle": (
+        {"backend": "zarr", "codec": "gzip", "level": 3, "shuffle": "byte", "chunks": [2, 6],
+         **BLOCK},
+        {"data.zarr": ["array_0"]},
+        {"shape": [8, 6], "chunks": [2, 6], "codec": "numcodecs.shuffle gzip", "values": [1, 2]},
+    ),
+    "zarr-2-zstd-shuffle": (
+        {"backend": "zarr", "codec": "zstd", "shuffle": "byte", "chunks": [2, 6], "format": 2,
+         **BLOCK},
+        {"data.zarr": ["array_0"]},
+        {"shape": [8, 6], "chunks": [2, 6], "codec": "shuffle zstd", "values": [1, 2]},
+    ),
     "hdf5-own-defaults-synced": (
         {"backend": "hdf5", "layout": "own", "settings": "defaults", "durability": "sync",
          "alignment": 65536, "arrays": 2, **BLOCK},

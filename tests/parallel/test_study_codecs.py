@@ -39,6 +39,10 @@ CASES = [
     {**ZARR, "codec": "zstd", "source": "integers", "shape": [[5, 40, 40]],
      "chunks": [[5, 20, 20]]},
     {**ZARR, "codec": ["none", "gzip"], "source": "smooth", "durability": "sync"},
+    {"backend": "zarr", "codec": ["gzip", "zstd"], "shuffle": "byte", "source": "integers",
+     "decomposition": "block", "zarr": {"format": [2, 3]}},
+    {"backend": "zarr", "codec": "gzip", "shuffle": "byte", "source": "integers",
+     "zarr": {"pipeline": "zarrs"}},
     {**ZARR, "codec": "blosc", "compressor": ["zstd", "lz4hc"], "shuffle": ["byte", "bit"],
      "zip": ["compressor", "shuffle"], "source": "smooth", "settings": ["matched", "defaults"],
      "zarr": {"format": [2]}, "tensorstore": {"format": [3]}},
@@ -124,6 +128,17 @@ def test_the_same_codec_takes_the_same_bytes_in_all_formats(run):
         if (p["compressor"], p["layout"], p["settings"]) == ("zstd", "shared", "matched"):
             found[p["backend"]] = float(counted[name, "stored_bytes"]["total"])
     assert set(found) == {"hdf5", "netcdf4", "zarr", "tensorstore"}
+    assert max(found.values()) <= 1.02 * min(found.values()), found
+
+
+def test_a_shuffle_before_a_codec_is_the_same_work_in_all_formats(run):
+    counted, found = write_counters(run), {}
+    for name, entry in run.record["cases"].items():
+        p = entry["parameters"]
+        if (p["codec"], p["shuffle"], p["layout"]) == ("gzip", "byte", "shared"):
+            found[name] = float(counted[name, "stored_bytes"]["total"])
+            assert entry["stored_as"]["codec"] == "gzip 4 byte"
+    assert len(found) >= 5
     assert max(found.values()) <= 1.02 * min(found.values()), found
 
 

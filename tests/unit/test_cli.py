@@ -198,7 +198,7 @@ def test_a_plan_shows_so_many_cases_as_somebody_reads_and_counts_all(tmp_path):
     [
         (["shape_per_rank=10"], "shape_per_rank: it must be a list or null; it is 10\n"),
         (["time_budget=ten"], "time_budget: 'ten' is not a duration (write it like '90 s')\n"),
-        (["codec=none", "shuffle=byte", "impossible=refuse"], "codec none compresses nothing"),
+        (["codec=auto", "shuffle=byte", "impossible=refuse"], "codec auto compresses nothing"),
         (["shape_per_rank=null", "shape=[48,512,512]", "chunks=[48,512,512]"],
          "larger than a rank's part of the array, with this layout, [24, 512, 512]"),
     ],

@@ -50,7 +50,9 @@ def refusal_of(p, ranks=2, **options):
                  transfer="independent"), "and netCDF then fails to write them; take codec gzip"),
      (parameters("netcdf4", codec="blosc", chunks=(4, 5, 3), layout="file_per_process",
                  transfer="independent"), "does not compress chunks of under 128 bytes (120 here)"),
-     (parameters("hdf5", codec="blosc", chunks=(4, 5, 3)), "under 128 bytes (120 here), leaves"),
+     (parameters("hdf5", codec="blosc", chunks=(4, 5, 3)), "128 bytes (120 here), which HDF5"),
+     (parameters("hdf5", codec="blosc", chunks=(4, 5, 3), layout="file_per_process",
+                 transfer="independent"), "stores uncompressed under the codec's name"),
      (parameters("netcdf4", codec="blosc", dtype="uint8", source="integers",
                  layout="file_per_process", transfer="independent"),
       "blosc with lz4 cannot make integers of one byte smaller, and netCDF then fails"),
@@ -59,6 +61,38 @@ def refusal_of(p, ranks=2, **options):
 )  # fmt: skip
 def test_what_cannot_be_had_is_refused_in_a_sentence(p, words):
     assert words in refusal_of(p)
+
+
+def large_chunk(backend, codec, length, **more):
+    """Return parameters of chunks of so many bytes."""
+    told = {"dtype": "uint8", "shape": (length,), "chunks": (length,), "source": "constant"}
+    return parameters(backend, codec=codec, **told, **more)
+
+
+@pytest.mark.parametrize(
+    ("backend", "codec", "most"),
+    [("zarr", "blosc", 2**31 - 17), ("tensorstore", "blosc", 2**31 - 17),
+     ("hdf5", "blosc", 2**31 - 17), ("netcdf4", "blosc", 2**31 - 17), ("hdf5", "lz4", 2**31 - 1),
+     ("netcdf4", "lz4", 2**31 - 1), ("hdf5", "gzip", 2**32 - 1), ("netcdf4", "zstd", 2**32 - 1)],
+)  # fmt: skip
+def test_a_chunk_that_is_too_large_for_its_codec_is_refused(backend, codec, most):
+    kind = backend_class(backend)
+    check_case(Case(large_chunk(backend, codec, most), kind.options_type()), 1, "here")
+    said = refusal_of(large_chunk(backend, codec, most + 1), 1)
+    assert "must be smaller than" in said
+    assert f"a legal chunk shape is [{(most + 2) // 2}]" in said
+
+
+def test_codecs_without_a_limit_are_not_refused():
+    for codec in ("gzip", "zstd", "none"):
+        p = large_chunk("zarr", codec, 2**33)
+        check_case(Case(p, backend_class("zarr").options_type()), 1, "here")
+
+
+def test_the_fused_pipeline_has_no_shuffle_before_a_codec(monkeypatch):
+    monkeypatch.setattr("pffbench.backends.zarr.settings.zarr_version", lambda: "3.4.0")
+    p = parameters("zarr", codec="gzip", shuffle="byte")
+    assert "fused has no shuffle before a codec" in refusal_of(p, pipeline="fused")
 
 
 @pytest.mark.parametrize(
@@ -124,6 +158,12 @@ def test_names_of_codecs_are_the_same_in_all_formats():
     stored = [(hdf5_files.SHUFFLE, (2,)), (hdf5_files.DEFLATE, (4,))]
     assert hdf5_files.codec_name(stored) == "gzip 4 byte"
     assert configured_name("gzip", {"level": 4}) == "gzip 4"
+    level = [(hdf5_files.ZSTD, (2**32 - 5,))]
+    assert hdf5_files.codec_name(level) == "zstd -5"
+    for values in ((0, 0, 0, 0), (0, 0, 0, 0, 5), (0, 0, 0, 0, 5, 1)):  # of older programs
+        assert hdf5_files.codec_name([(hdf5_files.BLOSC, values)]) == "blosc-blosclz 5 byte"
+    assert hdf5_files.codec_name([(hdf5_files.BLOSC, (0, 0, 0, 0, 9, 0))]) == "blosc-blosclz 9"
+    assert hdf5_files.codec_name([(hdf5_files.BLOSC, (0, 0, 0, 0, 9, 7, 99))]) == "filter 32001"
     assert hdf5_files.codec_name([]) == "none"
     assert hdf5_files.codec_name([(307, ())]) == "filter 307"
 

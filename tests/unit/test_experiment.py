@@ -55,6 +55,38 @@ def test_zip_advances_lists_together():
     assert len(found) == 4
 
 
+def test_a_zipped_key_with_one_value_keeps_it_in_all_steps():
+    found = expanded(arrays=[1, 2], dtype="int8", shape=[8, 8], zip=["arrays", "dtype", "shape"])
+    assert [(c.parameters.arrays, c.parameters.dtype) for c in found] == [(1, "int8"), (2, "int8")]
+    assert len(expanded(arrays=1, dtype="int8", zip=["arrays", "dtype"])) == 1
+
+
+def of_codecs(codecs, **more):
+    """Return codec, level, compressor and shuffle of each case of a sweep over codecs."""
+    found = [case.parameters for case in expanded(codec=codecs, **more)]
+    return [(p.codec, p.level, p.compressor, p.shuffle) for p in found]
+
+
+def test_no_compression_needs_no_level():
+    assert of_codecs(["none", "gzip"], level=[4, 9], shuffle="byte") == [
+        ("none", None, None, None), ("gzip", 4, None, "byte"), ("gzip", 9, None, "byte"),
+    ]  # fmt: skip
+    assert of_codecs("none", level=4, compressor="zstd") == [("none", None, None, None)]
+
+
+def test_keys_of_one_codec_are_not_for_the_others_of_a_list():
+    assert of_codecs(["szip", "blosc", "gzip", "lz4"], level=4, compressor="zstd", shuffle="byte") \
+        == [("szip", None, None, None), ("blosc", 4, "zstd", "byte"), ("gzip", 4, None, "byte"),
+            ("lz4", None, None, "byte")]  # fmt: skip
+
+
+def test_a_key_that_no_codec_of_a_case_has_is_kept_and_refused_later():
+    assert of_codecs("szip", level=4, shuffle="byte") == [("szip", 4, None, "byte")]
+    assert of_codecs(["gzip", "lz4"], compressor="zstd") == [
+        ("gzip", None, "zstd", None), ("lz4", None, "zstd", None)
+    ]  # fmt: skip
+
+
 def test_two_zips_in_one_entry():
     found = expanded(
         shape=[[8, 8], [4, 4]], arrays=[1, 2], dtype=["int8", "int16"], steps=[1, 2],

@@ -14,7 +14,6 @@ from pffbench.backends.hdf5_files import (
     SZIP_BLOCK,
     Hdf5FileOptions,
     plugin_filter,
-    shuffles_before,
 )
 from pffbench.backends.hints import asked_hints
 from pffbench.backends.registry import backend_class
@@ -101,7 +100,7 @@ def code_for(case: CaseEntry, ranks: int) -> str:
     told = {
         "plugin": plugin,
         "szip_block": SZIP_BLOCK,
-        "shuffled": shuffles_before(spec),
+        "shuffled": spec.shuffled_before,
         "p": parameters,
         "o": options,
         "hints": _hints(options),

@@ -85,6 +85,11 @@ class ArraySpec(msgspec.Struct, frozen=True):
         return dtype.newbyteorder(">") if self.byte_order == "big" else dtype
 
     @property
+    def shuffled_before(self) -> bool:
+        """Whether a shuffle by bytes comes before the codec; Blosc has its own shuffle."""
+        return self.shuffle == "byte" and self.codec != "blosc"
+
+    @property
     def itemsize(self) -> int:
         """Bytes of one element."""
         return int(np.dtype(self.dtype).itemsize)

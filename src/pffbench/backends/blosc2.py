@@ -6,7 +6,6 @@ not be installed, options, codecs, and no file that ranks share.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -16,11 +15,11 @@ import msgspec
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import Buffer, Call, Cuts, Store
+from pffbench.backends.chunk_limits import refuse_size
 from pffbench.backends.directory import DirectoryArray, DirectoryBackend, HoldingStore
 from pffbench.backends.inspection import Chunking, StoredAs
 from pffbench.case import Options, Parameters, Settings
 from pffbench.parallel.decomposition import Box
-from pffbench.units import Size
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -78,10 +77,8 @@ class Blosc2(DirectoryBackend[Blosc2Options]):
         for spec in specs:
             if spec.chunks == "contiguous":
                 return "a Blosc2 array is always chunked; name a chunk shape, block or auto"
-            if isinstance(spec.chunks, tuple):
-                nbytes = math.prod(spec.chunks) * spec.itemsize
-                if nbytes > _LARGEST_CHUNK:
-                    return f"a Blosc2 chunk has less than 2 GiB, {spec.chunks} is {Size(nbytes)}"
+            if reason := refuse_size(spec, _LARGEST_CHUNK, "a Blosc2 chunk"):
+                return reason
         return None
 
     def store(self, path: str, comm: MPI.Intracomm | None) -> Store:

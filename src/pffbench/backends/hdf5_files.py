@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
 from pffbench.backends.base import MPI_CALL_LIMIT, Backend
+from pffbench.backends.chunk_limits import refuse_codec, refuse_size
 from pffbench.backends.file_layout import ArrayInFile
 from pffbench.backends.hints import Hints, Striping, check_hints
 from pffbench.backends.inspection import (
@@ -26,9 +27,9 @@ from pffbench.backends.inspection import (
     places,
 )
 from pffbench.case import Options, Parameters
-from pffbench.parallel.decomposition import Box, Shape
+from pffbench.parallel.decomposition import Box
 from pffbench.parallel.stretches import Stretches
-from pffbench.units import CacheSize, Size, SmallSize
+from pffbench.units import CacheSize, SmallSize
 
 #: Numbers of the filters in files; the first four are HDF5's own.
 DEFLATE, SHUFFLE, FLETCHER32, SZIP = 1, 2, 3, 4
@@ -42,6 +43,10 @@ _NO_ENTROPY = frozenset({"blosclz", "lz4", "lz4hc"})
 #: Numbers of Blosc's compressors and shuffles in a filter's parameters.
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 _SHUFFLES = ("none", "byte", "bit")
+#: Values of the filter Blosc that name level, shuffle and compressor last, and what they are where
+#: a file has fewer: the filter's own choice.
+BLOSC_VALUES = 7
+_BLOSC_USUAL = (0, 0, 0, 0, 5, 1, 0)
 
 #: Support in HDF5 and in netCDF-4: codecs, the shuffles of each, Blosc's names of its compressors,
 #: and the package that a codec needs.
@@ -104,10 +109,9 @@ def refuse_filters(
     """
     shared = parameters.shares_files
     for spec in specs:
-        elements = math.prod(spec.chunks) if isinstance(spec.chunks, tuple) else None
-        if spec.codec == "szip" and elements is not None and elements < SZIP_BLOCK:
-            return f"codec szip works on blocks of {SZIP_BLOCK} elements; a chunk has {elements}"
-        reason = _gives_up(spec, parameters.source, elements)
+        if reason := _refuse_small(spec):
+            return reason
+        reason = _gives_up(spec, parameters.source)
         if reason and shared:
             return (
                 f"{reason}, leaves such chunks as they are, and parallel HDF5 does not note that "
@@ -119,7 +123,22 @@ def refuse_filters(
     return None
 
 
-def _gives_up(spec: ArraySpec, source: str, elements: int | None) -> str | None:
+def _refuse_small(spec: ArraySpec) -> str | None:
+    """Return that a filter compresses no chunk of so few elements, or None."""
+    if not isinstance(spec.chunks, tuple):
+        return None
+    elements = math.prod(spec.chunks)
+    if spec.codec == "szip" and elements < SZIP_BLOCK:
+        return f"codec szip works on blocks of {SZIP_BLOCK} elements; a chunk has {elements}"
+    if spec.codec == "blosc" and (size := elements * spec.itemsize) < _BLOSC_LEAST:
+        return (
+            f"codec blosc does not compress chunks of under {_BLOSC_LEAST} bytes ({size} here), "
+            "which HDF5 stores uncompressed under the codec's name; use larger chunks"
+        )
+    return None
+
+
+def _gives_up(spec: ArraySpec, source: str) -> str | None:
     """Return why a filter does not make chunks smaller, if known; else None."""
     if spec.codec not in ("szip", "lzf", "blosc"):
         return None
@@ -127,17 +146,9 @@ def _gives_up(spec: ArraySpec, source: str, elements: int | None) -> str | None:
         return f"codec {spec.codec} cannot make data of source: uniform smaller"
     if spec.codec != "blosc":
         return None
-    if elements is not None and elements * spec.itemsize < _BLOSC_LEAST:
-        size = elements * spec.itemsize
-        return f"codec blosc does not compress chunks of under {_BLOSC_LEAST} bytes ({size} here)"
     if source == "integers" and spec.itemsize == 1 and spec.compressor in _NO_ENTROPY:
         return f"codec blosc with {spec.compressor} cannot make integers of one byte smaller"
     return None
-
-
-def shuffles_before(spec: ArraySpec) -> bool:
-    """Whether HDF5's byte shuffle precedes the compression; Blosc has its own shuffle."""
-    return spec.shuffle == "byte" and spec.codec != "blosc"
 
 
 def filter_arguments(spec: ArraySpec) -> dict[str, Any]:
@@ -151,7 +162,7 @@ def filter_arguments(spec: ArraySpec) -> dict[str, Any]:
         told.update(compression="lzf")
     elif plugin := plugin_filter(spec):
         told.update(compression=plugin.number, compression_opts=plugin.values)
-    if shuffles_before(spec):
+    if spec.shuffled_before:
         told["shuffle"] = True
     return told
 
@@ -168,13 +179,16 @@ def codec_name(filters: Iterable[tuple[int, Sequence[int]]]) -> str:
 
 
 def _named(number: int, values: Sequence[int]) -> str:
-    if number == BLOSC and len(values) > 6:
-        shuffle = _SHUFFLES[values[5]]
-        shuffled = "" if shuffle == "none" else f" {shuffle}"
-        return f"blosc-{_COMPRESSORS[values[6]]} {values[4]}{shuffled}"
+    if number == BLOSC:
+        *_, level, shuffle, compressor = (*values, *_BLOSC_USUAL[len(values) :])[:BLOSC_VALUES]
+        if shuffle < len(_SHUFFLES) and compressor < len(_COMPRESSORS):
+            shuffled = "" if shuffle == 0 else f" {_SHUFFLES[shuffle]}"
+            return f"blosc-{_COMPRESSORS[compressor]} {level}{shuffled}"
     names = {DEFLATE: "gzip", SZIP: "szip", ZSTD: "zstd", LZ4: "lz4", LZF: "lzf"}
     name = names.get(number, f"filter {number}")
-    return f"{name} {values[0]}" if number in (DEFLATE, ZSTD) and values else name
+    if number not in (DEFLATE, ZSTD) or not values:
+        return name
+    return f"{name} {values[0] - 2**32 if values[0] >= 2**31 else values[0]}"  # levels have a sign
 
 
 #: A chunk must be smaller than 4 GiB: its size is kept in 32 bits (HDF5 file format).
@@ -198,23 +212,10 @@ def refuse_chunks(parameters: Parameters, specs: Sequence[ArraySpec]) -> str | N
             return "HDF5 appends to chunked data only; name a chunk shape instead of contiguous"
         if compressed and spec.chunks == "contiguous":
             return "HDF5 compresses chunked data only; name a chunk shape instead of contiguous"
-        if isinstance(spec.chunks, tuple):
-            size = math.prod(spec.chunks) * spec.itemsize
-            if size > CHUNK_LIMIT:
-                legal = list(_smaller(spec.chunks, spec.itemsize))
-                return (
-                    f"an HDF5 chunk must be smaller than 4 GiB, {list(spec.chunks)} is "
-                    f"{Size(size)}; a legal chunk shape is {legal}"
-                )
+        too_large = refuse_size(spec, CHUNK_LIMIT, "an HDF5 chunk") or refuse_codec(spec)
+        if too_large:
+            return too_large
     return None
-
-
-def _smaller(chunks: Shape, itemsize: int) -> Shape:
-    """Halve the longest axis of a chunk until it is small enough."""
-    while math.prod(chunks) * itemsize > CHUNK_LIMIT:
-        longest = chunks.index(max(chunks))
-        chunks = tuple(-(-n // 2) if i == longest else n for i, n in enumerate(chunks))
-    return chunks
 
 
 def superblock_version(path: str) -> str:

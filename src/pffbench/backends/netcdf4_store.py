@@ -127,7 +127,7 @@ class NetCdf4Store(Store):
         if (plugin := filters.plugin_filter(spec)) is not None:
             from pffbench.backends.libnetcdf import filter_adder
 
-            add_filter = filter_adder(plugin, shuffle=filters.shuffles_before(spec))
+            add_filter = filter_adder(plugin, shuffle=spec.shuffled_before)
         return _Definition(
             lengths, tuple(lengths), spec.stored_dtype, self._creation(spec), add_filter
         )
@@ -149,7 +149,7 @@ class NetCdf4Store(Store):
         elif spec.chunks == "contiguous":
             told["contiguous"] = True
         if spec.codec == "gzip":
-            shuffle = filters.shuffles_before(spec)
+            shuffle = spec.shuffled_before
             told.update(compression="zlib", complevel=spec.level, shuffle=shuffle)
         elif spec.codec == "szip":
             told.update(

@@ -16,7 +16,7 @@ from pffbench.backends.base import Lacking, opens_by_mpi_io
 from pffbench.backends.hints import without_effect
 from pffbench.backends.registry import backend_class, missing_library
 from pffbench.backends.shared_files import built_for_mpi, serial_library
-from pffbench.case import Case, Group, Parameters
+from pffbench.case import LEVELS, Case, Group, Parameters
 from pffbench.data import file_source
 from pffbench.errors import ImpossibleCaseError, UnsupportedCaseError, UserError
 from pffbench.experiment.load import LoadedExperiment
@@ -30,10 +30,6 @@ from pffbench.workloads.registry import workload, workload_names
 
 if TYPE_CHECKING:
     from pffbench.data.files import FileSource
-
-
-#: Lowest and highest level of the codecs that have levels.
-LEVELS = {"gzip": (0, 9), "zstd": (1, 22), "blosc": (0, 9)}
 
 
 def beyond_codecs(p: Parameters, can: Capabilities) -> str | None:

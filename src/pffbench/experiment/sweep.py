@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.registry import backend_class, backend_names, is_backend
-from pffbench.case import Case, Options, Parameters, itemsize, work_of
+from pffbench.case import LEVELS, Case, Options, Parameters, itemsize, work_of
 from pffbench.data import default_dtype, is_source, source_names
 from pffbench.errors import UserError
 from pffbench.experiment.convert import (
@@ -54,13 +54,14 @@ def expand(entry: Mapping[str, Any], where: str, seen: set[str]) -> Iterator[Cas
     flat = _flatten(entry)
     _check_option_names(flat, where)
     axes = _axes(flat, _zips(entry, flat, where), where)
+    codecs = frozenset(map(str, _values("codec", flat))) if "codec" in flat else frozenset()
     for steps in itertools.product(*(axis.steps for axis in axes)):
         point = {
             key: value
             for axis, step in zip(axes, steps, strict=True)
             for key, value in zip(axis.keys, step, strict=True)
         }
-        case = _case(point, where)
+        case = _case(point, where, codecs)
         if case.id not in seen:  # sweeps of other backends' options give the same case again
             seen.add(case.id)
             yield case
@@ -110,7 +111,7 @@ def _zips(entry: Mapping[str, Any], flat: Mapping[str, Any], where: str) -> list
         for key in group:
             if not isinstance(key, str) or key not in flat:
                 raise UserError(f"{place}: {shown(key)} is not a key of this entry")
-        lengths = {key: len(_values(key, flat)) for key in group}
+        lengths = {k: len(_values(k, flat)) for k in group if not _is_constant(k, flat)}
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{key} has {n}" for key, n in lengths.items())
             raise UserError(f"{place}: the lists must be equally long ({told})")
@@ -126,6 +127,12 @@ def _values(key: str, flat: Mapping[str, Any]) -> list[Any]:
     if item and value and all(isinstance(v, item) for v in value):
         return [value]
     return value
+
+
+def _is_constant(key: str, flat: Mapping[str, Any]) -> bool:
+    """Whether a key has one value and no list of values; in a ``zip`` it holds for all steps."""
+    values = _values(key, flat)
+    return len(values) == 1 and values[0] is flat[key]
 
 
 def _item_of(key: str, flat: Mapping[str, Any]) -> type | None:
@@ -168,7 +175,8 @@ def _axes(flat: Mapping[str, Any], zips: list[list[str]], where: str) -> list[_A
     for key in flat:
         group = next((g for g in zips if key in g), [key])
         if key == group[0]:
-            lists = [_values(k, flat) for k in group]
+            steps = max(len(_values(k, flat)) for k in group)
+            lists = [_values(k, flat) * (steps if _is_constant(k, flat) else 1) for k in group]
             axes.append(_Axis(tuple(group), list(zip(*lists, strict=True))))
     if any(not axis.steps for axis in axes):
         raise UserError(f"{where}: an empty list sweeps nothing; give at least one value")
@@ -178,14 +186,28 @@ def _axes(flat: Mapping[str, Any], zips: list[list[str]], where: str) -> list[_A
     return axes
 
 
-def _case(point: Mapping[str, Any], where: str) -> Case:
-    """Return the case at a point of a sweep: a value for each key."""
+def _case(point: Mapping[str, Any], where: str, codecs: frozenset[str]) -> Case:
+    """Return the case at a point of a sweep, which has these codecs: a value for each key."""
     plain = {key: value for key, value in point.items() if "." not in key}
-    parameters = _parameters(plain, where)
+    parameters = _without_idle(_parameters(plain, where), codecs)
     own = f"{parameters.backend}."
     options = {k.removeprefix(own): v for k, v in point.items() if k.startswith(own)}
     kind = _options_type(parameters.backend, options)
     return Case(parameters, converted(_nested(options), kind, join(where, parameters.backend)))
+
+
+def _without_idle(p: Parameters, codecs: frozenset[str]) -> Parameters:
+    """Return parameters without the keys of other codecs, which the codec of a case lacks.
+
+    They are refused later where no codec of the sweep has them.
+    """
+    none, others = p.codec == "none", codecs - {p.codec}
+    idle = {
+        "level": none or (p.codec not in LEVELS and not others.isdisjoint(LEVELS)),
+        "compressor": none or (p.codec != "blosc" and "blosc" in others),
+        "shuffle": none or (p.codec == "szip" and bool(others - {"none"})),
+    }
+    return replace(p, **dict.fromkeys((key for key, drop in idle.items() if drop), None))
 
 
 def _parameters(point: dict[str, Any], where: str) -> Parameters:

@@ -57,7 +57,8 @@ def zarr(path):
         elif (place / ".zarray").is_file():
             told = json.loads((place / ".zarray").read_text())
             shards, grid, shape, dtype = None, told["chunks"], told["shape"], told["dtype"]
-            names = [told["compressor"]["id"]] if told["compressor"] else []
+            used = [*(told["filters"] or ()), told["compressor"]]
+            names = [codec["id"] for codec in used if codec]
         else:
             continue
         import zarr as library

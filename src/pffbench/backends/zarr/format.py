@@ -14,6 +14,7 @@ import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts
+from pffbench.backends.chunk_limits import refuse_codec
 from pffbench.backends.inspection import Chunking, StoredAs, StoredChunks, places
 from pffbench.parallel.decomposition import Box, Shape, nearest_aligned
 
@@ -37,7 +38,7 @@ def refuse_chunks(
     for spec in specs:
         if spec.chunks == "contiguous":
             return "a Zarr array is always chunked; name a chunk shape, block or auto"
-        if reason := _refuse_shards(shards, spec):
+        if reason := _refuse_shards(shards, spec) or refuse_codec(spec):
             return reason
         shared = spec.owner is None and any(cuts)
         if shared and (reason := _refuse_sharing(shards, spec, cuts)):
@@ -87,6 +88,10 @@ ZARR_CODECS = frozenset({"none", "gzip", "zstd", "blosc"})
 COMPRESSORS = frozenset({"blosclz", "lz4", "lz4hc", "zlib", "zstd"})
 BLOSC_SHUFFLES = {"none": "noshuffle", "byte": "shuffle", "bit": "bitshuffle"}
 SHUFFLES: Mapping[str, frozenset[str]] = {"blosc": frozenset(BLOSC_SHUFFLES)}
+#: With the shuffle of numcodecs before another codec: a filter in format 2, and in format 3 a codec
+#: that is not in the specification.
+_BYTE = frozenset({"none", "byte"})
+NUMCODECS_SHUFFLES = {**SHUFFLES, "gzip": _BYTE, "zstd": _BYTE}
 
 
 def compressor(zarr_format: int, spec: ArraySpec) -> Any:
@@ -117,6 +122,26 @@ def compressor(zarr_format: int, spec: ArraySpec) -> Any:
             ),
         }
     return made[spec.codec]()
+
+
+def compression(zarr_format: int, spec: ArraySpec) -> dict[str, Any]:
+    """Return the arguments of ``create_array`` for the codec and the shuffle before it."""
+    codec = compressor(zarr_format, spec)
+    if not spec.shuffled_before:
+        return {"compressors": codec}
+    if zarr_format == 2:
+        return {"compressors": codec, "filters": [shuffle_filter(spec)]}
+    from zarr.registry import get_codec_class
+
+    shuffle: Any = get_codec_class("numcodecs.shuffle")
+    return {"compressors": [shuffle(elementsize=spec.itemsize), codec]}
+
+
+def shuffle_filter(spec: ArraySpec) -> Any:
+    """Return the filter of format 2 that shuffles the bytes of the elements of an array."""
+    import numcodecs
+
+    return numcodecs.Shuffle(spec.itemsize)
 
 
 def codec_name(codec: Any) -> str:
@@ -285,17 +310,30 @@ Json = dict[str, Any]
 
 
 def codecs_of(metadata: Mapping[str, Any]) -> tuple[list[tuple[str, Json]], Shape | None]:
-    """Return the compressing codecs of an array's metadata, and the chunks inside shards."""
+    """Return the filters and compressing codecs of an array's metadata, and the chunks of shards.
+
+    The names are those of format 2 for codecs of numcodecs in format 3 too.
+    """
     if "compressor" in metadata:
-        told = metadata["compressor"]
-        return ([] if told is None else [(told["id"], told)]), None
+        used = [*(metadata.get("filters") or ()), metadata["compressor"]]
+        return [(codec["id"], codec) for codec in used if codec is not None], None
     codecs, inner = metadata["codecs"], None
     for codec in codecs:
         if codec["name"] == "sharding_indexed":
             inner = tuple(codec["configuration"]["chunk_shape"])
             codecs = codec["configuration"]["codecs"]
-    named = [(codec["name"], codec.get("configuration", {})) for codec in codecs]
+    named = (
+        (codec["name"].removeprefix("numcodecs."), codec.get("configuration", {}))
+        for codec in codecs
+    )
     return [codec for codec in named if codec[0] not in ("bytes", "transpose", "crc32c")], inner
+
+
+def stored_codec(codecs: Sequence[tuple[str, Json]]) -> str:
+    """Return what compresses an array, as `StoredAs` has it, from the result of `codecs_of`."""
+    shuffled = " byte" * any(name == "shuffle" for name, _ in codecs)
+    named = [configured_name(*codec) for codec in codecs if codec[0] != "shuffle"]
+    return (", ".join(named) or "none") + shuffled
 
 
 def describe(path: str) -> StoredAs:
@@ -308,8 +346,7 @@ def describe(path: str) -> StoredAs:
         more["shards"] = "×".join(map(str, files.grid))
     if files.parts:
         more["chunk_grid"] = "rectilinear"
-    named = ", ".join(configured_name(*codec) for codec in codecs) or "none"
-    return StoredAs(chunks=files.chunks, codec=named, fill="never", more=more)
+    return StoredAs(chunks=files.chunks, codec=stored_codec(codecs), fill="never", more=more)
 
 
 def stored_part(path: str, name: str, box: Box | None = None) -> StoredChunks:

@@ -86,7 +86,7 @@ def refuse_settings(
     return (
         (_refuse_version_2(options, parameters) if is_version_2() else None)
         or _refuse_version(options)
-        or _refuse_pipeline(options)
+        or _refuse_pipeline(options, specs)
         or _refuse_grid(options, parameters, specs)
     )
 
@@ -123,8 +123,10 @@ def _refuse_version(options: ZarrOptions) -> str | None:
     return None
 
 
-def _refuse_pipeline(options: ZarrOptions) -> str | None:
+def _refuse_pipeline(options: ZarrOptions, specs: Sequence[ArraySpec]) -> str | None:
     pipeline = options.pipeline
+    if pipeline == "fused" and any(spec.shuffled_before for spec in specs):
+        return "zarr.pipeline: fused has no shuffle before a codec, which numcodecs does; use blosc"
     if pipeline == "fused" and options.concurrency is not None:
         return "zarr.concurrency: the fused pipeline takes no notice of it; give zarr.workers"
     if pipeline == "library" and (options.workers or 1) > (options.concurrency or 10_000):

@@ -18,7 +18,7 @@ from pffbench.backends.base import Buffer, Call, Store
 from pffbench.backends.directory import made_by_root
 from pffbench.backends.inspection import Chunking
 from pffbench.backends.traits import Inquiry
-from pffbench.backends.zarr.format import compressor
+from pffbench.backends.zarr.format import NUMCODECS_SHUFFLES, compressor, shuffle_filter
 from pffbench.backends.zarr.settings import ZarrOptions
 from pffbench.backends.zarr.store import GroupArray, GroupStore, ZarrDirectory
 from pffbench.case import Settings
@@ -42,6 +42,7 @@ class Zarr2(ZarrDirectory[ZarrOptions]):
     libraries = ("zarr", "numcodecs")
     capabilities = replace(
         ZarrDirectory.capabilities,
+        shuffles=NUMCODECS_SHUFFLES,
         byte_orders=frozenset({"native", "big"}),
         new_arrays=frozenset({"independent"}),
     )
@@ -152,6 +153,7 @@ class Zarr2Store(GroupStore):
             told["chunks"] = spec.chunks
         if spec.codec != "library":
             told["compressor"] = compressor(2, spec)
+            told["filters"] = [shuffle_filter(spec)] if spec.shuffled_before else None
         return partial(
             self._group.create_dataset,
             spec.name,

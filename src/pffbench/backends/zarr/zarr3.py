@@ -16,7 +16,13 @@ from pffbench.backends.base import Buffer, Call, Cuts, Store
 from pffbench.backends.directory import is_root, made_by_root
 from pffbench.backends.inspection import Chunking, places
 from pffbench.backends.traits import Inquiry
-from pffbench.backends.zarr.format import chunking_of, compressor, encoding, places_in_parts
+from pffbench.backends.zarr.format import (
+    NUMCODECS_SHUFFLES,
+    chunking_of,
+    compression,
+    encoding,
+    places_in_parts,
+)
 from pffbench.backends.zarr.settings import (
     ZarrOptions,
     concurrency_of,
@@ -169,7 +175,7 @@ class ZarrStore(GroupStore):
         if self.options.shards is not None:
             told["shards"] = self.options.shards
         if spec.codec != "library":
-            told["compressors"] = compressor(self.zarr_format, spec)
+            told |= compression(self.zarr_format, spec)
         told |= encoding(self.zarr_format, spec)
         return partial(self._group.create_array, spec.name, shape=spec.shape, **told)
 
@@ -209,6 +215,7 @@ class Zarr(ZarrDirectory[ZarrOptions]):
     series: ClassVar[Mapping[str, tuple[int, ...]]] = {"zarr": (3, 2)}
     capabilities = replace(
         ZarrDirectory.capabilities,
+        shuffles=NUMCODECS_SHUFFLES,
         byte_orders=frozenset({"native", "big"}),
         option_libraries={("pipeline", "zarrs"): "zarrs"},
         new_arrays=frozenset({"independent"}),
@@ -230,6 +237,8 @@ class Zarr(ZarrDirectory[ZarrOptions]):
         import zarr
 
         end_thread_in_time()
+        # At each array with a shuffle: that other programs may lack it, which the documents say.
+        warnings.filterwarnings("ignore", "Numcodecs codecs are not in the Zarr version 3")
         self._zarr = zarr
         self._empty_chunks = writes_empty_chunks(options, settings)
         put_in_force(options, settings)
