@@ -9,7 +9,8 @@ from pathlib import Path
 from pffbench.errors import UserError
 from pffbench.parallel.launcher import mpi_unstarted
 from pffbench.run.next_steps import available_processors
-from pffbench.text import one_line
+from pffbench.text import counted, one_line
+from pffbench.units import Size
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +34,8 @@ def main(arguments: argparse.Namespace) -> int:
     """Write the experiment, and print what is in it. Return the exit status."""
     from pffbench.draft.from_file import draft_experiment
 
-    draft = draft_experiment(Path(arguments.file))
+    ranks = max(2, available_processors())
+    draft = draft_experiment(Path(arguments.file), ranks)
     output = Path(arguments.output)
     try:
         with output.open("x", encoding="utf-8") as file:
@@ -45,7 +47,11 @@ def main(arguments: argparse.Namespace) -> int:
         print(f"  {text}")
     for note in draft.notes:
         print(f"note: {note}")
-    ranks, name = max(2, available_processors()), shlex.quote(str(output))
+    costs, name = draft.plan.costs.values(), shlex.quote(str(output))
+    print(
+        f"planned on {counted(ranks, 'rank')}: {counted(len(draft.plan.cases), 'case')} of at most "
+        f"{Size(max(cost.nbytes for cost in costs))} and {max(cost.files for cost in costs)} files"
+    )
     print(f"next:\n  pffbench plan {name} -n {ranks}  (its cases and what they cost)")
     print(f"  mpiexec -n {ranks} python -m pffbench run {name}")
     return 0
