@@ -187,7 +187,7 @@ def test_a_plan_shows_so_many_cases_as_somebody_reads_and_counts_all(tmp_path):
     for text, cases in ((short, 200), (whole, 240)):
         assert len(re.findall(r"^ ?null\.\S+(?: \S+=\S+)* +\d", text, re.MULTILINE)) == cases
         assert text.count("left out: null.") == 1  # for one reason
-        assert "(240 cases): backend null cannot do codec szip" in text
+        assert "(120 cases): backend null cannot do codec szip" in text
         assert "240 cases on 1 rank," in text
     assert "40 more cases are not shown; --all shows them" in short
     assert "not shown" not in whole

@@ -394,7 +394,7 @@ def test_values_that_cannot_be_read_are_replaced_and_that_is_said(tmp_path):
         file.seek(begin)
         file.write(b"\xff" * 100)
     draft = draft_experiment(tmp_path / "a.h5")
-    assert any(note.startswith("u: generated values, since") for note in draft.notes)
+    assert any(note.startswith("u: generated values in place") for note in draft.notes)
     assert (swept(draft)["source"], "file" in swept(draft)) == ("smooth", False)
 
 

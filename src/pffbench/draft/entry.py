@@ -185,7 +185,7 @@ class Entry:
         if self._reads and len(self.names) > 1:
             yield f"{name}: all have the values of {one_line(self.names[0])}"
         if self._unread is not None:
-            yield f"{name}: generated values, since those of the file {self._unread}"
+            yield f"{name}: generated values in place of those of the file ({self._unread})"
         yield from self._notes_on_codec(name)
 
     def _notes_on_codec(self, name: str) -> Iterator[str]:
