@@ -16,6 +16,7 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
+import yaml
 import zarr
 
 from launch import pffbench_cli
@@ -500,6 +501,22 @@ def test_no_link_leads_to_a_fifo(tmp_path):
     assert "has no variable 'circle'" in refusal_of(path, "circle")
     assert np.array_equal(read(path, "good"), DATA)
     assert set(structure_of(path)) == {"own", "x/real in fifo.h5"}
+
+
+def test_a_file_of_very_many_kinds_of_arrays_is_drafted(tmp_path):
+    """Each of them has less than the least part of the file's bytes."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for number in range(150):
+            file[f"x{number}"] = np.zeros(200 + number)
+    draft = draft_experiment(tmp_path / "a.h5")
+    assert yaml.safe_load(draft.text)["cases"][0]["shape"] == [349]
+
+
+def test_text_of_zarr_is_told_as_text(tmp_path):
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2)
+    group.create_array("names", shape=(3,), dtype=str)[...] = ["a", "bc", "d"]
+    with pytest.raises(UserError, match=r"type text\): names"):
+        draft_experiment(tmp_path / "a.zarr")
 
 
 # Names that are not UTF-8

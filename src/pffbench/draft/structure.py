@@ -247,7 +247,7 @@ def _name_type(dtype: np.dtype[Any]) -> str:
     """Return the name of a type as NumPy has it, or in words if that says nothing."""
     if "ref" in (dtype.metadata or {}):  # as h5py notes it
         return "reference"
-    words = {"O": "variable length", "S": "text", "V": "opaque"}
+    words = {"O": "variable length", "S": "text", "T": "text", "U": "text", "V": "opaque"}
     told = "compound" if dtype.fields else words.get(dtype.kind)
     return told or dtype.newbyteorder("=").name
 
