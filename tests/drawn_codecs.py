@@ -1,4 +1,4 @@
-"""Results directories of the workload `codecs` with planted ratios and times."""
+"""Results directories of compressed cases with planted ratios and times."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def a_codecs_run(
 ):
     """Write a run whose cases take these times, with noise; some are not read, or not counted."""
     cases = {
-        (source, backend, codec): a_case(backend, workload="codecs", source=source, codec=codec)
+        (source, backend, codec): a_case(backend, source=source, codec=codec)
         for source, backend, codec in ways
     }
     for (source, *_), (_, entry) in cases.items():

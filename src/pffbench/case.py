@@ -22,7 +22,7 @@ Layout = Literal["file_per_group", FileLayout]
 Transfer = Literal["independent", "collective"]
 Settings = Literal["matched", "defaults"]
 Durability = Literal["close", "flush", "sync"]
-CacheState = Literal["warm", "shifted", "dropped", "separate", "copied"]
+CacheState = Literal["warm", "shifted", "dropped", "separate"]
 #: Part of a run in a job: all of it, or writing in one job and reading in a later one.
 Stage = Literal["all", "write", "read"]
 Codec = Literal["auto", "none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc"]
@@ -141,12 +141,10 @@ class Parameters(
     durability : {"close", "flush", "sync"}
         End of writing: close; with a library flush before it; with the bytes and directories on the
         device after it.
-    cache : {"warm", "shifted", "dropped", "separate", "copied"}
+    cache : {"warm", "shifted", "dropped", "separate"}
         State of the page cache before reading. ``warm``: what was written is still in memory.
         ``shifted``: a rank reads what a rank on another node wrote. ``dropped``: the pages were
         evicted. ``separate``: one job writes and another one, on other nodes, reads (``--stage``).
-        ``copied``: a copy under another name is read, which studies take for cold and is not; the
-        resident part is measured.
     """
 
     backend: str

@@ -1,7 +1,7 @@
 """Entry points, by which other installed packages add to the program.
 
 The groups are `pffbench.backends`, `pffbench.workloads`, `pffbench.sources`, `pffbench.commands`,
-`pffbench.launchers`, `pffbench.studies`, `pffbench.experiments`, `pffbench.experiment_files` and
+`pffbench.launchers`, `pffbench.footprint`, `pffbench.studies`, `pffbench.experiments` and
 `pffbench.reports`. docs/architecture.md explains them, and pyproject.toml has examples.
 """
 

@@ -22,9 +22,9 @@ from pffbench.case import Case, Parameters
 from pffbench.errors import UserError
 from pffbench.parallel.decomposition import Box, Shape, part_lengths
 from pffbench.parallel.topology import Topology
+from pffbench.plugins import load, plugins
 from pffbench.workloads.base import Workload
 from pffbench.workloads.chunk_cache import ChunkCacheParameters
-from pffbench.workloads.codecs import CodecsParameters
 from pffbench.workloads.datasets import DatasetsParameters
 from pffbench.workloads.hyperslab import HyperslabParameters, global_shape
 from pffbench.workloads.registry import workload
@@ -39,9 +39,12 @@ MOST_ASKED = 4096
 #: Parameters of the workloads whose repetition makes the calls of `writes` and of `reads` once
 #: each, and no others.
 _KNOWN = (
-    HyperslabParameters, CodecsParameters, DatasetsParameters, SlicesParameters,
-    ChunkCacheParameters, UpdatesParameters, StartupParameters,
+    HyperslabParameters, DatasetsParameters, SlicesParameters, ChunkCacheParameters,
+    UpdatesParameters, StartupParameters,
 )  # fmt: skip
+#: Entry points by which a package says that its workload makes the calls of one of these: name of
+#: the workload → parameters that its own derive from.
+_GROUP = "pffbench.footprint"
 
 
 class AlikeArrays(msgspec.Struct, frozen=True):
@@ -137,7 +140,10 @@ def calls_of(case: Case, topology: Topology) -> list[KindCalls]:
 
 def _not_counted(p: Parameters) -> str | None:
     """Return why the calls of a case are not known before it runs, or None."""
-    if type(p) not in _KNOWN:  # a subclass of a side package moves data in its own way
+    kind: type[Parameters] = type(p)
+    if kind not in _KNOWN and (location := plugins(_GROUP).get(p.workload)):
+        kind = load(location)
+    if kind not in _KNOWN or not isinstance(p, kind):  # it may move data in its own way
         return "its calls are not known before it runs"
     if isinstance(p, UpdatesParameters) and p.change == "append":
         return "files and bytes of appended rows are not counted"

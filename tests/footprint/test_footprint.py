@@ -148,9 +148,10 @@ def footprint(*arguments):
     return pffbench_cli("footprint", *arguments)
 
 
-def test_cases_of_codecs_are_counted_and_those_of_studies_are_refused():
-    done = footprint("configs/compression.yaml", "--ranks", 4)
-    assert done.status == 0, done.said
+def test_a_workload_of_another_package_is_counted_if_it_makes_the_calls_of_a_built_in_one():
+    for experiment in ("configs/compression.yaml", "configs/studies/file-format-testing.yaml"):
+        done = footprint(experiment, "--ranks", 4)
+        assert done.status == 0, done.said
     refused = footprint("configs/studies/hdf5-compression-tuning.yaml", "--ranks", 4)
     assert refused.status == 2
     assert "workload study_chunk_cache has no footprint here" in refused.stderr

@@ -61,10 +61,12 @@ SHAPES = [
     {"backend": ["hdf5", "posix", "zarr"], "arrays": [
         {"name": "u", "shape_per_rank": [4, 8, 8], "count": 2},
         {"name": "ps", "shape_per_rank": [6, 5], "dtype": "float64"}]},
-    {"workload": "codecs", "backend": ["hdf5", "zarr", "posix"], "layout": EVERY,
-     "shape": [22, 9], "chunks": [[4, 9]]},
+    {"backend": ["hdf5", "zarr", "posix"], "layout": EVERY,
+     "shape": [22, 9], "chunks": [[4, 9]], "cut_unit": [[4, 9]]},
     {"workload": "datasets", "backend": ["hdf5", "zarr", "npy", "posix"], "layout": EVERY,
      "shape": [8, 30], "datasets": 5},
+    {"workload": "study_datasets", "backend": ["hdf5", "zarr", "posix"], "layout": "own",
+     "shape": [8, 30], "datasets": 5, "order": "interleaved", "read_copy": True},
 ]  # fmt: skip
 #: Fewer files than ranks, and fewer writers.
 THROUGH = [
@@ -220,7 +222,7 @@ def test_groups_of_ranks_and_writers(tmp_path, ranks):
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_other_workloads(tmp_path, ranks):
     empty = {
-        "workload": "codecs", "backend": ["zarr", "tensorstore"], "chunks": [[1, 8, 8]],
+        "backend": ["zarr", "tensorstore"], "chunks": [[1, 8, 8]],
         "settings": ["matched", "defaults"], "zarr": {"write_empty_chunks": [True, False]},
         "tensorstore": {"file_io_sync": [True, False]}, **sparse_file(tmp_path, (4, 32, 32)),
     }  # fmt: skip

@@ -57,7 +57,7 @@ def test_a_read_that_reads_nothing_is_invalid(tmp_path, size, layout):
 #: Further workloads, each with chunks of 64 KiB.
 WORKLOADS = {
     "datasets": {"datasets": 4, "shape": [256, 256], "chunks": [64, 256], "layout": "own"},
-    "codecs": {"shape": [512, 256], "chunks": [64, 256]},
+    "hyperslab": {"shape": [512, 256], "chunks": [64, 256]},
     "slices": {"shape": [64, 64, 64], "chunks": [4, 64, 64], "axis": 0, "count": 8},
     "updates": {"shape": [512, 256], "chunks": [64, 256], "change": "first_half"},
     "chunk_cache": {"shape": [64, 256], "granules": 4, "chunks": [64, 256], "source": "integers"},
@@ -84,7 +84,7 @@ def test_a_read_that_reads_nothing_is_invalid_where_chunks_are_left_out(tmp_path
     done = run_experiment(
         tmp_path, 2, repetitions=2, roofline=False,
         env=planted(DATA, read="suppress", size=1024),
-        cases=[{"workload": "codecs", "backend": ["zarr", "tensorstore"], "codec": "none",
+        cases=[{"workload": "hyperslab", "backend": ["zarr", "tensorstore"], "codec": "none",
                 "settings": "defaults", "chunks": [1, 32, 32],
                 **sparse_file(tmp_path, (4, 256, 256))}],
     )  # fmt: skip

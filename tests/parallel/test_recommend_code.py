@@ -149,6 +149,11 @@ CASES = {
         {"data.zarr": ["array_0"]},
         {"shape": [8, 6], "chunks": [2, 6], "codec": "zstd", "shards": None, "values": [1, 2]},
     ),
+    "zarr-whole-chunks-of-unequal-number": (
+        {"backend": "zarr", "codec": "gzip", "shape": [9, 6], "chunks": [2, 6], "cut_unit": [2, 6]},
+        {"data.zarr": ["array_0"]},
+        {"shape": [9, 6], "chunks": [2, 6], "codec": "gzip", "values": [1, 2]},
+    ),
     "zarr-own-shards": (
         {"backend": "zarr", "layout": "own", "chunks": [2, 3], "shards": [4, 6], **BLOCK},
         {"data.zarr": ["array_0_of_rank_0", "array_0_of_rank_1"]},

@@ -26,7 +26,6 @@ LAYOUTS = ("shared", "own", "file_per_process")
 #: What a workload needs beside these to run with the backend that does nothing.
 WORKLOADS = {
     "chunk_cache": {"shape": [4, 8], "granules": 3},
-    "codecs": {"shape": [6, 8], "chunks": [2, 8]},
     "datasets": {"shape": [6, 4], "datasets_per_rank": 1},
     "hyperslab": {"shape_per_rank": [4, 4]},
     "slices": {"shape": [6, 6, 6], "axis": 0},

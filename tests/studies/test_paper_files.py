@@ -27,8 +27,8 @@ def test_it_is_what_the_study_measured(tmp_path):
     for case in cases.values():
         p = case.parameters
         assert (p.datasets, p.shape, p.layout) == (2048, (128, 64), "file_per_process")
-        assert (p.settings, p.order, p.read_sink, p.cache) == (
-            "defaults", "interleaved", "print", "copied",
+        assert (p.settings, p.order, p.read_sink, p.read_copy) == (
+            "defaults", "interleaved", "print", True,
         )  # fmt: skip
     assert cases["hdf5"].options.api == "high_level"
     assert cases["netcdf4"].options.dimensions == "unlimited_shared"

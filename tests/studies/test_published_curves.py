@@ -20,15 +20,14 @@ def codecs(chunk, shuffle="byte", **options):
         "codec": "blosc", "compressor": "zstd", "level": 3, "shuffle": shuffle,
         "settings": "defaults", "durability": "close",
     }  # fmt: skip
-    name, entry = a_case("tensorstore", workload="codecs", **parameters)
+    name, entry = a_case("tensorstore", **parameters)
     entry.options = {"format": 2, "shards": None, "file_io_sync": None, **options}
     return f"{name}.{options}".replace(" ", ""), entry
 
 
 def draw_study(directory, cases):
     a_run(directory, cases, experiment={"study": STUDY})
-    counts = (Counted("write", "stored_bytes", BYTES / 1.9),
-              Counted("write", "padded_bytes", BYTES * 1.15))  # fmt: skip
+    counts = (Counted("write", "stored_bytes", BYTES / 1.9),)
     edit(directory, lambda one: replace(one, counts=counts))
     return summarise(directory)
 

@@ -17,7 +17,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
 FAITHFUL = {
     "layout": "file_per_process", "settings": "defaults", "durability": "close",
-    "order": "interleaved", "read_sink": "print", "cache": "copied",
+    "order": "interleaved", "read_sink": "print", "read_copy": True,
 }  # fmt: skip
 OPTIONS = {
     "hdf5": {"api": "high_level"},
@@ -28,7 +28,7 @@ CORRECTED = {
     "layout": "file_per_process", "settings": "matched", "durability": "sync",
     "order": "create_first", "read_sink": "buffer", "cache": "warm",
 }  # fmt: skip
-NEAREST = "file_per_process, defaults, cache copied, order interleaved, read_sink print"
+NEAREST = "file_per_process, defaults, order interleaved, read_sink print, read_copy True"
 
 
 def cases_of(ways, datasets=2048, shape=(128,), options=OPTIONS):

@@ -27,13 +27,13 @@ DATASETS = 5
 BASE = {"workload": "study_datasets", "datasets": DATASETS, "shape": SHAPE}
 AS_PUBLISHED = BASE | {
     "layout": "file_per_process", "settings": "defaults", "order": "interleaved",
-    "read_sink": "print", "cache": "copied",
+    "read_sink": "print", "read_copy": True,
     "netcdf4": {"dimensions": "unlimited_shared", "enddef": "implicit"},
 }  # fmt: skip
 CASES = [
     AS_PUBLISHED | {"backend": [*FORMATS, "posix"]},
     BASE | {"backend": FORMATS, "layout": ["own", "shared"], "order": "interleaved",
-            "transfer": ["independent", "collective"], "read_sink": "print", "cache": "copied"},
+            "transfer": ["independent", "collective"], "read_sink": "print", "read_copy": True},
     BASE | {"backend": FORMATS, "layout": ["own", "file_per_process"], "order": "interleaved",
             "attributes": 3},
     # Ranks have unequal numbers of datasets, and with 4 of them one has no part of any.
@@ -63,7 +63,7 @@ def test_all_ways_are_valid(tmp_path, ranks):
 
 
 def test_a_copy_is_read_and_is_resident(disk, tmp_path):
-    cases = [AS_PUBLISHED | {"backend": FORMATS}, BASE | {"backend": FORMATS, "cache": "copied"}]
+    cases = [AS_PUBLISHED | {"backend": FORMATS}, BASE | {"backend": FORMATS, "read_copy": True}]
     scratch = disk / "copied"  # other tests have directories there
     scratch.mkdir()
     done = run_experiment(tmp_path, 2, "--scratch", scratch, cases=cases)
@@ -71,7 +71,7 @@ def test_a_copy_is_read_and_is_resident(disk, tmp_path):
     reads = [row for row in done.rows if row["phase"] == "read"]
     assert len(reads) == 6
     for row in reads:
-        assert row["cache"] == "copied"  # never called cold
+        assert row["cache"] == "warm"
         assert float(row["resident"]) > 0.99
     assert not any(scratch.iterdir())  # the copies are removed as files are
 

@@ -147,7 +147,6 @@ def test_the_plain_file_holds_the_last_version(tmp_path):
         ({"backend": "netcdf4"}, "backend netcdf4 cannot keep last (ways that it can: none)"),
         ({"versions": 0}, "versions"),
         ({"kind": "nothing_changes"}, "kind"),
-        ({"cache": "copied"}, "cache copied is not possible"),
     ],
 )
 def test_what_is_impossible_is_refused_before_anything_is_made(tmp_path, change, said):

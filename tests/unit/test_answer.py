@@ -244,7 +244,7 @@ def test_what_is_too_short_is_reported_beside_the_answer(tmp_path):
     ("workload", "amount", "words", "change"),
     [
         ("hyperslab", {"shape_per_rank": [4, 64]}, "use a larger shape_per_rank", [512, 64]),
-        ("codecs", {"shape": [3, 5], "shape_per_rank": None}, "use a larger shape", [384, 5]),
+        ("hyperslab", {"shape": [3, 5], "shape_per_rank": None}, "use a larger shape", [384, 5]),
         ("datasets", {"shape": [9], "datasets_per_rank": 2}, "use more datasets_per_rank", 256),
         ("versions", {}, "use larger arrays", None),
     ],

@@ -15,14 +15,14 @@ from pffbench.case import Case
 from pffbench.errors import ImpossibleCaseError
 from pffbench.experiment import check
 from pffbench.experiment.check import check_case
-from pffbench.workloads.codecs import Codecs, CodecsParameters
+from pffbench.workloads.hyperslab import Hyperslab, HyperslabParameters
 
 
 def parameters(backend, **more):
     told = {"shape": (70, 33, 50), "chunks": (16, 20, 32), "dtype": "uint16", "source": "integers"}
     if backend in ("hdf5", "netcdf4"):
         told["transfer"] = "collective"
-    return CodecsParameters(backend=backend, **{**told, **more})
+    return HyperslabParameters(backend=backend, **{**told, **more})
 
 
 def refusal_of(p, ranks=2, **options):
@@ -120,8 +120,8 @@ def test_zarrs_is_refused_where_it_is_not_and_for_empty_chunks(monkeypatch):
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5, 7, 40])
 @pytest.mark.parametrize("decomposition", ["slab", "pencil", "block"])
 def test_ranks_share_out_whole_chunks(ranks, decomposition):
-    p = parameters("zarr", decomposition=decomposition)
-    workload = Codecs()
+    p = parameters("zarr", decomposition=decomposition, cut_unit=(16, 20, 32))
+    workload = Hyperslab()
     assert workload.check(p, ranks) is None
     covered = 0
     for rank in range(ranks):
@@ -145,7 +145,7 @@ def test_a_unit_of_cuts_is_that_of_shards():
         replace(p, cut_unit=(8, 10, 16)), 3, shards=(16, 20, 32)
     )
     wrong = replace(p, cut_unit=(16, 20))
-    assert Codecs().check(wrong, 3) == "cut_unit [16, 20] must have 3 axes, as the array has"
+    assert Hyperslab().check(wrong, 3) == "cut_unit [16, 20] must have 3 axes, as the array has"
 
 
 def test_names_of_codecs_are_the_same_in_all_formats():
@@ -184,7 +184,7 @@ def test_a_codec_is_told_in_words(stored, words):
 
 def test_tensorstore_is_told_all_that_is_asked_for():
     p = parameters("tensorstore", codec="blosc", compressor="zstd", level=7, shuffle="bit")
-    (spec,) = Codecs().arrays(p, 2, 0)
+    (spec,) = Hyperslab().arrays(p, 2, 0)
     assert creation(2, None, spec) == {
         "shape": [70, 33, 50], "dtype": "<u2", "fill_value": 0, "chunks": [16, 20, 32],
         "compressor": {"id": "blosc", "cname": "zstd", "clevel": 7, "shuffle": 2},

@@ -28,15 +28,9 @@ PARAMETERS = {
         optional={
             "decomposition": st.sampled_from(["slab", "pencil", "block"]),
             "distribution": st.sampled_from(["block", "balanced"]),
+            "cut_unit": shapes(2, 2),
             "steps": st.integers(1, 3),
             "chunks": st.just("block"),
-        },
-    ),
-    "codecs": st.fixed_dictionaries(
-        {"shape": shapes(2, 2), "cut_unit": shapes(2, 2)},
-        optional={
-            "decomposition": st.sampled_from(["slab", "block"]),
-            "distribution": st.sampled_from(["block", "balanced"]),
         },
     ),
     "datasets": st.fixed_dictionaries(

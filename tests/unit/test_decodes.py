@@ -19,7 +19,7 @@ def a_cycle(fetched, collective=False, counts=True):
     times = (SimpleNamespace(phase="read", counters=counters if counts else ()),)
     backend = SimpleNamespace(
         usual_chunk_cache=ChunkCacheSettings(2**20, 521, 0.75),
-        stored_part=lambda *_: StoredChunks(2, 2 * CHUNK),
+        stored_chunks=lambda *_: [StoredChunks(2, 2 * CHUNK)],
     )
     return SimpleNamespace(
         groups=SimpleNamespace(alone=True), keeps_file=True, keeps_data=True, backend=backend,

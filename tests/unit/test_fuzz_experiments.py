@@ -23,10 +23,9 @@ LARGE = {"hdf5": {"alignment": "1 MiB"}, "zarr": {"format": 3}, "settings": ["ma
 #: An entry of each workload that nothing is wrong with.
 ENTRIES = {
     "chunk_cache": {"backend": "hdf5", "shape": [4, 8], "granules": 2, "layout": "own"},
-    "codecs": {"backend": ["hdf5", "zarr"], "shape": [8, 8], "chunks": [4, 4]},
     "datasets": {"backend": "hdf5", "shape": [4, 4], "datasets_per_rank": 2, "layout": "own"},
-    "hyperslab": {"backend": ["hdf5", "netcdf4"], "shape_per_rank": [4, 8],
-                  "decomposition": "slab"},
+    "hyperslab": {"backend": ["hdf5", "zarr"], "shape": [8, 8], "chunks": [4, 4],
+                  "cut_unit": [[4, 4]], "decomposition": "slab"},
     "slices": {"backend": "zarr", "shape": [8, 8, 8], "axis": 0, "count": 2, "chunks": [4, 4, 4]},
     "versions": {"backend": "hdf5", "kind": "mostly_appends_dense", "versions": 3, "chunks": [64],
                  "dtype": "float64", "layout": "file_per_process"},

@@ -5,10 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 
-import h5py
-import numpy as np
-
-from pffbench.backends.hdf5_files import stored_part
 from pffbench.backends.inspection import places, touched_chunks
 from pffbench.parallel.decomposition import Box
 
@@ -40,11 +36,3 @@ def test_each_chunk_that_holds_an_element_is_named_once_and_no_other():
         assert list(places(box, chunks)) == expected, (box, chunks)
         found = touched_chunks(box, chunks, 8)
         assert (found.count, found.nbytes) == (len(expected), 8 * len(expected)), (box, chunks)
-
-
-def test_a_stride_passes_stored_chunks_by(tmp_path):
-    path = str(tmp_path / "x.h5")
-    with h5py.File(path, "w") as file:
-        file.create_dataset("a", data=np.arange(40, dtype="u1"), chunks=(4,))
-    assert stored_part(path, "a", Box((0,), (4,), (10,))).count == 4
-    assert stored_part(path, "a", Box((0,), (20,), (2,))).count == 10

@@ -1,11 +1,16 @@
 """Backends of other packages: found by name, listed, and refused in the same words as ours."""
 
 import os
+from collections.abc import Mapping
+from typing import ClassVar
 
 import pytest
 
 from drawn_runs import USUAL, a_run
 from launch import REPOSITORY, pffbench_cli, run_experiment, write_experiment
+from pffbench.backends import registry
+from pffbench.backends.null import Null
+from pffbench.plugins import load
 
 PLUGIN = """
 from pffbench.backends.null import Null
@@ -79,3 +84,33 @@ def test_a_run_that_another_package_starts_is_refused_in_a_sentence_without_it(t
         assert "needs the package pffbench_environments, which is not installed" in done.stderr
         assert done.stderr.count("\n") == 1
     assert {path.name for path in tmp_path.iterdir()} == {"experiment.yaml", "known", "site"}
+
+
+class OtherSeries(Null):
+    """A backend of another package, for another series of the library of a built-in one."""
+
+    name = "zarr"
+    series: ClassVar[Mapping[str, tuple[int, ...]]] = {"zarr": (2,)}
+
+
+@pytest.mark.parametrize(
+    ("version", "added", "name", "lacking"),
+    [
+        ("2.18.7", True, "OtherSeries", None),
+        ("2.18.7", False, "Zarr", "needs zarr 3, and 2.18.7 is installed"),
+        ("3.1.6", True, "Zarr", None),
+        ("4.0.0", True, "Zarr", "needs zarr 3, and 4.0.0 is installed"),
+    ],
+)
+def test_a_backend_of_a_built_in_name_is_used_for_another_series_of_the_library(
+    monkeypatch, version, added, name, lacking
+):
+    plugins = {"zarr": "other:OtherSeries"} if added else {}
+    monkeypatch.setattr(registry, "installed", {"zarr": version}.get)
+    monkeypatch.setattr(registry, "plugins", lambda _group: plugins)
+    monkeypatch.setattr(
+        registry, "load", lambda where: OtherSeries if "other" in where else load(where)
+    )
+    kind = registry.backend_class.__wrapped__("zarr")
+    assert kind.__name__ == name
+    assert registry.missing_library(kind) == lacking

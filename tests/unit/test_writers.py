@@ -111,7 +111,6 @@ def test_writers_that_hold_more_than_a_node_has_are_refused_with_both_amounts(tm
         ("rearrange: gather, read_decomposition: slab", "another read decomposition is not"),
         ("rearrange: chunk_owner, chunks: contiguous", "needs a chunk shape"),
         ("rearrange: box, backend: zarr", "rearrange: box cuts chunks between writers"),
-        ("rearrange: box, workload: codecs", "rearrange goes with workload hyperslab"),
         ("rearrange: two_phase", "allowed: none, gather, box, chunk_owner"),
     ],
 )  # fmt: skip

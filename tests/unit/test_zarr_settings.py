@@ -18,7 +18,7 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import define_arrays, open_arrays
 from pffbench.backends.registry import backend_class
 from pffbench.backends.zarr import settings as zarr_settings
-from pffbench.backends.zarr.format import describe, places_in_parts, stored_part
+from pffbench.backends.zarr.format import describe, places_in_parts, stored_chunks
 from pffbench.backends.zarr.settings import NotInForceError, ZarrOptions
 from pffbench.case import Case
 from pffbench.errors import UserError
@@ -143,8 +143,8 @@ def test_a_rectilinear_grid_has_a_chunk_for_each_part(tmp_path, monkeypatch):
         assert sorted(x.stat().st_size for x in path.rglob("c/*/*")) == [144, 144, 192]
     stored = describe(str(path))
     assert (stored.chunks, stored.more["chunk_grid"]) == ((4, 12), "rectilinear")
-    part = stored_part(str(path), "a", Box((4, 0), (3, 12)))
-    assert (part.count, part.nbytes) == (2, 336)
+    stored = stored_chunks(str(path), "a")
+    assert (stored.count, stored.nbytes) == (3, 480)
 
 
 def test_equal_parts_make_a_rectilinear_grid_too(tmp_path):
@@ -180,7 +180,7 @@ def test_settings_without_effect_are_refused(monkeypatch, options, words):
 
 def test_the_first_zarr_python_3_is_refused_with_what_is_needed(monkeypatch):
     told = refusal(monkeypatch, "3.0.8")
-    assert told == "here: zarr-python 3.0.8 is too old: 3.1 or newer is needed, or 2.18"
+    assert told == "here: zarr-python 3.0.8 is too old: 3.1 or newer is needed"
 
 
 def test_a_rectilinear_grid_has_no_chunk_owners(monkeypatch):
@@ -214,15 +214,6 @@ def test_bad_values_are_one_sentence_with_the_key(tmp_path, options, words):
     with pytest.raises(UserError, match=words) as refused:
         make_plan(load_experiment(str(path)), 1)
     assert "\n" not in str(refused.value)
-
-
-def test_the_zarr_backend_is_that_of_the_installed_version(monkeypatch):
-    """So that environments with zarr-python 2 and 3 run the same case."""
-    p = HyperslabParameters(backend="zarr", shape=(12, 12), chunks=(2, 12))
-    told = refusal(monkeypatch, "2.18.7", p)
-    assert "zarr.format: 3 needs zarr-python 3, and 2.18.7 is installed" in told
-    assert "zarr.workers needs" in refusal(monkeypatch, "2.18.7", p, format=2, workers=2)
-    assert refusal(monkeypatch, "2.18.7", p, format=2) is None
 
 
 # A pipeline that leaves the work to another one, planted.

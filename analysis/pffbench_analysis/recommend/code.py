@@ -19,9 +19,11 @@ from pffbench.backends.hints import asked_hints
 from pffbench.backends.registry import backend_class
 from pffbench.case import Layout, Options, Parameters
 from pffbench.commands import to_install_analysis
-from pffbench.parallel.decomposition import Shape, process_grid
+from pffbench.parallel.decomposition import GlobalArray, Shape, process_grid
 from pffbench.record.run_json import CaseEntry
 from pffbench.text import abridged, one_line
+from pffbench.workloads.hyperslab import HyperslabParameters
+from pffbench.workloads.irregular import MapFile
 from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
@@ -200,10 +202,14 @@ def _geometry(p: Parameters, spec: ArraySpec, ranks: int) -> Geometry:
         return Geometry((), shape, None, count)
     if p.irregular:
         raise NoCodeError("the array was cut by a decomposition map")
-    grid = process_grid(ranks, len(shape), p.decomposition)  # type: ignore[attr-defined]
-    if p.distribution == "balanced" and any(n % g for n, g in zip(shape, grid, strict=True)):  # type: ignore[attr-defined]
+    assert isinstance(p, HyperslabParameters)
+    assert not isinstance(p.decomposition, MapFile)
+    grid = process_grid(ranks, len(shape), p.decomposition)
+    whole = GlobalArray(shape, grid, p.distribution, p.cut_unit)
+    units = zip(whole.in_units, grid, strict=True)
+    if p.distribution == "balanced" and any(n % g for n, g in units):
         raise NoCodeError("the array was cut in parts of different size (distribution: balanced)")
-    block = tuple(-(-n // g) for n, g in zip(shape, grid, strict=True))
+    block = whole.part(0).shape
     slab = math.prod(grid[1:]) == 1
     told = ("comm.size", *["1"] * (len(grid) - 1)) if slab else tuple(map(str, grid))
     return _cut(shape, told, block, count, ranks)

@@ -24,10 +24,8 @@ from pffbench.backends.inspection import (
     ChunkCacheSettings,
     Chunking,
     StoredChunks,
-    places,
 )
 from pffbench.case import Options, Parameters
-from pffbench.parallel.decomposition import Box
 from pffbench.parallel.stretches import Stretches
 from pffbench.units import CacheSize, SmallSize
 
@@ -347,27 +345,9 @@ class Hdf5Format(Backend[Hdf5OptionsT]):
         garbage_collect()
         overwrite()
 
-    def stored_part(self, path: str, name: str, box: Box | None = None) -> StoredChunks | None:
-        return stored_part(path, name, box)
+    def stored_chunks(self, path: str, names: Sequence[str]) -> list[StoredChunks]:
+        import h5py
 
-
-def stored_part(path: str, name: str, box: Box | None = None) -> StoredChunks | None:
-    """Return the size on disk of the chunks that hold a box, or all; whatever library wrote them.
-
-    None for a dataset without chunks.
-    """
-    import h5py
-
-    with h5py.File(path, "r") as file:
-        dataset = file[name]
-        if dataset.chunks is None:
-            return None
-        if box is None:
-            return StoredChunks(dataset.id.get_num_chunks(), dataset.id.get_storage_size())
-        sizes = [
-            dataset.id.get_chunk_info_by_coord(
-                tuple(i * c for i, c in zip(corner, dataset.chunks, strict=True))
-            ).size
-            for corner in places(box, dataset.chunks)
-        ]
-        return StoredChunks(len(sizes), sum(sizes))
+        with h5py.File(path, "r") as file:
+            chunked = [file[name].id for name in names if file[name].chunks is not None]
+            return [StoredChunks(one.get_num_chunks(), one.get_storage_size()) for one in chunked]

@@ -27,8 +27,15 @@ ENTRY_POINT_GROUP = "pffbench.backends"
 
 @cache
 def _targets() -> dict[str, str]:
-    # A built-in backend cannot be replaced.
+    # A built-in backend is not replaced, see `backend_class`.
     return {**plugins(ENTRY_POINT_GROUP), **_BUILT_IN}
+
+
+def _class_at(location: str) -> type[Backend]:
+    found = load(location)
+    assert isinstance(found, type)
+    assert issubclass(found, Backend)
+    return found
 
 
 def backend_names() -> tuple[str, ...]:
@@ -48,14 +55,18 @@ def is_backend(name: object) -> bool:
 def backend_class(name: str) -> type[Backend]:
     """Return a backend's class without importing its library.
 
+    A package may add a backend with the name of a built-in one. It is used if the installed library
+    is of a series that it supports and the built-in one does not.
+
     Raises
     ------
     KeyError
         There is no backend of that name.
     """
-    found = load(_BUILT_IN.get(name) or _targets()[name])
-    assert isinstance(found, type)
-    assert issubclass(found, Backend)
+    found = _class_at(_BUILT_IN.get(name) or _targets()[name])
+    if _other_series(found) and (location := plugins(ENTRY_POINT_GROUP).get(name)):
+        added = _class_at(location)
+        return found if _other_series(added) else added
     return found
 
 
@@ -68,6 +79,11 @@ def missing_library(kind: type[Backend]) -> str | None:
     for name in kind.libraries:
         if find_spec(name) is None:
             return f"needs the Python package {name}, which is not installed (see pffbench doctor)"
+    return _other_series(kind)
+
+
+def _other_series(kind: type[Backend]) -> str | None:
+    """Return which library is installed in a series that a backend does not support, or None."""
     for name, series in kind.series.items():
         version = installed(name)
         if version is not None and version.partition(".")[0] not in map(str, series):

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from pffbench.parallel.decomposition import Box
-
 if TYPE_CHECKING:
     from mpi4py import MPI
 
@@ -56,10 +54,10 @@ class Describes(Protocol):
 class SizesChunks(Protocol):
     """A backend that finds the chunks of an array in its closed stores."""
 
-    def stored_part(self, path: str, name: str, box: Box | None = None) -> StoredChunks | None:
-        """Return the size on disk of the chunks that hold a box, or of all chunks of an array.
+    def stored_chunks(self, path: str, names: Sequence[str]) -> list[StoredChunks]:
+        """Return the size on disk of the chunks of each array that has chunks.
 
-        None for an array without chunks. Called by any rank.
+        Called by any rank.
         """
 
 

@@ -134,7 +134,7 @@ def _experiment(path: Path, entries: Sequence[Entry]) -> dict[str, Any]:
         f"{one_line(path.name, 80)}?",
         "time_budget": "120 s",
         "impossible": "skip",
-        "common": {"workload": "codecs", "durability": "sync"},
+        "common": {"workload": "hyperslab", "durability": "sync"},
         "cases": [entry.keys() for entry in entries],
     }
 

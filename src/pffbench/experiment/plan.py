@@ -200,8 +200,7 @@ def _units(case: Case, p: Parameters, ranks: int) -> int:
 def copies_of_file(case: Case) -> int:
     """Return the number of copies of a case's files that exist at a time."""
     p = case.parameters
-    copies = 2 if p.cache == "copied" else 1  # the original is removed when the copy is complete
-    return 2 * copies if workload(p.workload).makes_another(p) else copies
+    return 2 if workload(p.workload).makes_another(p) else 1
 
 
 def _count_units(spec: ArraySpec, unit: tuple[int, ...] | None) -> int:

@@ -13,7 +13,7 @@ from pffbench.units import Size
 #: The work of a user who names none.
 ONCE: Weights = {"write": 1.0, "read": 1.0}
 #: States of the cache in which files are read from the page cache.
-CACHED = frozenset({"warm", "shifted", "copied"})
+CACHED = frozenset({"warm", "shifted"})
 _ORDER = ("write", "update", "read")
 
 

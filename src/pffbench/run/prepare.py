@@ -326,4 +326,4 @@ def check_paths(plan: Plan, parent: str, run_id: str) -> None:
 def _longest_name(p: Parameters) -> str:
     """Return the longest name, without its suffix, of the stores of a case."""
     label = "-repacked" if workload(p.workload).makes_another(p) else ""
-    return f"{p.file_stem(0)}{label}{'_copy' if p.cache == 'copied' else ''}"
+    return f"{p.file_stem(0)}{label}"

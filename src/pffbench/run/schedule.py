@@ -36,7 +36,7 @@ ENOUGH = 25
 READ_SECONDS = 0.1
 MOST_READS = 8
 #: States of the page cache in which repeated reads do the same work as a single one.
-_REPEATABLE = frozenset({"warm", "shifted", "copied"})
+_REPEATABLE = frozenset({"warm", "shifted"})
 
 
 class Schedule:

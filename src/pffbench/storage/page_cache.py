@@ -13,12 +13,10 @@ import ctypes
 import math
 import mmap
 import os
-import shutil
 import time
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from functools import cache
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -213,7 +211,7 @@ WARM_ABOVE = 0.99
 class CacheProof(msgspec.Struct, frozen=True):
     """The state of the page cache directly before reading; equal on all ranks."""
 
-    #: State requested by the experiment ({"warm", "shifted", "dropped", "separate", "copied"}).
+    #: State requested by the experiment ({"warm", "shifted", "dropped", "separate"}).
     wanted: CacheState
     #: Part of the pages of the files to be read that was resident, 0 to 1; NaN without files.
     fraction: float
@@ -225,12 +223,12 @@ class CacheProof(msgspec.Struct, frozen=True):
         """Whether the measured fraction agrees with the state asked for.
 
         That other nodes wrote is checked before a run reads the files of another job; that the
-        reading nodes hold none of it is measured too. ``shifted`` and ``copied`` name a procedure,
-        and guarantee nothing about residency.
+        reading nodes hold none of it is measured too. ``shifted`` names a procedure, and
+        guarantees nothing about residency.
         """
         if self.wanted in ("dropped", "separate"):
             return self.fraction < DROPPED_BELOW
-        return self.wanted in ("shifted", "copied") or self.fraction > WARM_ABOVE
+        return self.wanted == "shifted" or self.fraction > WARM_ABOVE
 
 
 def bring_about(
@@ -246,11 +244,10 @@ def bring_about(
     ----------
     team : Team
         The ranks.
-    wanted : {"warm", "shifted", "dropped", "separate", "copied"}
+    wanted : {"warm", "shifted", "dropped", "separate"}
         The requested state. ``warm`` reads the pages that are missing. ``dropped`` writes the
         files out and evicts them on every node that wrote or will read them, once more where
         pages stayed. ``shifted`` and ``separate`` do nothing: ranks read data of others.
-        ``copied`` does nothing either: the files are those of a copy (`leave_a_copy`).
     written, to_read : set of str
         The files that this rank wrote, and those that it will read.
     hook : str, optional
@@ -287,31 +284,6 @@ def resident_bytes(team: Team, to_read: AbstractSet[str]) -> int:
     """Return the bytes of files in the page cache, summed over all nodes; collective."""
     found = _measured(team, team.share_on_node(to_read), to_read)
     return found.here.resident * mmap.PAGESIZE
-
-
-def copied_name(store: str) -> str:
-    """Return the name of a store's copy: ``shared.h5`` becomes ``shared_copy.h5``."""
-    path = Path(store)
-    return str(path.with_name(f"{path.stem}_copy{path.suffix}"))
-
-
-def leave_a_copy(store: str) -> None:
-    """Copy a file or directory to `copied_name` and remove the original.
-
-    Studies use this to read data "without caching effects". It has no such effect: the copy goes
-    through the page cache too, and stays there.
-
-    Raises
-    ------
-    OSError
-        It cannot be read, written or removed.
-    """
-    if Path(store).is_dir():
-        shutil.copytree(store, copied_name(store))
-        shutil.rmtree(store)
-    else:
-        shutil.copy(store, copied_name(store))
-        Path(store).unlink()
 
 
 def run_hook(command: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -15,6 +15,7 @@ from pffbench.parallel.decomposition import Box, GlobalArray
 from pffbench.workloads.attributes import Attributes
 from pffbench.workloads.base import (
     CaseTotals,
+    CountColumn,
     PhaseColumn,
     Workload,
     illegal_chunks,
@@ -56,7 +57,7 @@ class Datasets(Workload):
 
     name = "datasets"
     # Closing and flushing are one call of the file for all arrays.
-    columns = (
+    columns: ClassVar[tuple[PhaseColumn | CountColumn, ...]] = (
         PhaseColumn("define", "write", "define", "array"),
         PhaseColumn("set", "write", "set_attributes", "call"),
         PhaseColumn("write", "write", "write", "array"),

@@ -86,8 +86,7 @@ class Decodes:
         backend = repetition.backend
         if not isinstance(backend, SizesChunks):
             return None
-        found = [backend.stored_part(path, name) for name in self._moved]
-        stored = [one for one in found if one is not None and one.count]
+        stored = [one for one in backend.stored_chunks(path, self._moved) if one.count]
         sizes = [one.nbytes / one.count for one in stored]
         if not stored or max(sizes) > (1 + _TOLERANCE) * min(sizes):
             return None

@@ -71,7 +71,7 @@ class ListedArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     ----------
     name : str
         Name in the file; with a count the arrays are ``name_000``, ``name_001`` and so on.
-    shape, shape_per_rank, dtype, decomposition, chunks : optional
+    shape, shape_per_rank, dtype, decomposition, cut_unit, chunks : optional
         As in `HyperslabParameters`.
     count : int
         Number of such arrays.
@@ -82,6 +82,7 @@ class ListedArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     shape_per_rank: ArrayShape | None = None
     dtype: DType | None = None
     decomposition: Decomposition | MapFile | None = None
+    cut_unit: ArrayShape | None = None
     chunks: Literal["auto", "block", "contiguous"] | ChunkShape | None = None
     count: Count = 1
 
@@ -99,7 +100,7 @@ class ListedArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 #: Keys of an array that a case has too.
-_OWN = ("shape", "shape_per_rank", "dtype", "decomposition", "chunks")
+_OWN = ("shape", "shape_per_rank", "dtype", "decomposition", "cut_unit", "chunks")
 
 
 class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"):
@@ -112,9 +113,10 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         when neither shape is given. A decomposition map has a shape of its own.
     shape_per_rank : list of int, optional
         Shape of each rank's part (weak scaling). One of the two is needed.
-    arrays : int, or list of {name, shape, shape_per_rank, dtype, decomposition, chunks, count}
+    arrays : int, or list of {name, count, shape, shape_per_rank, dtype, decomposition, …}
         Number of global arrays. Or arrays that differ: each has a name, one of the two shapes, and
-        what it has otherwise than the case. They are written in this order.
+        what it has otherwise than the case: `dtype`, `decomposition`, `cut_unit`, `chunks`, and a
+        `count`. They are written in this order.
     steps : int
         Number of time steps. An array gets a leading axis of this length and is written and
         read step by step. Without steps there is no such axis.
@@ -127,6 +129,10 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         Cut of an axis of n elements that does not divide evenly over p ranks. ``block``: each rank
         has ceil(n / p) elements, and the last ones fewer or none, so that chunks can be aligned.
         ``balanced``: the parts differ by one element at most.
+    cut_unit : list of int, optional
+        Ranks hold whole multiples of this shape, and the remainder at the end of an axis; they then
+        differ by units in place of elements. With the shape of the chunks, or of the shards, no
+        chunk has data of two ranks.
     read_decomposition : {"slab", "pencil", "block"}, optional
         Another decomposition for reading (layout ``shared`` only).
     read_start, read_shape : list of int, optional
@@ -148,6 +154,7 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     steps: Count | None = None
     decomposition: Decomposition | MapFile = "slab"
     distribution: Distribution = "block"
+    cut_unit: ArrayShape | None = None
     read_decomposition: Decomposition | None = None
     read_start: Start | None = None
     read_shape: ArrayShape | None = None
@@ -242,7 +249,7 @@ class Hyperslab(Workload):
         assert not isinstance(p.decomposition, MapFile)
         shape = global_shape(p, ranks)
         grid = process_grid(ranks, len(shape), p.decomposition)
-        return GlobalArray(shape, grid, p.distribution)
+        return GlobalArray(shape, grid, p.distribution, p.cut_unit)
 
     def _spec(
         self,
@@ -470,6 +477,8 @@ class Hyperslab(Workload):
         for key in ("decomposition", "read_decomposition"):
             if getattr(p, key) == "pencil" and len(shape) < 2:
                 return f"{key}: a pencil needs 2 axes, the array has {len(shape)}"
+        if p.cut_unit is not None and len(p.cut_unit) != len(shape):
+            return f"cut_unit {list(p.cut_unit)} must have {len(shape)} axes, as the array has"
         return (
             self._check_chunks(p, ranks)
             or self._check_groups(p, ranks)

@@ -26,6 +26,8 @@ def check_map(p: HyperslabParameters, ranks: int) -> str | None:
     if p.shape_per_rank is not None or p.shape not in (None, shape):
         given = "shape_per_rank" if p.shape is None else f"shape {list(p.shape)}"
         return f"{given} is not that of the decomposition map, {list(shape)}; leave it out"
+    if p.cut_unit is not None:
+        return "a decomposition map says where arrays are cut; leave cut_unit out"
     if p.layout != "shared":
         return f"a decomposition map needs layout: shared, not {p.layout}"
     if p.chunks == "block":

@@ -9,7 +9,6 @@ from pffbench.workloads.base import Workload
 
 _BUILT_IN = {
     "chunk_cache": "pffbench.workloads.chunk_cache:ChunkCache",
-    "codecs": "pffbench.workloads.codecs:Codecs",
     "datasets": "pffbench.workloads.datasets:Datasets",
     "hyperslab": "pffbench.workloads.hyperslab:Hyperslab",
     "slices": "pffbench.workloads.slices:Slices",

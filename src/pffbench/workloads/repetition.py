@@ -22,7 +22,7 @@ from pffbench.parallel.file_groups import FileGroups
 from pffbench.parallel.process_counters import PeakMemory
 from pffbench.parallel.topology import Team
 from pffbench.storage.durability import DiskUsage
-from pffbench.storage.page_cache import CacheProof, copied_name
+from pffbench.storage.page_cache import CacheProof
 from pffbench.storage.scratch import Scratch
 from pffbench.workloads.base import Workload
 
@@ -187,17 +187,12 @@ class Repetition(msgspec.Struct, frozen=True):
     @property
     def read_path(self) -> str:
         """The store that this rank reads."""
-        return self.read_path_of(self.reader_of)
+        return self.path_of(self.reader_of)
 
     def path_of(self, rank: int) -> str:
-        """Return the store that a rank writes to."""
+        """Return the store of a rank."""
         stem = self.case.parameters.file_stem(self.groups.index(rank))
         return self.scratch.path(self.directory, stem + self.label + self.backend.suffix)
-
-    def read_path_of(self, rank: int) -> str:
-        """Return the store to read a rank's data from: the one that it wrote, or its copy."""
-        path = self.path_of(rank)
-        return copied_name(path) if self.case.parameters.cache == "copied" else path
 
     @property
     def keeps_data(self) -> bool:

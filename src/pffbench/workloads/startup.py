@@ -154,7 +154,7 @@ class StartOfJob(Workload):
             for number in range(repetition.reads):
                 forget_data(repetition)
                 counted = repetition.clock.counts and number == 0
-                path = alone.read_path_of(0)
+                path = alone.path_of(0)
                 read_everything(repetition, path, p.strategy, attributes, counted=counted)
             repetition.observed.reads = repetition.reads
 

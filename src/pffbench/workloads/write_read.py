@@ -6,13 +6,13 @@ Each is a phase of `pffbench.phases`. Only library calls run between its two tim
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, LazyArrays, Store
 from pffbench.backends.inspection import StoredAs
-from pffbench.backends.traits import Describes, Reports
+from pffbench.backends.traits import Describes, Reports, SizesChunks
 from pffbench.storage.durability import (
     directories_of,
     disk_usage,
@@ -20,7 +20,7 @@ from pffbench.storage.durability import (
     sync_directories,
     sync_files,
 )
-from pffbench.storage.page_cache import CacheProof, bring_about, leave_a_copy
+from pffbench.storage.page_cache import CacheProof, bring_about
 from pffbench.workloads.attributes import NO_ATTRIBUTES, Attributes
 from pffbench.workloads.buffers import TransferMemory
 from pffbench.workloads.read_proof import forget_data, watched_read
@@ -58,10 +58,8 @@ def settle_cache(repetition: Repetition, written: set[str]) -> set[str]:
     Returns
     -------
     set of str
-        The files that this rank is going to read: those that it or another rank wrote, or copies.
+        The files that this rank is going to read: those that it or another rank wrote.
     """
-    if repetition.case.parameters.cache == "copied":
-        written = _copied(repetition)
     repetition.clock.tell("cache")  # any failure in it is in a step that ranks agree on
     repetition.observed.cache, to_read = _prepare_cache(repetition, written)
     return to_read
@@ -87,19 +85,6 @@ def _prepare_cache(repetition: Repetition, written: set[str]) -> tuple[CacheProo
         reader = repetition.team.topology.partners.index(repetition.team.rank)
         to_read = comm.sendrecv(written, dest=reader, source=repetition.reader_of)
     return bring_about(repetition.team, cache, written, to_read, repetition.drop_hook), to_read
-
-
-def _copied(repetition: Repetition) -> set[str]:
-    """Copy the store, on the first rank that shares it; return the files of the copy."""
-    keeps_data = repetition.keeps_data
-    found: set[str] = set()
-    with repetition.step("copying"):
-        if keeps_data and repetition.keeps_file:
-            leave_a_copy(repetition.path)
-    with repetition.step("files"):
-        if keeps_data:
-            found.update(files_below([repetition.read_path]))
-    return found
 
 
 #: Facts about hints, which a file that is opened anew may go by in another way.
@@ -252,7 +237,27 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
             looks = repetition.inspect and team.is_root
             if looks and repetition.workload.arrays(p, team.size, 0):
                 observed.stored_as = describe_store(repetition)
+        if not suffix:
+            _count_stored(repetition)
     return files
+
+
+def _count_stored(repetition: Repetition) -> None:
+    """Count the bytes and chunks on disk of the arrays that this rank owns, if a codec is named.
+
+    Each array is counted once, by its owner, also if ranks share its chunks.
+    """
+    p, team, backend = repetition.case.parameters, repetition.team, repetition.backend
+    counts = repetition.keeps_data and p.codec != "auto"
+    if not counts or not isinstance(backend, SizesChunks):
+        return
+    owner = repetition.groups.owner(team.rank)
+    owned = list(_owned(repetition.workload.arrays(p, team.size, team.rank), owner))
+    if not owned:
+        return  # a rank without data has no file
+    for found in backend.stored_chunks(repetition.path, [spec.name for spec in owned]):
+        repetition.observed.count("write", "stored_bytes", found.nbytes)
+        repetition.observed.count("write", "stored_chunks", found.count)
 
 
 def sync_store(repetition: Repetition, written: set[str], phase: str = "sync") -> None:
@@ -343,8 +348,13 @@ def remove_store(repetition: Repetition) -> None:
 
 
 def count_owned(specs: Sequence[ArraySpec], owner: int) -> int:
-    """Count the arrays that an owner defines; that of number 0 counts the shared ones."""
-    return sum(1 for spec in specs if (spec.owner or 0) == owner)
+    """Count the arrays that an owner defines."""
+    return sum(1 for _ in _owned(specs, owner))
+
+
+def _owned(specs: Sequence[ArraySpec], owner: int) -> Iterator[ArraySpec]:
+    """Yield the arrays of an owner; those that ranks share belong to number 0."""
+    return (spec for spec in specs if (spec.owner or 0) == owner)
 
 
 def describe_store(repetition: Repetition) -> StoredAs:

@@ -148,8 +148,6 @@ class Versions(Workload):
             return f"source {p.source} is not possible: values are random (source: uniform)"
         if not (isinstance(p.chunks, tuple) and len(p.chunks) == 1):
             return "chunks must be one length, that of chunks along each axis, such as [4096]"
-        if p.cache == "copied":
-            return "cache copied is not possible with versions (warm, dropped, shifted, separate)"
         return None
 
     def refuse(self, parameters: VersionsParameters, backend: type[Backend]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,13 +11,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
+from msgspec.structs import replace
+
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer, Call, what_was_read
+from pffbench.storage.durability import files_below
+from pffbench.storage.page_cache import resident_bytes
+from pffbench.workloads.base import CountColumn
 from pffbench.workloads.datasets import Datasets, DatasetsParameters
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfer_phase import Sink, into_memory
 from pffbench.workloads.transfers import Access, Round, Rounds, all_at_once
-from pffbench.workloads.write_read import write_read_cycle
+from pffbench.workloads.write_read import (
+    read_repeatedly,
+    read_store,
+    run_stages,
+    settle_cache,
+    write_store,
+)
 
 ReadSink = Literal["buffer", "print"]
 #: Destination of printed text, which is discarded.
@@ -37,26 +49,51 @@ class StudyDatasetsParameters(DatasetsParameters, frozen=True, kw_only=True, tag
         What is done with data read. ``buffer``: they are read into memory. ``print``: the time of a
         read also holds turning the array into text and printing it, as in a program that times
         ``print(dataset[...])``.
+    read_copy : bool
+        Whether the store is copied and removed, and the copy is read. Studies do this to read
+        "without caching effects". It has no such effect: the copy goes through the page cache too.
+        How much of it is resident is counted before `cache` is brought about.
     """
 
     order: Literal["create_first", "interleaved"] = "create_first"
     read_sink: ReadSink = "buffer"
+    read_copy: bool = False
 
 
 class StudyDatasets(Datasets):
-    """As `datasets`, each dataset written before the next is created, and reads printed."""
+    """As `datasets`, with another order of the steps, and copies that are read and printed."""
 
     name = "study_datasets"
     summary = "datasets with one created and written after the other, and printed reads (study 1)"
     parameters_type = StudyDatasetsParameters
     places = ("order",)
+    columns = (
+        *Datasets.columns,
+        CountColumn("copy resident MiB", "read", "read", "copy_resident_bytes", 2**20),
+    )
 
     def run(self, repetition: Repetition) -> None:
         p = repetition.case.parameters
         assert isinstance(p, StudyDatasetsParameters)
+        rounds, attributes = self.rounds(p, repetition.team.size), self.attributes(repetition)
+        reading = replace(repetition, label="_copy") if p.read_copy else repetition
         with open_sink(p.read_sink) as sink:
-            rounds = self.rounds(p, repetition.team.size)
-            write_read_cycle(repetition, rounds, sink, self.attributes(repetition))
+            read = partial(read_store, reading, rounds, sink, attributes=attributes)
+            run_stages(
+                repetition,
+                partial(write_store, repetition, rounds, attributes),
+                partial(read_repeatedly, reading, read),
+                settle=partial(_copy_store, repetition) if p.read_copy else settle_cache,
+                reading=reading,
+            )
+
+    def makes_another(self, parameters: Any) -> bool:
+        return bool(parameters.read_copy)
+
+    def check(self, parameters: Any, ranks: int) -> str | None:
+        if parameters.read_copy and parameters.cache == "separate":
+            return "read_copy copies what the same job wrote; cache: separate is not possible"
+        return super().check(parameters, ranks)
 
     def rounds(self, parameters: StudyDatasetsParameters, ranks: int) -> Rounds:
         """Return the function that cuts arrays and accesses into rounds, in the order asked for."""
@@ -71,6 +108,29 @@ class StudyDatasets(Datasets):
     def notes(self, parameters: Any) -> tuple[str, ...]:
         printed = "read: each array is turned into text and printed within the time"
         return (printed,) if parameters.read_sink == "print" else ()
+
+
+def _copy_store(repetition: Repetition, copy: Repetition, written: set[str]) -> set[str]:
+    """Copy the store on the first rank that shares it, and remove it; settle the cache.
+
+    Returns
+    -------
+    set of str
+        The files of the copy that this rank will read.
+    """
+    found: set[str] = set()
+    with repetition.step("copying"):
+        if repetition.keeps_data and repetition.keeps_file:
+            duplicate = shutil.copytree if Path(repetition.path).is_dir() else shutil.copy
+            duplicate(repetition.path, copy.path)
+            repetition.scratch.remove(repetition.path)
+    with repetition.step("files"):
+        if repetition.keeps_data:
+            found.update(files_below([copy.path]))
+    resident = resident_bytes(copy.team, found)
+    if copy.team.is_root:
+        copy.observed.count("read", "copy_resident_bytes", resident)
+    return settle_cache(copy, found)
 
 
 def one_by_one(count: int) -> Rounds:

@@ -6,11 +6,11 @@ from pffbench.__main__ import main
 from pffbench.workloads.repetition import Repetition
 
 
-def _path_of_another(repetition, rank):
+def _path_of_another(repetition):
     size = repetition.team.size
-    return repetition.path_of((rank + size // 2) % size)
+    return repetition.path_of((repetition.reader_of + size // 2) % size)
 
 
 if __name__ == "__main__":
-    Repetition.read_path_of = _path_of_another
+    Repetition.read_path = property(_path_of_another)
     sys.exit(main())

@@ -1,1 +1,1 @@
-"""Zarr directory stores: the formats, a store that ranks share, and three libraries."""
+"""Zarr directory stores: the formats, a store that ranks share, and two libraries."""

@@ -15,7 +15,7 @@ import msgspec
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts
 from pffbench.backends.chunk_limits import refuse_codec
-from pffbench.backends.inspection import Chunking, StoredAs, StoredChunks, places
+from pffbench.backends.inspection import Chunking, StoredAs, StoredChunks
 from pffbench.parallel.decomposition import Box, Shape, nearest_aligned
 
 
@@ -188,21 +188,13 @@ class ZarrFiles(msgspec.Struct, frozen=True):
         Shape of a chunk.
     grid : tuple of int
         Shape of the contents of a file: a shard, or a chunk.
-    key : callable
-        Returns the name of the file at a place of that grid, relative to the array's directory.
-    parts : tuple of tuple of int
-        In a rectilinear grid the lengths of the chunks along each axis; `chunks` and `grid` are
-        then the longest ones. Else empty.
+    rectilinear : bool
+        Whether chunks differ in length; `chunks` and `grid` are then the longest ones.
     """
 
     chunks: Shape
     grid: Shape
-    key: Callable[[Shape], str]
-    parts: tuple[Shape, ...] = ()
-
-    def places(self, box: Box) -> Iterator[Shape]:
-        """Yield the places of the files that hold a box."""
-        return places_in_parts(box, self.parts) if self.parts else places(box, self.grid)
+    rectilinear: bool = False
 
     @property
     def chunks_in_a_file(self) -> int:
@@ -225,16 +217,14 @@ def files_of(path: str, name: str) -> ZarrFiles:
     metadata = metadata_of(path, name)
     if metadata["zarr_format"] == 2:
         chunks = tuple(metadata["chunks"])
-        return ZarrFiles(chunks, chunks, _joined(metadata.get("dimension_separator", ".")))
-    key = _key_3(metadata["chunk_key_encoding"])
+        return ZarrFiles(chunks, chunks)
     told = metadata["chunk_grid"]["configuration"]
     if metadata["chunk_grid"]["name"] == "rectilinear":
         axes = zip(metadata["shape"], told["chunk_shapes"], strict=True)
-        parts = tuple(_lengths(n, axis) for n, axis in axes)
-        longest = tuple(map(max, parts))
-        return ZarrFiles(longest, longest, key, parts)
+        longest = tuple(max(_lengths(n, axis)) for n, axis in axes)
+        return ZarrFiles(longest, longest, rectilinear=True)
     grid = tuple(told["chunk_shape"])
-    return ZarrFiles(codecs_of(metadata)[1] or grid, grid, key)
+    return ZarrFiles(codecs_of(metadata)[1] or grid, grid)
 
 
 def _lengths(n: int, axis: int | Sequence[int | Sequence[int]]) -> Shape:
@@ -256,20 +246,9 @@ def places_in_parts(box: Box, parts: Sequence[Shape]) -> Iterator[Shape]:
 
 def usual_key(zarr_format: int) -> Callable[[Shape], str]:
     """Return the default names of an array's files."""
-    return _joined(".") if zarr_format == 2 else _key_3({"name": "default"})
-
-
-def _key_3(encoding: Mapping[str, Any]) -> Callable[[Shape], str]:
-    """Return the names of format 3, whose usual separator depends on the kind of name."""
-    told = encoding.get("configuration", {})
-    if encoding["name"] == "v2":
-        return _joined(told.get("separator", "."))
-    separator = told.get("separator", "/")
-    return lambda place: separator.join(["c", *map(str, place)])
-
-
-def _joined(separator: str) -> Callable[[Shape], str]:
-    return lambda place: separator.join(map(str, place)) or "0"
+    if zarr_format == 2:
+        return lambda place: ".".join(map(str, place)) or "0"
+    return lambda place: "/".join(["c", *map(str, place)])
 
 
 def chunking_of(array: Any) -> Chunking:
@@ -344,21 +323,13 @@ def describe(path: str) -> StoredAs:
     codecs, inside = codecs_of(metadata)
     if inside is not None:
         more["shards"] = "×".join(map(str, files.grid))
-    if files.parts:
+    if files.rectilinear:
         more["chunk_grid"] = "rectilinear"
     return StoredAs(chunks=files.chunks, codec=stored_codec(codecs), fill="never", more=more)
 
 
-def stored_part(path: str, name: str, box: Box | None = None) -> StoredChunks:
-    """Return the number of chunks and the bytes of the files that hold a box; missing ones count.
-
-    Without a box, of the files that an array has.
-    """
-    files = files_of(path, name)
-    if box is None:
-        there = (file for file in Path(path, name).rglob("*") if file.is_file())
-        sizes = [file.stat().st_size for file in there if file.name not in DESCRIPTIONS]
-    else:
-        wanted = (Path(path, name, files.key(place)) for place in files.places(box))
-        sizes = [file.stat().st_size if file.exists() else 0 for file in wanted]
-    return StoredChunks(len(sizes) * files.chunks_in_a_file, sum(sizes))
+def stored_chunks(path: str, name: str) -> StoredChunks:
+    """Return the number of chunks and the bytes of the files that an array has."""
+    there = (file for file in Path(path, name).rglob("*") if file.is_file())
+    sizes = [file.stat().st_size for file in there if file.name not in DESCRIPTIONS]
+    return StoredChunks(len(sizes) * files_of(path, name).chunks_in_a_file, sum(sizes))

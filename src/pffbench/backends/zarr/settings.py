@@ -44,8 +44,8 @@ class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
         one.
     chunk_grid : {"regular", "rectilinear"}
         Kind of chunk grid. ``rectilinear``: the chunk of each rank is its part, also where the
-        parts are of unequal size (workloads ``hyperslab`` and ``codecs``, layout ``shared``,
-        zarr-python 3.4 or newer).
+        parts are of unequal size (workload ``hyperslab``, layout ``shared``, zarr-python 3.4 or
+        newer).
     consolidated : bool
         Whether the metadata of all arrays are in one place too (``zarr.consolidate_metadata``),
         made when a new store is closed: one request then finds all arrays.
@@ -74,43 +74,20 @@ def zarr_version() -> str:
     return registry.installed("zarr") or ""
 
 
-def is_version_2() -> bool:
-    """Whether the installed zarr-python is version 2."""
-    return zarr_version().startswith("2.")
-
-
 def refuse_settings(
     options: ZarrOptions, parameters: Parameters, specs: Sequence[ArraySpec]
 ) -> str | None:
     """Return which setting cannot be in force here, or None."""
     return (
-        (_refuse_version_2(options, parameters) if is_version_2() else None)
-        or _refuse_version(options)
+        _refuse_version(options)
         or _refuse_pipeline(options, specs)
         or _refuse_grid(options, parameters, specs)
     )
 
 
-def _refuse_version_2(options: ZarrOptions, parameters: Parameters) -> str | None:
-    """Refuse settings that zarr-python 2 lacks."""
-    unknown = [
-        field.name
-        for field in msgspec.structs.fields(options)
-        if field.name not in ("format", "write_empty_chunks")
-        and getattr(options, field.name) != field.default
-    ]
-    what = "zarr.format: 3" if options.format == 3 else ""
-    what = what or (f"zarr.{unknown[0]}" if unknown else "")
-    if parameters.changes_arrays:
-        what = what or f"backend zarr in workload {parameters.workload}"
-    if not what:
-        return None
-    return Lacking(f"{what} needs zarr-python 3, and {zarr_version()} is installed")
-
-
 def _refuse_version(options: ZarrOptions) -> str | None:
     if zarr_version().startswith("3.0."):
-        return Lacking(f"zarr-python {zarr_version()} is too old: 3.1 or newer is needed, or 2.18")
+        return Lacking(f"zarr-python {zarr_version()} is too old: 3.1 or newer is needed")
     version = zarr_version()
     for name, (value, since) in _SINCE.items():
         if getattr(options, name) != value:
@@ -152,7 +129,7 @@ def _refuse_grid(
     if options.format == 2 or options.shards is not None:
         return f"{what} needs format: 3 without shards"
     if any(spec.parts is None for spec in specs):
-        return f"{what} needs layout: shared, and workload hyperslab or codecs"
+        return f"{what} needs layout: shared, and workload hyperslab"
     if getattr(parameters, "rearrange", "none") == "chunk_owner":
         return f"{what} has no chunks of equal shape to own; take rearrange: gather"
     by_part = parameters.chunks == "block"

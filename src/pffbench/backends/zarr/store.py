@@ -29,7 +29,7 @@ from pffbench.backends.zarr.format import (
     ZARR_CODECS,
     describe,
     refuse_chunks,
-    stored_part,
+    stored_chunks,
     usual_key,
 )
 from pffbench.case import ChunkShape, Options, Parameters
@@ -182,5 +182,5 @@ class ZarrDirectory(Backend[OptionsT]):
     def describe(self, path: str) -> StoredAs:
         return describe(path)
 
-    def stored_part(self, path: str, name: str, box: Box | None = None) -> StoredChunks:
-        return stored_part(path, name, box)
+    def stored_chunks(self, path: str, names: Sequence[str]) -> list[StoredChunks]:
+        return [stored_chunks(path, name) for name in names]

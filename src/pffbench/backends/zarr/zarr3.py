@@ -1,4 +1,4 @@
-"""Zarr through zarr-python 3, formats 2 and 3; for zarr-python 2 see `zarr2.py`."""
+"""Zarr through zarr-python 3, formats 2 and 3."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from pffbench.backends.zarr.format import (
 from pffbench.backends.zarr.settings import (
     ZarrOptions,
     concurrency_of,
-    is_version_2,
     put_in_force,
     read_back,
     refuse_settings,
@@ -212,7 +211,7 @@ class Zarr(ZarrDirectory[ZarrOptions]):
     title = "Zarr"
     summary = "Zarr directory store through zarr-python (no MPI inside)"
     libraries = ("zarr", "numcodecs")
-    series: ClassVar[Mapping[str, tuple[int, ...]]] = {"zarr": (3, 2)}
+    series: ClassVar[Mapping[str, tuple[int, ...]]] = {"zarr": (3,)}
     capabilities = replace(
         ZarrDirectory.capabilities,
         shuffles=NUMCODECS_SHUFFLES,
@@ -220,17 +219,6 @@ class Zarr(ZarrDirectory[ZarrOptions]):
         option_libraries={("pipeline", "zarrs"): "zarrs"},
         new_arrays=frozenset({"independent"}),
     )
-
-    def __new__(cls, options: ZarrOptions, settings: Settings) -> Any:
-        """Return the backend of the zarr-python that is installed.
-
-        With version 2, environments with either of them run the same case.
-        """
-        if not is_version_2():
-            return super().__new__(cls)
-        from pffbench.backends.zarr.zarr2 import Zarr2
-
-        return Zarr2(options, settings)
 
     def __init__(self, options: ZarrOptions, settings: Settings) -> None:
         super().__init__(options, settings)

@@ -22,9 +22,10 @@ _USUAL = {
     "durability": "close",
     "order": "create_first",
     "read_sink": "buffer",
+    "read_copy": False,
 }
 #: Their values in the study.
-_THERE = _USUAL | {"cache": "copied", "order": "interleaved", "read_sink": "print"}
+_THERE = _USUAL | {"read_copy": True, "order": "interleaved", "read_sink": "print"}
 #: No compression, or the library's default; and Zarr's default in the study.
 _PLAIN = ("none", "auto", None)
 _ZARR_PLAIN = {"zarr": ("blosc",)}
@@ -35,7 +36,12 @@ Key = tuple[str, str, int, str]
 Size = tuple[int, str]
 #: Choices of the study that a case may share, by their keys in the table of differences:
 #: parameters, and options of a backend with their values in the study.
-_PARAMETERS = {"read": "read_sink", "order": "order", "cache": "cache", "durability": "durability"}
+_PARAMETERS = {
+    "read": "read_sink",
+    "order": "order",
+    "cache": "read_copy",
+    "durability": "durability",
+}
 _OPTIONS = {
     "dimensions": ("netcdf4", "dimensions", "unlimited_shared"),
     "enddef": ("netcdf4", "enddef", "implicit"),

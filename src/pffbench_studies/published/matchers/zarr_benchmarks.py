@@ -1,4 +1,4 @@
-"""Study 4: compressors and Zarr libraries on three volumes, repeated by the workload `codecs`."""
+"""Study 4: compressors and Zarr libraries on three volumes."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _alike(summary: Summary) -> Iterator[_Compressed]:
     """
     first: dict[str, str] = {}
     kinds = ("zarr", "tensorstore")
-    for case in cases_like(summary, workload="codecs", backend=kinds, dtype="uint16"):
+    for case in cases_like(summary, workload="hyperslab", backend=kinds, dtype="uint16"):
         environment, library = _environment(case), _library(summary, case)
         chunked = isinstance(case.parameters.get("chunks"), list) and not case.options.get("shards")
         usual = case.options.get("pipeline") in (None, "library")

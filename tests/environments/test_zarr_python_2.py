@@ -18,17 +18,20 @@ pytestmark = [pytest.mark.parallel, pytest.mark.full]
 SHAPE = [70, 33, 50]
 #: 5 x 2 x 2 chunks, so ranks do not hold equally many; padded at the end of each axis.
 CHUNKS = [16, 20, 32]
+#: With this ranks hold whole chunks and share none.
+CUT = {"cut_unit": CHUNKS}
 CASES = [
-    {"codec": ["none", "gzip", "zstd"], "source": "integers", "durability": "sync"},
-    {"codec": "blosc", "compressor": ["zstd", "lz4hc"], "shuffle": ["bit", "byte"],
+    {**CUT, "codec": ["none", "gzip", "zstd"], "source": "integers", "durability": "sync"},
+    {**CUT, "codec": "blosc", "compressor": ["zstd", "lz4hc"], "shuffle": ["bit", "byte"],
      "zip": ["compressor", "shuffle"], "settings": ["matched", "defaults"], "source": "integers"},
-    {"codec": "gzip", "source": "integers", "layout": ["own", "file_per_process"]},
+    {**CUT, "codec": "gzip", "source": "integers", "layout": ["own", "file_per_process"]},
     # One slab of chunks: all ranks but one hold nothing.
-    {"codec": "zstd", "source": "integers", "shape": [[5, 40, 40]], "chunks": [[5, 20, 20]]},
+    {"codec": "zstd", "source": "integers", "shape": [[5, 40, 40]], "chunks": [[5, 20, 20]],
+     "cut_unit": [[5, 20, 20]]},
     {"workload": "datasets", "datasets": 5, "shape": [[9, 7]], "source": "integers",
      "layout": "own", "chunks": "auto", "settings": ["matched", "defaults"]},
 ]  # fmt: skip
-COMMON = {"workload": "codecs", "backend": "zarr", "shape": SHAPE, "chunks": CHUNKS,
+COMMON = {"workload": "hyperslab", "backend": "zarr", "shape": SHAPE, "chunks": CHUNKS,
           "dtype": "uint16", "zarr": {"format": 2}}  # fmt: skip
 
 
@@ -48,7 +51,8 @@ def run(request, python, tmp_path_factory):
     directory = tmp_path_factory.mktemp("zarr2")
     zeros = directory / "zeros.npy"
     np.save(zeros, np.zeros(SHAPE, "u2"))
-    empty = {"source": "file", "file": str(zeros), "zarr": {"write_empty_chunks": [True, False]}}
+    empty = {**CUT, "source": "file", "file": str(zeros), "codec": "none",
+             "zarr": {"write_empty_chunks": [True, False]}}  # fmt: skip
     return run_experiment(
         directory, request.param, python=python, common=COMMON, cases=[*CASES, empty], counters=True
     )
@@ -95,7 +99,7 @@ def test_every_chunk_is_counted_once_and_empty_ones_can_be_left_out(run):
     files = {}
     for name, entry in run.record["cases"].items():
         p = entry["parameters"]
-        if p["workload"] != "codecs" or p["layout"] != "shared":
+        if p["workload"] != "hyperslab" or p["layout"] != "shared":
             continue
         chunks = math.prod(-(-n // c) for n, c in zip(p["shape"], p["chunks"], strict=True))
         if p["source"] != "file" or entry["options"]["write_empty_chunks"]:
@@ -110,8 +114,9 @@ def kept(python, tmp_path_factory):
     """Return the stores that three ranks left, by codec."""
     directory = tmp_path_factory.mktemp("kept2")
     common = {**COMMON, "source": "integers", "cache": "separate"}
-    cases = [{"codec": ["none", "gzip"]},
-             {"codec": "blosc", "compressor": "zstd", "level": 3, "shuffle": "bit"}]  # fmt: skip
+    cases = [{**CUT, "codec": ["none", "gzip"]},
+             {**CUT, "codec": "blosc", "compressor": "zstd", "level": 3,
+              "shuffle": "bit"}]  # fmt: skip
     done = run_experiment(
         directory, 3, "--stage", "write", python=python, cases=cases, common=common
     )

@@ -1,27 +1,29 @@
-"""The backend `zarr` with zarr-python 2, which has format 2 alone.
+"""The backend `zarr` with zarr-python 2, which has format 2 only.
 
 An environment holds one of zarr-python 2 and 3, so a run of several environments compares them.
-Only the differences from `pffbench.backends.zarr.zarr3` are here.
+Both have one name and the same options, so that environments with either of them run the same case.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer, Call, Store
+from pffbench.backends.base import Buffer, Call, Cuts, Lacking, Store
 from pffbench.backends.directory import made_by_root
 from pffbench.backends.inspection import Chunking
 from pffbench.backends.traits import Inquiry
 from pffbench.backends.zarr.format import NUMCODECS_SHUFFLES, compressor, shuffle_filter
-from pffbench.backends.zarr.settings import ZarrOptions
+from pffbench.backends.zarr.settings import ZarrOptions, zarr_version
 from pffbench.backends.zarr.store import GroupArray, GroupStore, ZarrDirectory
-from pffbench.case import Settings
+from pffbench.case import Parameters, Settings
 from pffbench.parallel.decomposition import Box, Shape
 
 if TYPE_CHECKING:
@@ -34,12 +36,13 @@ _VARIABLE = "BLOSC_NTHREADS"
 
 
 class Zarr2(ZarrDirectory[ZarrOptions]):
-    """Arrays of a group in a directory; a chunk is a file. `Zarr` makes it."""
+    """Arrays of a group in a directory; a chunk is a file."""
 
     name = "zarr"
     title = "Zarr"
     summary = "Zarr directory store through zarr-python 2 (no MPI inside)"
     libraries = ("zarr", "numcodecs")
+    series: ClassVar[Mapping[str, tuple[int, ...]]] = {"zarr": (2,)}
     capabilities = replace(
         ZarrDirectory.capabilities,
         shuffles=NUMCODECS_SHUFFLES,
@@ -58,6 +61,14 @@ class Zarr2(ZarrDirectory[ZarrOptions]):
             "no chunk cache: every call decodes the chunks that it touches",
             f"chunks one after another in one thread; threads of Blosc: {self._threads}",
         )
+
+    @classmethod
+    def refuse(
+        cls, parameters: Parameters, options: ZarrOptions, specs: Sequence[ArraySpec], cuts: Cuts
+    ) -> str | None:
+        if what := _beyond_version_2(options, parameters):
+            return Lacking(f"{what} needs zarr-python 3, and {zarr_version()} is installed")
+        return super().refuse(parameters, options, specs, cuts)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 create the group; concurrent creation would destroy it."""
@@ -78,6 +89,18 @@ class Zarr2(ZarrDirectory[ZarrOptions]):
             created=created,
             empty_chunks=empty,
         )
+
+
+def _beyond_version_2(options: ZarrOptions, parameters: Parameters) -> str | None:
+    """Return what zarr-python 2 lacks of a case, or None."""
+    if options.format == 3:
+        return "zarr.format: 3"
+    for field in msgspec.structs.fields(options):
+        known = field.name in ("format", "write_empty_chunks")
+        if not known and getattr(options, field.name) != field.default:
+            return f"zarr.{field.name}"
+    changes = parameters.changes_arrays
+    return f"backend zarr in workload {parameters.workload}" if changes else None
 
 
 def _usual_threads() -> int:

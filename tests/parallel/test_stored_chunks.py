@@ -1,0 +1,49 @@
+"""The bytes on disk of cases that name a codec: each chunk is counted once."""
+
+from __future__ import annotations
+
+import pytest
+
+from launch import run_experiment
+
+pytestmark = pytest.mark.parallel
+
+#: Of 5 x 2 chunks; three ranks have 3 rows each, so that chunks of 2 rows have data of two ranks.
+SHAPE, CHUNKS, CHUNK_BYTES = [9, 6], [2, 3], 12
+COMMON = {"workload": "hyperslab", "shape": SHAPE, "chunks": CHUNKS, "dtype": "int16"}
+TOGETHER = {**COMMON, "transfer": "collective"}
+CASES = [
+    {**TOGETHER, "backend": ["hdf5", "netcdf4"], "codec": ["gzip", "none"]},
+    {**TOGETHER, "backend": "hdf5", "codec": "gzip", "rearrange": "gather"},
+    {**TOGETHER, "backend": "hdf5", "codec": "gzip", "rearrange": "box", "cut_unit": CHUNKS,
+     "writers": {"count": 2}},
+    {**COMMON, "backend": ["zarr", "tensorstore"], "codec": ["gzip", "none"], "cut_unit": CHUNKS},
+    {**COMMON, "backend": "hdf5", "codec": "none", "layout": "file_per_group",
+     "group": {"count": 1}},
+    {**COMMON, "backend": ["hdf5", "zarr"], "codec": "none", "layout": "own"},
+    {**COMMON, "backend": ["hdf5", "zarr"], "codec": "gzip", "layout": "file_per_process"},
+    {"workload": "datasets", "backend": "zarr", "codec": "none", "layout": "own", "datasets": 4,
+     "shape": [4, 6], "chunks": CHUNKS, "dtype": "int16"},
+    {**COMMON, "backend": "hdf5"},
+]  # fmt: skip
+
+
+def chunks_of(parameters):
+    """Return the number of chunks of a case; None where it names no codec."""
+    if parameters["codec"] == "auto":
+        return None
+    if parameters["workload"] == "datasets":
+        return 16
+    return 12 if parameters["layout"] in ("own", "file_per_process") else 10
+
+
+def test_each_chunk_is_counted_once_also_if_ranks_share_it(tmp_path):
+    run = run_experiment(tmp_path, 3, cases=CASES, repetitions=1, warmup=0, roofline=False)
+    assert run.status == 0, run.said
+    assert len(run.record["cases"]) == 17
+    counted = {(c["case"], c["counter"]): float(c["total"]) for c in run.counts}
+    for name, entry in run.record["cases"].items():
+        chunks = chunks_of(entry["parameters"])
+        assert counted.get((name, "stored_chunks")) == chunks, name
+        if entry["parameters"]["codec"] == "none":
+            assert counted[name, "stored_bytes"] == chunks * CHUNK_BYTES, name
