@@ -110,9 +110,8 @@ def test_the_grid_shows_raw_transfers_and_other_ways(tmp_path):
         ({"rounds": 1}, "at least 7 rounds are needed, and no case has more than 1"),
         ({"seconds": 1e-7}, "the times are too short to be measured"),
         ({"busy": True, "seconds": 0.5}, "BUSY: others used 85% of the processors in 20 of 20"),
-        ({"experiment": {"counters": "calls"}}, "system calls were counted"),
     ],
-    ids=["three", "one", "short", "busy", "traced"],
+    ids=["three", "one", "short", "busy"],
 )
 def test_no_answer_says_why_and_what_to_run(tmp_path, change, words):
     more = {key: value for key, value in change.items() if key != "busy"}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from rich.console import Console
@@ -15,12 +17,15 @@ from pffbench.errors import UserError
 from pffbench.grouping import grouped
 from pffbench.parallel.process_counters import COUNTERS
 from pffbench.record.run import MeasuredRun
-from pffbench.results.cells import keys_of
-from pffbench.results.names import labels
+from pffbench.record.run_json import CaseEntry
+from pffbench.results.cells import keys_of, varying
+from pffbench.results.names import UNSAID, labels, value_name
 from pffbench.results.summary import load
 from pffbench.run.output import make_console, print_json
 from pffbench.text import counted, one_line
 from pffbench_analysis.compare.sides import Side, match
+
+T = TypeVar("T")
 
 #: Counts of a case: by phase and counter, all values of the repetitions that count.
 _Counts = Mapping[tuple[str, str], Sequence[float]]
@@ -166,6 +171,64 @@ def compare_environments(run: MeasuredRun) -> list[CountComparison]:
     ]
 
 
+def compare_by(run: MeasuredRun, key: str) -> list[CountComparison]:
+    """Compare the counts of cases of one run that differ only in a key.
+
+    The first value of the key is the base of all others. Raw transfers are left out.
+
+    Raises
+    ------
+    UserError
+        The run has no counts, or no two cases differ only in the key.
+    """
+    counts, failed = counts_of(run), _excluded(run)
+    alike: dict[str, dict[str, str]] = {}
+    values: dict[str, None] = {}
+    for name in counts:
+        entry = run.record.cases[name]
+        if not entry.raw:
+            value = keys_of(entry).get(key, "none")
+            values[value] = None
+            alike.setdefault(_rest(entry, key), {})[value] = name
+    named = _names(run, [name for some in alike.values() for name in some.values()], key)
+    first, *others = values
+    found = []
+    for other in others:
+        pairs = [(named[some[first]], some[first], some[other])
+                 for some in alike.values() if first in some and other in some]  # fmt: skip
+        if pairs:
+            names = (f"{key} {first}", f"{key} {other}")
+            found.append(_compared(names, (run, counts), counts, pairs, failed, []))
+    if not found:
+        differing = varying([keys_of(run.record.cases[name]) for name in counts], {"workload"})
+        keys = f"; cases differ in {', '.join(differing)}" if differing else ""
+        raise UserError(f"--by {key}: no two cases of {run.directory} differ only in it{keys}")
+    return found
+
+
+def _names(run: MeasuredRun, cases: Sequence[str], key: str) -> dict[str, str]:
+    """Return for each case the words that set it apart, but for one key."""
+    keys = {name: keys_of(run.record.cases[name]) for name in cases}
+    differing = [k for k in varying(list(keys.values()), {*UNSAID, key}) if "." not in k]
+    return {
+        name: ", ".join(value_name(k, own[k]) for k in differing if k in own) or run.record.name
+        for name, own in keys.items()
+    }
+
+
+def _rest(entry: CaseEntry, key: str) -> str:
+    """Return what must be equal in cases that are compared by a key."""
+    options = {} if key == "backend" else entry.options
+    backend, _, option = key.rpartition(".")
+    own = option if backend == entry.backend else ""
+    rest = [_without(entry.parameters, key), _without(options, own)]
+    return json.dumps(rest, sort_keys=True, default=str)
+
+
+def _without(mapping: Mapping[str, T], key: str) -> dict[str, T]:
+    return {name: value for name, value in mapping.items() if name != key}
+
+
 def _compared(
     names: tuple[str, str],
     base: tuple[MeasuredRun, dict[str, _Counts]],
@@ -283,6 +346,7 @@ def report_counts(
     runs: Sequence[str | Path],
     *,
     across: Sequence[str] = (),
+    by: str | None = None,
     fail_if_more: bool = False,
     as_json: bool = False,
     console: Console | None = None,
@@ -292,9 +356,11 @@ def report_counts(
     Parameters
     ----------
     runs : sequence of str or Path
-        Results directories, the base first; or one of a run of several environments.
+        Results directories, the base first; or one, of several environments or with `by`.
     across : sequence of str
         Parameters or options in which cases may differ.
+    by : str, optional
+        The key in whose values cases of one run are compared.
     fail_if_more : bool
         Whether more of anything, or a case of the base that is missing, makes the status 1.
     as_json : bool
@@ -308,7 +374,12 @@ def report_counts(
         Exit status.
     """
     base, *new = (load(run).run for run in runs)
-    found = [compare_counts(base, run, across) for run in new] or compare_environments(base)
+    if by is not None:
+        if new:
+            raise UserError("--by compares cases of one run: name one results directory")
+        found = compare_by(base, by)
+    else:
+        found = [compare_counts(base, run, across) for run in new] or compare_environments(base)
     worse = any(d.verdict == "more" for c in found for d in c.differences)
     status = int(fail_if_more and (worse or any(c.alone for c in found)))
     if as_json:
@@ -332,7 +403,7 @@ def _as_data(difference: CountDifference) -> dict[str, object]:
 
 
 def _lines(comparison: CountComparison) -> Iterator[str]:
-    yield f"{comparison.base} (old) and {comparison.new}"
+    yield f"{comparison.base} → {comparison.new}"
     yield from map(str, comparison.differences)
     yield from (f"not compared: {text}" for text in comparison.alone)
     many = len(comparison.differences)

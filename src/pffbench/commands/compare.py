@@ -71,6 +71,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "environments",
     )
     parser.add_argument(
+        "--by",
+        metavar="KEY",
+        help="with --counts: compare cases of one run that differ only in this parameter or "
+        "option (example: --counts results/run --by backend)",
+    )
+    parser.add_argument(
         "--fail-if-more",
         action="store_true",
         help="with --counts: exit status 1 if anything is counted more often than in the old run, "
@@ -93,7 +99,7 @@ def _percent(text: str) -> float:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compare runs, print the verdict and the written files. Return the exit status."""
-    if arguments.counts or arguments.fail_if_more:
+    if arguments.counts or arguments.fail_if_more or arguments.by:
         return _compare_counts(arguments)
     from pffbench_analysis.compare import Gate, compare, compare_with_baseline
 
@@ -115,7 +121,7 @@ def main(arguments: argparse.Namespace) -> int:
 def _compare_counts(arguments: argparse.Namespace) -> int:
     """Compare the counts of runs; options that are of times are refused."""
     if not arguments.counts:
-        raise UserError("--fail-if-more needs --counts")
+        raise UserError(f"--{'by' if arguments.by else 'fail-if-more'} needs --counts")
     for option in ("out", "baseline", "fail_if_slower", "allow_missing"):
         if getattr(arguments, option):
             raise UserError(f"--{option.replace('_', '-')} is of times; leave it out with --counts")
@@ -126,6 +132,7 @@ def _compare_counts(arguments: argparse.Namespace) -> int:
     return report_counts(
         arguments.runs,
         across=arguments.across,
+        by=arguments.by,
         fail_if_more=arguments.fail_if_more,
         as_json=arguments.json,
     )

@@ -15,7 +15,7 @@ import msgspec
 
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord
-from pffbench.results import grid
+from pffbench.results import counts, grid
 from pffbench.results.cautions import cautions
 from pffbench.results.cells import Cell, grouped
 from pffbench.results.comparisons import Compared
@@ -51,10 +51,11 @@ class Answer(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    word : {"USE", "NO DECISION", "NO ANSWER", "MEASURED", "INVALID"}
+    word : {"USE", "NO DECISION", "NO ANSWER", "MEASURED", "COUNTED", "INVALID"}
         ``USE``: a way is recommended. ``NO DECISION``: its price is too high. ``NO ANSWER``: the
-        times show nothing. ``MEASURED``: the run compares nothing. ``INVALID``: something that was
-        read was wrong, or was not proved, or the run has not ended.
+        times show nothing. ``MEASURED``: the run compares nothing. ``COUNTED``: system calls were
+        counted in place of times. ``INVALID``: something that was read was wrong, or was not
+        proved, or the run has not ended.
     headline : str
         The sentence, without the word.
     evidence : str
@@ -77,7 +78,7 @@ class Answer(msgspec.Struct, frozen=True):
         What the command is for.
     """
 
-    word: Literal["USE", "NO DECISION", "NO ANSWER", "MEASURED", "INVALID"]
+    word: Literal["USE", "NO DECISION", "NO ANSWER", "MEASURED", "COUNTED", "INVALID"]
     headline: str
     evidence: str
     way: dict[str, str] = {}
@@ -141,6 +142,8 @@ def answer_of(
     evidence = evidence_of(run, every)
     if record.valid is not True:
         return Answer("INVALID", "", evidence, notes=tuple(cautions(run, every, (), load)))
+    if record.traced:
+        return _counted(run, every, evidence)
     if why := obstacle(run, every, load):
         about = f" (about {duration_text(why.seconds)})" if why.seconds else ""
         purpose = f"To measure again{about}:" if why.command else ""
@@ -155,6 +158,26 @@ def answer_of(
     if found is None:
         return _measured(record, every, evidence)
     return _with_way(run, every, found, evidence, load, 1 + regret)
+
+
+def _counted(run: MeasuredRun, cells: Sequence[Cell], evidence: str) -> Answer:
+    """Return the counts of a run in which system calls were counted: of the work of most cases."""
+    works = grouped(cells, lambda cell: cell.keys["work"]).values()
+    names = {cell.case for cell in max(works, key=len)}
+    cases = counts.case_counts(run, names)
+    more = len({cell.case for cell in cells}) - len(names)
+    also = [f"{counted(more, 'more case')} in summary.md."] if more else []
+    again = {"counters": "false", "repetitions": f"{FEWEST}"}
+    return Answer(
+        "COUNTED",
+        counts.headline(cases),
+        evidence,
+        columns=counts.answer_columns(cases),
+        rows=tuple(counts.answer_rows(cases)),
+        notes=(*counts.notes(cases), *also),
+        command=command_again(run.record, again),
+        why_command="To measure times:",
+    )
 
 
 def _with_way(
@@ -247,11 +270,11 @@ def evidence_of(run: MeasuredRun, cells: Sequence[Cell] = ()) -> str:
         also = f" (and {counted(more, 'more reason')})" if more > 0 else ""
         return f"INVALID: {without_digests(reason)}{also}."
     word = "VALID" if record.status == "finished" else "INTERRUPTED"
-    counts = [len(next(iter(s.values()), ())) for s in run.seconds.values()]
-    rounds = f"{min(counts)}–{max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"
-    cases = counted(len(counts), "case")
+    each = [len(next(iter(s.values()), ())) for s in run.seconds.values()]
+    rounds = f"{min(each)}–{max(each)}" if min(each) < max(each) else f"{each[0]}"
+    cases = counted(len(each), "case")
     if out := record.without_time:
-        cases = f"{len(counts)} of {len(counts) + out} cases fitted in the time"
+        cases = f"{len(each)} of {len(each) + out} cases fitted in the time"
     took = duration_of(record)
     mpi = record.provenance.get("mpi_io") or {}
     facts = [

@@ -21,6 +21,7 @@ from pffbench.results.columns import (
     ordered,
     title,
 )
+from pffbench.results.counts import counts_table
 from pffbench.results.frames import SAMPLES, samples_of
 from pffbench.results.grid import ways_table
 from pffbench.results.phases import PhaseSummary
@@ -62,6 +63,8 @@ def tables_of(summary: Summary) -> Iterator[Table]:
     """Yield the tables in addition to the answer: all ways, then each group of cases."""
     if summary.compared is not None:
         yield ways_table(summary.compared)
+    if summary.record.traced:
+        yield counts_table(summary.run)
     for cases in summary.groups.values():
         yield from group_tables(cases, summary)
 

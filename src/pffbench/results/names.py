@@ -8,7 +8,7 @@ from pffbench.backends.registry import backend_class, is_backend
 from pffbench.results.cells import NOT_IN_FORCE, Keys, varying
 
 #: Keys that follow from others, or say where and when it was measured.
-_UNSAID = frozenset({"run", "ranks", "total", "work", "workload", NOT_IN_FORCE})
+UNSAID = frozenset({"run", "ranks", "total", "work", "workload", NOT_IN_FORCE})
 _FILES = {
     "shared": "one shared file",
     "own": "one file, an array per rank",
@@ -46,7 +46,7 @@ def labels(keys: Mapping[str, Keys]) -> dict[str, str]:
 
     A single case is named by its format.
     """
-    differing = varying(list(keys.values()), _UNSAID)
+    differing = varying(list(keys.values()), UNSAID)
     return {name: ", ".join(words(own, differing)) for name, own in keys.items()}
 
 

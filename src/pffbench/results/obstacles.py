@@ -16,10 +16,6 @@ from pffbench.results.rerun import command_again, larger
 
 #: How much longer than needed times are made.
 _SPARE = 1.5
-TRACED = (
-    "system calls were counted, which slows them, so the times show nothing (pffbench compare "
-    "--counts compares the counts of two runs)"
-)
 
 
 class Obstacle(NamedTuple):
@@ -54,9 +50,6 @@ def obstacle(run: MeasuredRun, cells: Sequence[Cell], load: LoadSummary) -> Obst
     """
     record = run.record
     rounds = max((len(cell.seconds) for cell in cells), default=0)
-    more = {"repetitions": f"{FEWEST}"} if rounds < FEWEST else {}
-    if record.traced:
-        return Obstacle(TRACED, command_again(record, {"counters": "false"} | more))
     disturbed = next(iter(busy(load)), None)
     if disturbed and not record.accept_busy:
         why = f"{disturbed}, or add --accept-busy if there is none"

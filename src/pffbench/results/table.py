@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pffbench.text import markdown_row, one_line
 from pffbench.units import significant
 
+#: A number as text, with separators of thousands, or as a factor.
+_NUMBER = re.compile(r"[\d,]+(\.\d+)?×?")
 #: Spaces between two columns of text.
 _GAP = "  "
 
@@ -74,8 +77,10 @@ class Table(NamedTuple):
         }
 
     def _is_number(self, place: int) -> bool:
-        values = [row[place] for row in self.rows if row[place] is not None]
-        return bool(values) and all(isinstance(value, int | float) for value in values)
+        values = [row[place] for row in self.rows if row[place] not in (None, "")]
+        return bool(values) and all(
+            isinstance(value, int | float) or _NUMBER.fullmatch(value) for value in values
+        )
 
 
 def _text(value: Any) -> str:
