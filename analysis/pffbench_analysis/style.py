@@ -10,7 +10,7 @@ _COLOURS = {
     "netcdf4": "#E69F00",
     "zarr": "#009E73",
     "tensorstore": "#D55E00",
-    "pnetcdf": "#CC79A7",
+    "netcdf3": "#CC79A7",
     "zip": "#56B4E9",
     "memmap": "#F0E442",
     "mpiio": "#999999",

@@ -45,6 +45,9 @@ CASES = {
     "nc-alone": {"backend": "netcdf4", **_ALONE, "settings": "defaults"},
     "nc-own": {"backend": "netcdf4", **_OWN, "settings": "defaults"},
     "nc-own-matched": {"backend": "netcdf4", **_OWN},
+    "nc3-shared": {"backend": "netcdf3", "shape": list(GLOBAL)},
+    "nc3-collective": {"backend": "netcdf3", "shape": list(GLOBAL), "transfer": "collective"},
+    "nc3-steps": {"backend": "netcdf3", "shape": [7, 5], "steps": 2},
     "zarr2-shared": {"backend": "zarr", "shape": list(GLOBAL), "zarr": {"format": 2}},
     "zarr3-shared": {"backend": "zarr", "shape": list(GLOBAL), "codec": "zstd"},
     "zarr3-sharded": {"backend": "zarr", "shape": [6, 8], "chunks": [1, 4],
@@ -162,8 +165,10 @@ def test_h5ls_lists_every_dataset_with_its_shape(written):
 
 
 @pytest.mark.parametrize(
-    ("name", "shape"), [("nc-shared", GLOBAL), ("nc-collective", GLOBAL), ("nc-steps", STEPS)]
-)
+    ("name", "shape"),
+    [("nc-shared", GLOBAL), ("nc-collective", GLOBAL), ("nc-steps", STEPS),
+     ("nc3-shared", GLOBAL), ("nc3-collective", GLOBAL), ("nc3-steps", STEPS)],
+)  # fmt: skip
 def test_ncdump_reads_the_generators_values(written, name, shape):
     text = output_of("ncdump", "-v", "array_000", written / name / "shared.nc")
     values = re.search(r"array_000 =(.*?);", text, re.DOTALL)[1]

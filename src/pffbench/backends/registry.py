@@ -12,6 +12,7 @@ from pffbench.plugins import load, plugins
 _BUILT_IN = {
     "hdf5": "pffbench.backends.hdf5:Hdf5",
     "netcdf4": "pffbench.backends.netcdf4:NetCdf4",
+    "netcdf3": "pffbench.backends.netcdf3:NetCdf3",
     "zarr": "pffbench.backends.zarr.zarr3:Zarr",
     "tensorstore": "pffbench.backends.zarr.tensorstore:TensorStore",
     "npy": "pffbench.backends.npy:Npy",

@@ -1,0 +1,79 @@
+"""Classic netCDF: CDF-5 and CDF-2, alone and shared through PnetCDF."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from launch import mpiexec, run_experiment, sampled
+from pffbench.record.run_json import RunRecord
+
+pytestmark = pytest.mark.parallel
+
+COMMON = {"backend": "netcdf3", "chunks": "contiguous"}
+EVERYWHERE = {"layout": ["shared", "own", "file_per_process"]}
+BOTH = {"layout": ["shared", "own"], "transfer": ["independent", "collective"]}
+
+
+@pytest.mark.parametrize("ranks", sampled([1, 3, 4], 3))
+def test_every_layout_and_transfer_is_valid(tmp_path, ranks):
+    cases = [
+        COMMON | {"workload": "hyperslab", "shape": [7, 5, 3], "netcdf3.format": ["cdf5", "cdf2"]}
+        | EVERYWHERE,
+        COMMON | {"workload": "hyperslab", "shape": [2, 5, 3]} | BOTH,  # ranks without a row
+        COMMON | {"workload": "datasets", "shape": [4], "datasets": 3, "attributes": 2}
+        | {"layout": ["own", "file_per_process"]},
+        COMMON | {"workload": "updates", "shape": [6, 8], "change": "append", "rows": 2, "steps": 2}
+        | {"layout": ["shared", "file_per_process"], "transfer": "collective"},
+        COMMON | {"workload": "updates", "shape": [6, 8], "change": "every_second_row",
+                  "layout": "shared"},
+    ]  # fmt: skip
+    done = run_experiment(tmp_path, ranks, cases=cases, impossible="skip")
+    assert done.status == 0, done.said
+    record = RunRecord.load(done.out)
+    assert record.valid is True
+    assert len(record.cases) >= 12, done.said
+
+
+@pytest.mark.parametrize(("kind", "named"), [("cdf5", "cdf5"), ("cdf2", "64-bit offset")])
+def test_the_file_has_the_format_that_was_asked_for(tmp_path, kind, named):
+    case = COMMON | {"workload": "hyperslab", "shape": [4, 4], "layout": "shared",
+                     "netcdf3.format": kind}  # fmt: skip
+    done = run_experiment(tmp_path, 2, cases=[case], keep_files=True)
+    assert done.status == 0, done.said
+    (file,) = tmp_path.rglob("*.nc")
+    shown = subprocess.run(["ncdump", "-k", file], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == named
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"chunks": [2, 4]}, "classic netCDF has no chunks"),
+        ({"codec": "gzip"}, "cannot do codec gzip"),
+        ({"dtype": "uint16", "netcdf3.format": "cdf2"}, "CDF-2 has no uint16; use netcdf3.format"),
+        ({"dtype": "int8", "shape": [2**17, 2**16], "netcdf3.format": "cdf2"}, "smaller than 4 GiB"),
+    ],
+    ids=["chunks", "codec", "type", "size"],
+)
+def test_what_the_format_lacks_is_refused_by_the_plan(tmp_path, change, words):
+    case = COMMON | {"workload": "hyperslab", "shape": [4, 4], "layout": "file_per_process"}
+    done = run_experiment(tmp_path, 1, cases=[case | change], impossible="refuse")
+    assert done.status == 2
+    assert words in done.stderr
+
+
+def test_without_pnetcdf_shared_files_are_left_out_with_the_reason(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.abc, sys\n"
+        "import netCDF4\n"
+        "netCDF4.__has_pnetcdf_support__ = False\n"
+    )
+    case = COMMON | {"workload": "hyperslab", "shape": [4, 4]} | EVERYWHERE
+    done = run_experiment(
+        tmp_path / "run", 2, cases=[case], impossible="skip", env={"PYTHONPATH": str(tmp_path)}
+    )
+    assert done.status == 0, done.said
+    assert "need a netCDF-C with PnetCDF" in done.stdout
+    assert len(RunRecord.load(done.out).cases) == 1
