@@ -139,7 +139,7 @@ def test_the_answer_has_the_counts_and_names_what_moves_more_than_is_wanted(tmp_
         )  # fmt: skip
         assert 0 <= rows[label][2] - read <= 20  # calls of close are counted too
     # A plane across the fast axis touches all chunks, of 32 times its bytes.
-    assert re.search(r"Zarr .*reads \d+ KiB, to read 8 KiB\.", " ".join(answer.notes))
+    assert re.search(r"Zarr .*reads [\d.]+ KiB, to read 8 KiB\.", " ".join(answer.notes))
     summary = (done.out / "summary.md").read_text()
     assert "| case | write: calls | write: opens | write: bytes | write: × |" in summary
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
 from pffbench.backends.base import Array, Backend, Cuts, Lacking, Storage, Store
+from pffbench.backends.hints import Hints
 from pffbench.backends.inspection import StoredAs
 from pffbench.backends.netcdf4_store import NetCdf4Array, NetCdf4Store
 from pffbench.case import Options, Parameters, Settings
@@ -48,6 +49,8 @@ class NetCdf3Options(Options, frozen=True, kw_only=True):
     # What an open netCDF-4 file asks of its options, and the classic formats do not have.
     chunk_cache: ClassVar[None] = None
     dimensions: ClassVar[str] = "fixed"
+    hints: ClassVar[Hints] = {}
+    striping: ClassVar[None] = None
 
 
 class NetCdf3(Backend[NetCdf3Options]):

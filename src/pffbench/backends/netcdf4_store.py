@@ -25,6 +25,7 @@ from pffbench.parallel.stretches import Stretches
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from pffbench.backends.netcdf3 import NetCdf3Options
     from pffbench.backends.netcdf4 import NetCdf4Options
 
 
@@ -60,7 +61,7 @@ class NetCdf4Store(Store):
         dataset: Any,
         path: str,
         comm: MPI.Intracomm | None,
-        options: NetCdf4Options,
+        options: NetCdf4Options | NetCdf3Options,
         settings: Settings,
     ) -> None:
         self._dataset = dataset

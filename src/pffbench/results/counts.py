@@ -90,7 +90,7 @@ def case_counts(run: MeasuredRun, wanted: Collection[str] = ()) -> list[CaseCoun
     """
     names = [name for name in run.by_case if not run.record.cases[name].excluded]
     names = [name for name in names if not wanted or name in wanted]
-    named = {}
+    named: dict[str, str] = {}
     for raw in (False, True):  # else the chunks, which raw bytes do not have, would be in each name
         some = [name for name in names if run.record.cases[name].raw is raw]
         named |= labels({name: keys_of(run.record.cases[name]) for name in some})

@@ -42,6 +42,8 @@ KNOWN = 8
 #: Correlation of successive differences above which a difference is called one only if an interval
 #: of twice the width excludes 1 too: a measured correlation is often too small.
 MOST_DEPENDENT = 0.15
+#: How far the halves of a run differ, in standard errors, if it has drifted.
+DRIFTED = 2.0
 #: Number of observations by which a measured correlation is drawn towards 0.
 DOUBT = 20
 
@@ -300,8 +302,9 @@ def _of_starts(
 def _of_mean(series: np.ndarray, dependence: float) -> float:
     """Return the variance of the mean of successive rounds.
 
-    That of independent rounds is widened by their correlation, and is at least what the two halves
-    of the run differ by: a drift or a step makes them differ by more than their scatter does.
+    That of independent rounds is widened by their correlation. Where the two halves of the run
+    differ by more than twice what their scatter explains, because of a drift or a step, it is what
+    they differ by.
     """
     n = series.size
     if n < 2:
@@ -309,7 +312,8 @@ def _of_mean(series: np.ndarray, dependence: float) -> float:
     half = n // 2
     shift = float(series[:half].mean() - series[n - half :].mean()) / 2
     wider = (1 + dependence) / (1 - dependence)
-    return float(max(series.var(ddof=1) / n * wider, shift**2))
+    variance = float(series.var(ddof=1) / n * wider)
+    return shift**2 if shift**2 > DRIFTED**2 * variance else variance
 
 
 def _correlation(family: Iterable[np.ndarray]) -> float:
