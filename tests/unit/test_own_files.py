@@ -182,6 +182,16 @@ def test_classic_files_are_read_as_netcdf_does(tmp_path, form, records):
             assert np.array_equal(read(tmp_path / "a.nc", name), values)
 
 
+def test_a_name_of_a_classic_file_ends_at_a_nul(tmp_path):
+    """As some old programs wrote it, and netCDF-C reads it."""
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("x", 3)
+        file.createVariable("yyz", "f4", ("x",))[:] = 1
+    content = (tmp_path / "a.nc").read_bytes()
+    (tmp_path / "a.nc").write_bytes(content.replace(b"yyz", b"yy\0"))
+    assert read(tmp_path / "a.nc", "yy").tolist() == [1, 1, 1]
+
+
 # Values that are not there
 
 
@@ -461,6 +471,19 @@ def test_a_bad_member_of_an_hdf5_file_is_named_and_the_others_are_read(tmp_path)
     assert np.array_equal(read(path, "attribute"), DATA)
     assert "group/damaged" in refusal_of(path, "group/damaged")
     assert any(note.endswith(": group/damaged") for note in draft_experiment(path).notes)
+
+
+def test_a_bit_field_that_h5py_cannot_read_is_named(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        space = h5py.h5s.create_simple((16,))
+        h5py.h5d.create(file.id, b"bits", h5py.h5t.STD_B8BE, space)
+        file["u"], file["v"], file["w"] = DATA, DATA.astype(">i2"), DATA > 4
+        file["half"] = DATA.astype("f2")
+    assert "HDF5 cannot convert its elements" in refusal_of(tmp_path / "a.h5", "bits")
+    notes = draft_experiment(tmp_path / "a.h5").notes
+    assert any(note.startswith("not carried over (HDF5 cannot") for note in notes)
+    assert np.array_equal(read(tmp_path / "a.h5", "v"), DATA)
+    assert "has the type float16" in refusal_of(tmp_path / "a.h5", "half")
 
 
 # Links

@@ -167,7 +167,8 @@ class _Header:
         return _Declared(name, tuple(dimensions), dtype, self._number(self._offset))
 
     def _name(self) -> str:
-        return shown_name(self._padded(self._number(self._count)))
+        """Return a name, which ends at a NUL as in netCDF-C: old programs counted it in."""
+        return shown_name(self._padded(self._number(self._count)).partition(b"\0")[0])
 
     def _type(self) -> ElementType:
         number = self._number(">i")

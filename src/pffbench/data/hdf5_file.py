@@ -16,7 +16,7 @@ from h5py import h5d, h5g, h5l, h5o
 
 from pffbench.data.base import Array, Index
 from pffbench.data.contents import FAILURES, MOST_NAMES, Contents, reason_of, shown_name
-from pffbench.data.hdf5_values import open_hdf5, refuse_values, resolve
+from pffbench.data.hdf5_values import open_hdf5, refuse_type, refuse_values, resolve
 from pffbench.errors import UserError
 
 #: How netCDF-4 marks the dataset of a dimension that has no coordinate variable.
@@ -111,7 +111,7 @@ def _add(
     found: Contents, path: Path, name: str, opened: Any, longest: dict[_Identity, int]
 ) -> None:
     """Add a dataset to the readable or the unreadable ones; lengths of dimensions are kept."""
-    if reason := refuse_values(path, opened):
+    if reason := refuse_values(path, opened) or refuse_type(opened):
         found.unreadable[name] = reason
     else:
         found.arrays[name] = _with_all_records(h5py.Dataset(opened), longest)

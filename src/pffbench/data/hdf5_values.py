@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-from h5py import h5d, h5g, h5l, h5o, h5s, h5z
+from h5py import h5d, h5g, h5l, h5o, h5s, h5t, h5z
 
 from pffbench.data.base import Index
 from pffbench.data.contents import FAILURES, reason_of, shown_name
@@ -244,6 +244,21 @@ def _refuse_raw_files(path: Path, dataset: Any) -> str | None:
         if place.stat().st_size < offset + part:
             return f"its raw file {shown_name(file)} is shorter than the {offset + part} bytes used"
         left -= part
+    return None
+
+
+def refuse_type(dataset: Any) -> str | None:
+    """Return why the elements of a dataset are not the numbers that h5py calls them, or None.
+
+    Parameters
+    ----------
+    dataset : h5py.h5d.DatasetID
+        The dataset.
+    """
+    with suppress(TypeError, ValueError):  # h5py has no type for them
+        dtype = dataset.dtype
+        if dtype.kind in "iuf" and h5t.find(dataset.get_type(), h5t.py_create(dtype)) is None:
+            return "HDF5 cannot convert its elements to numbers, as in a bit field"
     return None
 
 
