@@ -89,6 +89,14 @@ def test_codecs_without_a_limit_are_not_refused():
         check_case(Case(p, backend_class("zarr").options_type()), 1, "here")
 
 
+def test_szip_without_an_encoder_is_refused(monkeypatch):
+    p = parameters("hdf5", codec="szip", source="smooth")
+    for name, value in (("filter_avail", False), ("get_filter_info", 2)):  # none; it decodes only
+        with monkeypatch.context() as changed:
+            changed.setattr(f"h5py.h5z.{name}", lambda _number, value=value: value)
+            assert "is built without szip" in refusal_of(p)
+
+
 def test_the_fused_pipeline_has_no_shuffle_before_a_codec(monkeypatch):
     monkeypatch.setattr("pffbench.backends.zarr.settings.zarr_version", lambda: "3.4.0")
     p = parameters("zarr", codec="gzip", shuffle="byte")

@@ -612,10 +612,10 @@ def test_ranks_that_share_cores_are_warned_of():
 
 def test_ranks_that_share_the_quota_of_a_container_are_warned_of():
     assert "share" not in texts(nodes(4, cpus="0-15", quota=4.0))
-    for ranks, told in ((2, "2 ranks share 0.5 of 16 cores"), (1, "1 rank share 0.5 of 16 cores")):
+    for ranks, told in ((2, "2 ranks share 0.5 processors"), (1, "1 rank shares 0.5 processors")):
         found = nodes(ranks, quota=0.5)[-1]
         assert (found.status, told in found.text) == ("warning", True)
-        assert "control group allows" in found.text
+        assert "the quota of their control group" in found.text
     assert_remedies([found])
 
 

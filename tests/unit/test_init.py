@@ -49,8 +49,8 @@ def write_classic(path):
 
     with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
         file.createDimension("time", None)
-        file.createDimension("y", 16)
-        file.createVariable("t", "f8", ("time", "y"))[:] = FIELD[:, :, 0]
+        file.createDimension("y", 320)
+        file.createVariable("t", "f8", ("time", "y"))[:] = FIELD.reshape(12, 320)
 
 
 def write_zarr(path):
@@ -85,7 +85,7 @@ WRITTEN = {
         write_netcdf,
         dict.fromkeys(("t", "q"), FileArray(HDF5, "float32", (4, 16, 20), "gzip 2", grows=True)),
     ),
-    "classic": (write_classic, {"t": FileArray((12, 16), "float64", grows=True)}),
+    "classic": (write_classic, {"t": FileArray((12, 320), "float64", grows=True)}),
     "zarr": (
         write_zarr,
         {

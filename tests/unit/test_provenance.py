@@ -12,7 +12,14 @@ import pytest
 
 import pffbench
 from pffbench.proc import number_ranges
-from pffbench.provenance.binding import cpu_quota, job_clock, memory_limit, rank_facts, tasks_left
+from pffbench.provenance.binding import (
+    cpu_quota,
+    job_clock,
+    memory_limit,
+    rank_facts,
+    shared_quota,
+    tasks_left,
+)
 from pffbench.provenance.facts import environment_facts
 from pffbench.provenance.node import host_facts
 from pffbench.provenance.software import software_facts, spack_hash
@@ -137,6 +144,12 @@ def test_ranks_with_less_than_a_processor_each_share_a_clock():
     alone = {"affinity": "0-3", "cpu_quota": None}
     assert job_clock([0, 0], [alone] * 2) == "own"
     assert job_clock([0, 0], [alone | {"cpu_quota": 0.5}] * 2) == "synced"
+
+
+def test_a_quota_that_ranks_share_is_told():
+    assert shared_quota([{"cpu_quota": None}] * 4) is None
+    assert shared_quota([{"cpu_quota": 2.0}] * 2) is None
+    assert str(shared_quota([{"cpu_quota": 1.5}] * 2)).startswith("2 ranks share 1.5 processors")
 
 
 def test_the_processes_that_may_still_start_are_those_of_the_tightest_group(tmp_path):

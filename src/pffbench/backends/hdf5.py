@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Buffer, Call, Cuts, Store
+from pffbench.backends.base import Array, Buffer, Call, Cuts, Lacking, Store
 from pffbench.backends.hdf5_files import (
     Hdf5FileOptions,
     Hdf5Format,
@@ -26,6 +26,7 @@ from pffbench.backends.inspection import (
     StoredLayout,
 )
 from pffbench.backends.mapped_attributes import MappedAttributes
+from pffbench.backends.registry import missing_library
 from pffbench.backends.traits import Inquiry
 from pffbench.case import Parameters, Settings
 from pffbench.parallel.decomposition import Box
@@ -114,6 +115,7 @@ class Hdf5(Hdf5Format[Hdf5Options]):
             refuse_hints(options, parameters)
             or refuse_chunks(parameters, specs)
             or filters.refuse_filters(parameters, specs)
+            or _refuse_szip(specs)
             or _refuse_libver(options)
         )
 
@@ -170,6 +172,18 @@ class Hdf5(Hdf5Format[Hdf5Options]):
             codec = filters.codec_name((number, values) for number, _, values, _ in used)
             more = {"superblock": superblock_version(path)}
             return StoredAs(chunks=dataset.chunks, codec=codec, fill=fill, more=more)
+
+
+def _refuse_szip(specs: Sequence[ArraySpec]) -> str | None:
+    """Return that the linked HDF5 does not compress by szip, which is optional in it, or None."""
+    if all(spec.codec != "szip" for spec in specs) or missing_library(Hdf5):
+        return None
+    from h5py import h5z, version
+
+    encodes = h5z.filter_avail(h5z.FILTER_SZIP) and (
+        h5z.get_filter_info(h5z.FILTER_SZIP) & h5z.FILTER_CONFIG_ENCODE_ENABLED
+    )
+    return None if encodes else Lacking(f"HDF5 {version.hdf5_version} is built without szip")
 
 
 def _refuse_libver(options: Hdf5Options) -> str | None:

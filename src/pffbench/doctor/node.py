@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pffbench.doctor.finding import Finding, Findings, ok, warning
 from pffbench.doctor.subject import Subject
 from pffbench.proc import from_ranges
+from pffbench.provenance.binding import shared_quota
 from pffbench.provenance.facts import Fact, Facts, environment_facts
 from pffbench.text import abridged, counted
 from pffbench.units import Size
@@ -43,17 +44,13 @@ def check_nodes(subject: Subject) -> Findings:
 def _judge_cores(ranks: Sequence[Facts], subject: Subject) -> Findings:
     """Warn of ranks of a node that do not have a core each."""
     cores = len(set().union(*(from_ranges(str(rank["affinity"])) for rank in ranks)))
-    quotas = [quota for rank in ranks if isinstance(quota := rank.get("cpu_quota"), int | float)]
-    quota = min(quotas, default=cores)
-    if len(ranks) <= min(cores, quota):
-        return
-    limited = quota < cores
-    shared = f"{quota:.3g} of {counted(cores, 'core')}" if limited else counted(cores, "core")
-    why = ", which is all that the control group allows" if limited else ""
-    text = f"{counted(len(ranks), 'rank')} share {shared}{why}: times say little"
     remedy = "start no more ranks than cores, or use the times as a test of function only"
-    if limited:
+    if text := shared_quota(ranks):
         remedy = f"raise the quota of the container or job (docker --cpus), or {remedy}"
+    elif len(ranks) > cores:
+        text = f"{len(ranks)} ranks share {counted(cores, 'core')}: times say little"
+    else:
+        return
     if subject.vendor == "Open MPI":
         value = subject.environ.get(_YIELD)
         text += f"; {_YIELD} is {'not set' if value is None else value}"

@@ -13,7 +13,7 @@ MOST_UNITS = 1000
 MOST_STEPS = 100
 #: Bytes of a chunk from which on the second shape is smaller than the first; to which a small one
 #: grows; and that one has at least.
-_LARGE_CHUNK, _SMALL_CHUNK, _LEAST_CHUNK = 2**20, 2**16, 64
+_LARGE_CHUNK, _SMALL_CHUNK, _LEAST_CHUNK = 2**20, 2**16, 128  # which Blosc compresses
 #: How many times larger or smaller the second shape is, and the parts of an array that remain for
 #: the ranks at least.
 _TIMES, _FEWEST_PARTS = 4, 8
@@ -68,7 +68,7 @@ def other_chunks(chunks: Shape, shape: Shape, steps: int, itemsize: int) -> Shap
         None if the array has no room for one.
     """
     grown = _grow(chunks, shape, steps, itemsize)
-    shrunk = _shrink(chunks)
+    shrunk = _shrink(chunks, itemsize)
     large = math.prod(chunks) * itemsize >= _LARGE_CHUNK
     order = (shrunk, grown) if large else (grown, shrunk)
     return next((found for found in order if found != chunks), None)
@@ -94,11 +94,12 @@ def _parts(chunks: Sequence[int], shape: Shape, doubled: int, steps: int) -> boo
     return count_units(shape[steps:], lengths[steps:]) >= _FEWEST_PARTS
 
 
-def _shrink(chunks: Shape) -> Shape:
+def _shrink(chunks: Shape, itemsize: int) -> Shape:
     """Halve axes of a chunk that are even, the longest first."""
     shrunk = list(chunks)
     for _ in range(_TIMES // 2):
-        if even := [axis for axis, length in enumerate(shrunk) if length % 2 == 0]:
+        even = [axis for axis, length in enumerate(shrunk) if length % 2 == 0]
+        if even and math.prod(shrunk) * itemsize >= 2 * _LEAST_CHUNK:
             shrunk[max(even, key=shrunk.__getitem__)] //= 2
     return tuple(shrunk)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from pffbench.parallel.clock import Clock
 from pffbench.proc import PROC, SYS, from_ranges, kernel_number, kernel_text, number_ranges
 from pffbench.provenance.facts import Facts
+from pffbench.text import counted
 
 _NO_LIMIT = 2**60  # cgroups of version 1 say "no limit" with a number near 2**63
 
@@ -63,6 +64,23 @@ def job_clock(nodes: Sequence[int], facts: Sequence[Mapping[str, object]]) -> Cl
         for node, sets in ranks.items()
     )
     return "synced" if shared else "own"
+
+
+def shared_quota(ranks: Sequence[Mapping[str, object]]) -> str | None:
+    """Return that ranks of a node have less than a processor each by their control group, or None.
+
+    Parameters
+    ----------
+    ranks : sequence of dict
+        What `rank_facts` says of each rank of the node.
+    """
+    quotas = [quota for rank in ranks if isinstance(quota := rank.get("cpu_quota"), int | float)]
+    quota = min(quotas, default=math.inf)
+    if len(ranks) <= quota:
+        return None
+    verb = "shares" if len(ranks) == 1 else "share"
+    shared = f"{counted(len(ranks), 'rank')} {verb} {quota:.3g} processors"
+    return f"{shared}, which is the quota of their control group: times say little"
 
 
 def _each_has_one(sets: Sequence[set[int]]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from pffbench.experiment.load import to_plain
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.clock import Floor
 from pffbench.parallel.topology import Topology
-from pffbench.provenance.binding import job_clock
+from pffbench.provenance.binding import job_clock, shared_quota
 from pffbench.provenance.inputs import changed_inputs
 from pffbench.record.lock import RunLock
 from pffbench.record.progress import Progress
@@ -57,6 +57,7 @@ def new_record(
     plan, experiment = spec.plan, spec.plan.experiment
     plain = to_plain(experiment)
     there = filesystem(scratch)
+    facts = (provenance or {}).get("ranks", [])
     return RunRecord(
         run_id=spec.run_id,
         name=experiment.name,
@@ -69,7 +70,7 @@ def new_record(
         experiment_file=spec.experiment_file,
         cases={case.id: case_entry(case, plan, there) for case in plan.cases},
         left_out=[LeftOut(name, reason) for name, reason in plan.left_out],
-        limits=list(plan.limits),
+        limits=[*plan.limits, *_shared_quotas(topology, facts)],
         scratch=scratch,
         topology=TopologyEntry(
             list(topology.hosts),
@@ -78,10 +79,18 @@ def new_record(
             list(topology.partners),
         ),
         floor=floor_entry([floor]),
-        clock=job_clock(topology.nodes, (provenance or {}).get("ranks", [])),
+        clock=job_clock(topology.nodes, facts),
         startup=startup,
         provenance=provenance or {},
     )
+
+
+def _shared_quotas(topology: Topology, facts: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    """Yield the nodes whose ranks have less than a processor each by a quota."""
+    for node in dict.fromkeys(topology.nodes):
+        placed = zip(topology.nodes, facts, strict=False)
+        if text := shared_quota([fact for place, fact in placed if place == node]):
+            yield text if topology.node_count == 1 else f"node {node}: {text}"
 
 
 def case_entry(case: Case, plan: Plan, there: FileSystem) -> CaseEntry:
