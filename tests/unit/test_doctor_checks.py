@@ -157,7 +157,7 @@ def test_serial_builds_are_one_finding_and_limit_what_runs(parallel):
     assert "h5py 3.16.0 and netCDF4 1.7.2: built without MPI" in found.text
     assert "docs/install.md" in found.remedy
     assert found.consequences == tuple(
-        f"{name}: a file for each process only" for name in ("hdf5", "netcdf4")
+        f"{name}: a file for each process only" for name in ("hdf5", "netcdf4", "netcdf3")
     )
     parallel.remove("h5py")
     (alone,) = required()
