@@ -308,6 +308,21 @@ def test_a_virtual_dataset_of_numbered_files_is_read_as_h5py_does(tmp_path):
     assert "it is a FIFO" in refusal_of(tmp_path / "v.h5", "v")
 
 
+def test_a_percent_sign_in_the_name_of_a_growing_source_is_no_number(tmp_path):
+    creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    space = h5py.h5s.create_simple((1, 10), (h5py.h5s.UNLIMITED, 10))
+    space.select_hyperslab((0, 0), (h5py.h5s.UNLIMITED, 1), (1, 1), (1, 10))
+    creation.set_virtual(space, b"100%%b.h5", b"x", space)
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        h5py.h5d.create(file.id, b"v", h5py.h5t.NATIVE_FLOAT, space, creation)
+    with h5py.File(tmp_path / "100%b.h5", "w") as file:
+        file.create_dataset("x", data=np.ones((3, 10), "f4"), maxshape=(None, 10))
+    with h5py.File(tmp_path / "v.h5") as file:
+        shown = file["v"][...]
+    assert shown.shape == (3, 10)
+    assert np.array_equal(read(tmp_path / "v.h5", "v"), shown)
+
+
 def test_a_raw_file_that_is_short_or_missing_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with h5py.File("a.h5", "w") as file:
@@ -484,6 +499,18 @@ def test_a_bit_field_that_h5py_cannot_read_is_named(tmp_path):
     assert any(note.startswith("not carried over (HDF5 cannot") for note in notes)
     assert np.array_equal(read(tmp_path / "a.h5", "v"), DATA)
     assert "has the type float16" in refusal_of(tmp_path / "a.h5", "half")
+
+
+def test_a_file_that_is_being_written_is_not_to_be_cleared(tmp_path):
+    write = (
+        "import h5py, os\n"
+        "file = h5py.File('a.h5', 'w', libver='latest'); file['x'] = [1.0, 2.0]\n"
+        "file.swmr_mode = True; file.flush(); os._exit(0)\n"
+    )
+    subprocess.run([sys.executable, "-P", "-c", write], cwd=tmp_path, check=True)
+    told = refusal_of(tmp_path / "a.h5", "x")
+    assert "a program writes it, or ended without closing it" in told
+    assert "h5clear" not in told
 
 
 # Links

@@ -38,8 +38,19 @@ _LAST_OF_HDF5 = 255
 
 
 def open_hdf5(path: Path) -> h5py.File:
-    """Open a file to read it."""
-    return h5py.File(path, "r", locking="best-effort")
+    """Open a file to read it.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened.
+    """
+    try:
+        return h5py.File(path, "r", locking="best-effort")
+    except OSError as error:
+        if "h5clear" in str(error):  # which would damage a file that is being written
+            raise OSError("a program writes it, or ended without closing it") from None
+        raise
 
 
 def resolve(file: h5py.File, name: bytes, elsewhere: Callable[[bytes, bytes], Any]) -> Any:
@@ -128,7 +139,7 @@ class _Values:
         if not _is_unlimited(space):
             fits = partial(_fits, creation.get_virtual_srcspace(number), space)
             return self._refuse_dataset(path, _block(file), _block(name), fits)
-        if b"%b" not in file + name:
+        if (_block(file, 0), _block(name, 0)) == (_block(file, 1), _block(name, 1)):
             return self._refuse_dataset(path, _block(file), _block(name))
         for block in count():  # as many as there are, and one at least
             names = _block(file, block), _block(name, block)
