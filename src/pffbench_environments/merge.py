@@ -26,7 +26,7 @@ from pffbench.record.repetitions import (
 )
 from pffbench.record.run_json import CaseEntry, FloorEntry, RunRecord
 from pffbench.run.recorder import Recorder
-from pffbench.run.recording import moved
+from pffbench.run.resume import moved
 from pffbench.text import one_line
 from pffbench_environments.resume import changed_environment
 from pffbench_environments.steps import StepResult
@@ -128,8 +128,8 @@ class StepMerger:
     def _note_changes(self, environment: str, step: RunRecord) -> None:
         """Record where a step ran otherwise than its environment was found to be."""
         trouble = [*changed_environment(self._record, environment, step.provenance)]
-        if other := moved(self._record, step):
-            trouble.append(other)
+        if moved(self._record, step.topology.hosts):
+            trouble.append(f"{environment}: a job step ran on other hosts than the run")
         for text in trouble:
             if text not in self._record.reasons:
                 self._record.reasons.append(text)

@@ -22,8 +22,14 @@ from pffbench.record.repetitions import FILE, Repetition, cut_torn, read_repetit
 from pffbench.record.run_json import RunRecord, digest_of, readable
 from pffbench.regular_files import make_own_directory, write_replacing
 from pffbench.run.options import RunOptions
-from pffbench.run.recording import changed_software, go_on, moved
-from pffbench.run.resume import check_unfinished, refuse_other_cases, without_left_out
+from pffbench.run.recording import changed_software, go_on
+from pffbench.run.resume import (
+    check_unfinished,
+    moved,
+    refuse_other_cases,
+    refuse_other_hosts,
+    without_left_out,
+)
 from pffbench_environments.start import refuse_commands
 from pffbench_environments.steps import remove_scratch_of
 
@@ -75,7 +81,9 @@ class StoppedRun(msgspec.Struct, frozen=True):
             told = "; ".join(differences)
             raise UserError(f"--resume {self.directory}: not the same run: {told}")
         now = replace(next(iter(records.values())), scratch=str(self.options.scratch))
-        said = go_on(record, now, moved(record, now), self.options)
+        if not self.options.batch:
+            refuse_other_hosts(str(self.directory), record, now.topology.hosts)
+        said = go_on(record, now, moved(record, now.topology.hosts), self.options)
         if not (self.directory / FILE).exists():
             return plan, said, []
         cut_torn(self.directory)

@@ -84,7 +84,11 @@ def test_a_job_that_starts_again_continues_its_run_to_the_end(tmp_path, job):
     second = run(tmp_path, ranks=2)
     assert second.status == 0, second.said
     assert len(second.record["resumed"]) == 1
-    assert [r for r in second.record["remarks"] if "the run was resumed on other hosts" in r]
+    (limit,) = second.record["limits"]
+    assert limit.startswith("the run was resumed on other hosts (")
+    assert f"Limited: {limit[:40]}" in second.stdout
+    rounds = [(one["case"], one["round"]) for one in second.repetitions]
+    assert len(rounds) == len(set(rounds))
     assert job.end(second).status == 0
     assert (first.out / "report.html").exists()
 

@@ -170,7 +170,7 @@ def _before(options: RunOptions, team: Team, lock: RunLock) -> Resumed | None:
         return None
     if options.experiment or options.overrides:
         raise UserError("--resume goes on with the experiment of the run; it takes no other")
-    return resumed(options.resume, team.topology, options.stage, lock)
+    return resumed(options.resume, team.topology, options.stage, lock, batch=options.batch)
 
 
 def _check_record() -> None:

@@ -23,7 +23,7 @@ from pffbench.provenance.binding import job_clock, shared_quota
 from pffbench.provenance.inputs import changed_inputs
 from pffbench.record.lock import RunLock
 from pffbench.record.progress import Progress
-from pffbench.record.repetitions import FILE, claim, cut_torn, read_repetitions
+from pffbench.record.repetitions import FILE, claim, cut_torn, keep, read_repetitions
 from pffbench.record.run_json import (
     CaseEntry,
     LeftOut,
@@ -35,6 +35,7 @@ from pffbench.record.run_json import (
 )
 from pffbench.run.options import RunOptions
 from pffbench.run.recorder import Recorder, floor_entry
+from pffbench.run.resume import moved, whole_rounds
 from pffbench.run.spec import RunSpec
 from pffbench.storage.filesystem import FileSystem, filesystem, same_filesystem
 from pffbench.workloads.registry import workload
@@ -251,7 +252,7 @@ def _gone_on_with(spec: RunSpec, now: RunRecord, progress: Progress) -> RunRecor
     ]
     if differences:
         raise UserError(f"--resume {spec.out}: not the same run: {'; '.join(differences)}")
-    elsewhere = None if spec.stage == "read" else moved(before, now)
+    elsewhere = None if spec.stage == "read" else moved(before, now.topology.hosts)
     for text in go_on(before, now, elsewhere, spec.options):
         progress.message(text)
     _enter_stage(before, spec.stage, now.topology.hosts)
@@ -259,6 +260,8 @@ def _gone_on_with(spec: RunSpec, now: RunRecord, progress: Progress) -> RunRecor
         names = ("started", "floor", "startup", "topology", "provenance")
         before.reading = Reading(**{name: getattr(now, name) for name in names})
     cut_torn(out)
+    if elsewhere is not None and spec.stage == "all":
+        keep(out, whole_rounds(before, read_repetitions(out)))
     return before
 
 
@@ -276,14 +279,15 @@ def go_on(
     now : RunRecord
         Record of this start.
     elsewhere : str or None
-        That it runs on other hosts than before, in words, where it does.
+        That it runs on other hosts than before, in words, where it does and may.
     options : RunOptions
-        The options of this start, such as whether it may.
+        The options of this start.
     """
     said = []
     if elsewhere is not None:
-        (before.remarks if options.batch else before.reasons).append(elsewhere)
-        said.append(elsewhere if options.batch else f"INVALID: {elsewhere}")
+        before.limits.append(elsewhere)
+        before.topology = now.topology
+        said.append(elsewhere)
     if other := other_commit(before, now):
         before.remarks.append(other)
     before.resumed.append(now.started)
@@ -323,19 +327,3 @@ def other_commit(before: RunRecord, now: RunRecord) -> str | None:
     if None in commits or commits[0] == commits[1]:
         return None
     return f"the run began with pffbench at commit {commits[0]} and went on with {commits[1]}"
-
-
-def moved(before: RunRecord, now: RunRecord) -> str | None:
-    """Return a message if a run is resumed on other hosts or with another placement; else None."""
-    was, is_ = before.topology.hosts, now.topology.hosts
-    if was == is_:
-        return None
-    if sorted(was) == sorted(is_):
-        return "the run was resumed with its ranks placed otherwise on the same hosts"
-    return f"the run was resumed on other hosts: on {_few(is_)}, after {_few(was)}"
-
-
-def _few(hosts: list[str]) -> str:
-    names = list(dict.fromkeys(hosts))
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(names[:4]) + more

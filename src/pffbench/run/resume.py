@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,8 +13,12 @@ from pffbench.errors import UserError
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.topology import Topology
 from pffbench.record.lock import RunLock
-from pffbench.record.repetitions import FILE, Done, done_parts, read_repetitions
+from pffbench.record.repetitions import FILE, Done, Repetition, done_parts, read_repetitions
 from pffbench.record.run_json import RunRecord, digest_of, readable
+from pffbench.text import abridged
+
+#: Hosts that a message names.
+_MOST_HOSTS = 4
 
 
 class Resumed(msgspec.Struct, frozen=True):
@@ -54,7 +58,9 @@ class Resumed(msgspec.Struct, frozen=True):
         return frozenset(key for key in self.written if key[0] not in failed)
 
 
-def resumed(directory: str, topology: Topology, asked: Stage | None, lock: RunLock) -> Resumed:
+def resumed(
+    directory: str, topology: Topology, asked: Stage | None, lock: RunLock, *, batch: bool
+) -> Resumed:
     """Read a run to be resumed, on rank 0.
 
     Parameters
@@ -67,12 +73,14 @@ def resumed(directory: str, topology: Topology, asked: Stage | None, lock: RunLo
         The requested stage; when None, the one that was stopped.
     lock : RunLock
         Acquired on the directory before reading anything that another run could change.
+    batch : bool
+        Whether it may go on on other hosts; its whole rounds are kept.
 
     Raises
     ------
     UserError
         There is no such run, another process is running it, nothing is left to do in this stage,
-        or ranks, experiment, software or, for reading, nodes do not match.
+        or ranks, experiment, software or hosts do not match.
     """
     path = Path(directory) / FILE
     try:
@@ -88,6 +96,8 @@ def resumed(directory: str, topology: Topology, asked: Stage | None, lock: RunLo
         repetitions = read_repetitions(directory) if path.exists() else []
         with readable(directory):
             differences = list(_differences(record, topology))
+            if record.stage == "all" and moved(record, topology.hosts):
+                repetitions = whole_rounds(record, repetitions)
             finished, written = done_parts(repetitions)
     except OSError as error:
         raise UserError(f"--resume {path} cannot be read: {error.strerror}") from None
@@ -98,8 +108,60 @@ def resumed(directory: str, topology: Topology, asked: Stage | None, lock: RunLo
         differences += _not_elsewhere(record, topology)
     if differences:
         raise UserError(f"--resume {directory}: not the same run: {'; '.join(differences)}")
+    if stage != "read" and not batch:
+        refuse_other_hosts(directory, record, topology.hosts)
     record.stage = stage
     return Resumed(directory, record, stage, finished, written)
+
+
+def refuse_other_hosts(directory: str, record: RunRecord, hosts: Sequence[str]) -> None:
+    """Reject resuming a run on other hosts, whose times are those of another machine.
+
+    Raises
+    ------
+    UserError
+        Names the hosts, and what can be done.
+    """
+    if moved(record, hosts):
+        was, now = few_hosts(record.topology.hosts), few_hosts(hosts)
+        raise UserError(
+            f"--resume {directory}: the ranks of the run were on {was}, and these are on {now}: "
+            "resume it on the same hosts with the same placement, begin a new run (run --out "
+            f"DIR2), or add whole rounds of these hosts to it (run --batch --out {directory})"
+        )
+
+
+def moved(record: RunRecord, hosts: Sequence[str]) -> str | None:
+    """Return a message if ranks are on other hosts than those of a run, or placed otherwise."""
+    was = record.topology.hosts
+    if was == list(hosts):
+        return None
+    within = "ways are compared in whole rounds of one placement, and a single time is of both"
+    if sorted(was) == sorted(hosts):
+        return f"the run was resumed with its ranks placed otherwise on the same hosts: {within}"
+    change = f"{few_hosts(hosts)} after {few_hosts(was)}"
+    return f"the run was resumed on other hosts ({change}): {within}"
+
+
+def few_hosts(hosts: Sequence[str]) -> str:
+    """Return the first of some hosts, and how many more there are."""
+    return abridged(list(dict.fromkeys(hosts)), _MOST_HOSTS, ", ")
+
+
+def whole_rounds(record: RunRecord, repetitions: list[Repetition]) -> list[Repetition]:
+    """Return the repetitions without those of a last round that lacks some of its cases.
+
+    Ways are compared within a round, which must be of one placement.
+    """
+    last = max((one.round for one in repetitions), default=0)
+    there = {one.case for one in repetitions if one.round == last}
+    counted = last - int(record.experiment["warmup"])
+    due = {
+        name
+        for name, entry in record.cases.items()
+        if entry.failure is None and (entry.stopped_after is None or counted < entry.stopped_after)
+    }
+    return repetitions if due <= there else [one for one in repetitions if one.round < last]
 
 
 def check_unfinished(directory: str, record: RunRecord) -> None:
