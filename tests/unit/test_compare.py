@@ -144,6 +144,18 @@ def test_the_verdict_is_first_and_every_row_follows(make, tmp_path, monkeypatch)
     assert slower.startswith("SLOWER: ")
 
 
+@pytest.mark.parametrize("length", [8, 60, 200])
+def test_rows_have_80_columns_whatever_the_names(make, tmp_path, monkeypatch, length):
+    monkeypatch.chdir(tmp_path)
+    long = "x" * length
+    cases = dict([a_case("hdf5", variable=f"{long}-{n}", chunks=f"{n}×8") for n in range(2)])
+    text = printed(make(seed=1, cases=cases).name, make(seed=2, cases=cases, factor=3).name)
+    head = text.index("\n\n", text.index("new: "))
+    table = text[head : text.index("Change: ")].splitlines()
+    assert max(map(len, table)) <= 80
+    assert len([line for line in table if "ms" in line.split()]) == 6
+
+
 def test_a_machine_that_others_used_is_named_in_the_words_of_the_run(make):
     old, new = make(seed=1, factor=9), make(seed=2, factor=9)
     edit(new, lambda one: replace(one, machine=MachineState(busy_others=0.5)))

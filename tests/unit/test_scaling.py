@@ -328,3 +328,12 @@ def test_it_needs_no_mpi(tmp_path):
         "list(o.scaling(sys.argv[1:]).lines()); assert 'mpi4py.MPI' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, *map(str, runs)], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)])
+def test_tables_of_any_number_of_sizes_have_80_columns(tmp_path, sizes):
+    runs = a_series(tmp_path, sizes, cases=("hdf5", "netcdf4", "zarr"), noise=0.002)
+    lines = list(scaling(runs).lines())
+    rows = [line for line in lines if " MB/s" in line or " GB/s" in line]
+    assert max(map(len, lines)) <= 80
+    assert sum(line.count("B/s") for line in rows) == 2 * 3 * len(sizes)

@@ -12,7 +12,7 @@ from rich.console import Console
 from pffbench.errors import UserError
 from pffbench.regular_files import write_replacing
 from pffbench.results import words
-from pffbench.results.answer import wrap
+from pffbench.results.answer import WIDTH, wrap
 from pffbench.results.summary import load
 from pffbench.results.table import Table
 from pffbench.run.output import make_console, print_json
@@ -101,7 +101,7 @@ def _lines(found: Comparison, outcome: Outcome) -> Iterator[str]:
     yield ""
     yield from (*wrap(f"old: {found.old.name}"), *wrap(f"new: {found.new.name}"))
     if found.comparable:
-        yield from ("", *_rows(found, outcome), "")
+        yield from ("", *map(one_line, table_of(found, outcome).lines(WIDTH)), "")
     for note in _notes(found, outcome):
         yield from wrap(note)
     for difference in found.differences[:_NAMED]:
@@ -109,20 +109,6 @@ def _lines(found: Comparison, outcome: Outcome) -> Iterator[str]:
     if len(found.differences) > _NAMED:
         yield f"{len(found.differences) - _NAMED} more differences are in compare.md (--out)"
     yield ""
-
-
-def _rows(found: Comparison, outcome: Outcome) -> Iterator[str]:
-    """Yield the table for a terminal: each name above its totals, so that it is narrow."""
-    table = table_of(found, outcome)
-    names = [row[0] for row in table.rows]
-    narrow = Table("", table.columns[1:], [row[1:] for row in table.rows])
-    head, *lines = narrow.lines()
-    yield f"  {head}"
-    before = ""
-    for name, line in zip(names, lines, strict=True):
-        yield from wrap(name) if name != before else ()
-        yield f"  {line}"
-        before = name
 
 
 def table_of(found: Comparison, outcome: Outcome) -> Table:

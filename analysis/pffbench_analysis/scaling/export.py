@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pffbench.errors import UserError
 from pffbench.regular_files import read_regular, write_replacing
-from pffbench.results.answer import wrap
+from pffbench.results.answer import WIDTH, wrap
 from pffbench.text import escape_markdown, one_line
 from pffbench_analysis.derived_files import write_csv, writing
 from pffbench_analysis.picture import save
@@ -45,7 +45,7 @@ class ScalingStudy(NamedTuple):
         for text in (*sentences(series), *series.alarms):
             yield from wrap(text)
         for table in tables(series):
-            yield from ("", *map(one_line, table.lines()))
+            yield from ("", *map(one_line, table.lines(WIDTH)))
         yield ""
         for text in notes(series):
             yield from wrap(text)
