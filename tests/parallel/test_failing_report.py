@@ -65,6 +65,6 @@ def test_a_verdict_that_cannot_be_recorded_leaves_a_run_that_goes_on(tmp_path):
     done = run_failing(tmp_path, "pffbench.run.recorder:Recorder.finish")
     assert done.status == 3, done.said
     assert "Traceback" not in done.said
-    assert f"go on with: pffbench run --resume {done.out}" in done.stderr
+    assert f"go on with: mpiexec -n 2 python -m pffbench run --resume {done.out}" in done.stderr
     rest = go_on(done, 2)
     assert (rest.status, rest.record["valid"]) == (0, True), rest.said

@@ -67,6 +67,19 @@ def test_a_quiet_run_prints_its_answer_alone(tmp_path):
     assert "\nVALID: every byte verified but those of null, " in done.stdout
 
 
+def test_a_short_run_prints_its_plan_and_its_end(tmp_path):
+    """No round has a line of a run of seconds, and none is told twice."""
+    done, _ = run(tmp_path, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    head, more, place, report, answer, *_ = done.stdout.splitlines()
+    assert head.endswith(" 2 cases in at most 3 rounds")
+    assert "this run has one rank" in more
+    assert place.startswith(f"results: {tmp_path / 'results'} (")
+    assert report.startswith(f"  pffbench report {tmp_path / 'results'}  (")
+    assert answer.startswith("NO ANSWER: ")
+    assert len(done.stdout.splitlines()) <= 30
+
+
 def test_a_run_prints_ascii_where_there_is_nothing_else(tmp_path):
     """Not in C.UTF-8, which Python takes by itself in place of C."""
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

@@ -87,7 +87,8 @@ def test_a_full_results_directory_ends_the_run_which_goes_on_when_there_is_room(
     assert ended.status == 3, ended.said
     assert f"results cannot be written to {results / 'a'} any more: record" in ended.stderr
     assert "No space left on device" in ended.stderr
-    assert f"go on with: pffbench run --resume {results / 'a'}" in ended.stderr
+    resume = f"mpiexec -n {RANKS} python -m pffbench run --resume {results / 'a'}"
+    assert f"go on with: {resume}" in ended.stderr
     assert "Traceback" not in ended.stderr
     before = recorded(kept_path(tmp_path, 0, "results", "a"))
     assert before == Counter(range(3))

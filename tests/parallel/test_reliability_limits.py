@@ -127,7 +127,10 @@ def test_an_unexpected_error_later_says_how_to_go_on(tmp_path):
     program = patched("Runner", "rank == 1 and 1 / 0")
     done = start_experiment(tmp_path, 2, program=program, cases=[NULL], repetitions=2).finish()
     assert done.status not in (0, 2), done.said
-    assert f"pffbench: go on with: pffbench run --resume {done.out}" in done.stderr
+    assert (
+        f"pffbench: go on with: mpiexec -n 2 python -m pffbench run --resume {done.out}"
+        in done.stderr
+    )
     completes(done, 2, repetitions=2)
 
 
@@ -138,7 +141,7 @@ def test_a_signal_while_the_run_begins_ends_it_before_the_first_repetition(tmp_p
     done = start_experiment(tmp_path, 2, program=program, cases=[NULL], repetitions=2).finish()
     assert done.status == 3, done.said
     assert (done.record["status"], done.rows) == ("interrupted", [])
-    assert "go on with: pffbench run --resume" in done.stdout
+    assert "go on with: mpiexec -n 2 python -m pffbench run --resume" in done.stdout
     assert not list((tmp_path / "scratch").iterdir())
     completes(done, 2, repetitions=2)
 

@@ -12,11 +12,14 @@ from msgspec.structs import replace
 
 from drawn_runs import a_case, a_repetition, edit, timed_run
 from pffbench.record.repetitions import MachineState
+from pffbench.record.run_json import LeftOut
 from pffbench.results.answer import lines_of
 from pffbench.results.document import as_data
 from pffbench.results.export import tables_of, write_summary
+from pffbench.results.names import format_name
 from pffbench.results.obstacles import seconds_again
 from pffbench.results.summary import summarise
+from pffbench.storage.durability import DiskUsage
 
 ROUNDS = 20
 FACTORS = {"hdf5": (1, 1), "zarr": (3, 3)}
@@ -66,14 +69,15 @@ def test_a_way_that_may_be_slower_has_its_price_in_the_sentence(tmp_path):
     (price,) = re.findall(r"at most (\d+) % slower than any way measured", found.sentence)
     assert found.word == "USE"
     assert int(price) == pytest.approx(100 * (found.price - 1), abs=1)
-    assert "same: within 10 %" in " ".join(found.notes)
+    assert "same: ±10 %" in " ".join(found.notes)
     assert {row[0]: row[1] for row in found.rows}.popitem()[1].endswith(" same")
 
 
 def test_a_price_that_is_too_high_is_no_decision_and_names_the_command(tmp_path):
     found = answer(a_contest(tmp_path, {"hdf5": (1, 1), "zarr": (1, 1)}, spread=0.8, seed=2))
     assert found.word == "NO DECISION"
-    assert "a decision needs 25 %" in found.headline
+    assert found.headline.startswith("the safest way is ")
+    assert "A decision needs 25 % or less." in found.headline
     assert found.command.endswith(f"--set repetitions={4 * ROUNDS}")
     assert found.rows  # what was measured is shown
 
@@ -161,12 +165,20 @@ def test_an_invalid_run_has_no_answer(tmp_path):
     assert found.word == "INVALID"
     assert found.sentence == "INVALID: rank 3 read 7 (and 1 more reason)."
     assert not found.rows
-    assert list(lines_of(found)) == [found.sentence]
+    assert next(lines_of(found)) == found.sentence
+    assert "pffbench doctor tests what works here" in found.notes[0]
 
 
 def test_a_run_that_has_not_ended_says_how_to_continue(tmp_path):
     run = change_record(a_contest(tmp_path), valid=None, status="interrupted")
-    assert "pffbench run --resume" in answer(run).sentence
+    assert f"mpiexec -n 2 python -m pffbench run --resume {run}" in answer(run).sentence
+
+
+def test_an_interrupted_run_with_too_few_rounds_is_to_be_resumed(tmp_path):
+    run = change_record(a_contest(tmp_path, rounds=3), status="interrupted")
+    found = answer(run)
+    assert found.command == f"mpiexec -n 2 python -m pffbench run --resume {run}"
+    assert found.why_command == "To continue:"
 
 
 def test_a_run_that_compares_nothing_says_what_was_measured_and_how_to_compare(tmp_path):
@@ -194,7 +206,7 @@ def test_every_line_fits_80_columns_and_a_default_run_thirty_lines(tmp_path):
     found = answer(run)
     lines = list(lines_of(found))
     assert max(map(len, lines)) <= 80
-    assert len(lines) <= 24  # a run prints six lines before them
+    assert len(lines) <= 21  # a run prints nine lines before them
     (start,) = [i for i, line in enumerate(lines) if line.startswith("  mpiexec ")]
     typed = "\n".join(lines[start:]).replace("\\\n", " ")  # as a shell joins them
     assert shlex.split(typed) == shlex.split(found.command)
@@ -296,7 +308,7 @@ def test_no_answer_says_how_long_measuring_again_takes(tmp_path, rounds, busy, m
     assert seconds_again(summarise(run).record, 4.0) == 960
     # Of a run that was stopped nobody knows how long all of it takes.
     change_record(run, status="interrupted")
-    assert answer(run).why_command == "To measure again:"
+    assert answer(run).why_command == ("To continue:" if rounds < 7 else "To measure again:")
 
 
 def test_every_place_has_the_same_numbers(tmp_path):
@@ -313,3 +325,155 @@ def test_every_place_has_the_same_numbers(tmp_path):
         if one["by"] == "backend":
             text = f"{one['ratio']:.2f}× ({one['low']:.2f}–{one['high']:.2f})"
             assert any(cell.startswith(text) for cell in cells)
+
+
+# --- sweeps, and what was not measured
+
+
+def a_sweep(directory, seconds, rounds=ROUNDS, seed=1, spread=0.02, **record):
+    """Write a run of ways: a format, its chunks and codec, with seconds and bytes on disk.
+
+    Parameters
+    ----------
+    seconds : dict of (str, str, str) to (float, float)
+        By format, chunks and codec the seconds of a round, and the bytes on disk over those of the
+        array.
+    rounds : int or dict of (str, str, str) to int
+        Rounds, of all ways or of some.
+    """
+    rng, cases, times = np.random.default_rng(seed), [], {}
+    for way, (each, stored) in seconds.items():
+        backend, chunks, codec = way
+        level = {"level": 4} if codec != "none" else {}
+        shape = [int(n) for n in chunks.split("×")]
+        name, entry = a_case(backend, chunks=shape, codec=codec, **level)
+        size = int(stored * entry.cost.nbytes)
+        cases.append((name, replace(entry, disk=DiskUsage(size, size, 1))))
+        n = rounds if isinstance(rounds, int) else rounds.get(way, ROUNDS)
+        times[name] = [each * np.exp(spread * rng.standard_normal(n)) for _ in range(2)]
+    return timed_run(directory, times, cases, **record)
+
+
+SWEEP = {
+    ("hdf5", "1×64", "none"): (0.1, 1.0),
+    ("hdf5", "8×8", "none"): (0.2, 1.0),
+    ("hdf5", "1×64", "gzip"): (0.5, 0.4),
+    ("hdf5", "8×8", "gzip"): (0.6, 0.42),
+    ("zarr", "1×64", "none"): (0.25, 1.0),
+    ("zarr", "8×8", "none"): (0.3, 1.0),
+}
+
+
+def test_the_first_line_of_a_sweep_names_chunks_and_codec_and_what_disk_costs(tmp_path):
+    found = answer(a_sweep(tmp_path, SWEEP))
+    assert found.sentence.startswith(
+        "USE HDF5, no compression, chunks 1×64: no way measured is faster (95 %). Least disk: "
+        "gzip 4, 0.40× the bytes in "
+    )
+    assert re.search(r"in (4\.9|5\.0)\d× the time\.$", found.sentence)
+    assert all(row[0] for row in found.rows)
+    assert [row[0] for row in found.rows] == ["HDF5", "Zarr"]
+    text = " ".join(found.notes)
+    assert re.search(r"Chunks 8×8 instead: write 1\.\d\d× \(.*\), read 1\.\d\d×", text)
+    assert re.search(r"Gzip 4 instead: write \d.*, read \d.*, disk 0\.4\d×\.", text)
+    assert max(map(len, lines_of(found))) <= 80
+
+
+def test_a_way_that_is_the_smallest_says_so(tmp_path):
+    fast = {way: (s if way[2] == "gzip" else 2.0, disk) for way, (s, disk) in SWEEP.items()}
+    sentence = answer(a_sweep(tmp_path, fast)).sentence
+    assert sentence.startswith("USE HDF5, gzip 4, chunks 1×64: ")
+    assert sentence.endswith("It needs the least disk, 0.40× of the most.")
+
+
+def test_formats_of_equal_size_have_no_word_of_disk(tmp_path):
+    assert "disk" not in answer(a_contest(tmp_path)).headline
+
+
+def test_ways_with_too_few_rounds_take_no_part_and_are_named_with_the_time_they_need(tmp_path):
+    """The time budget has ended them; the others are decided all the same."""
+    few = {("hdf5", "8×8", "gzip"): 2, ("zarr", "8×8", "none"): 4, ("zarr", "1×64", "none"): 6}
+    run = a_sweep(tmp_path, SWEEP, few, experiment={"time_budget": 60.0}, time_needed=97.0)
+    found = answer(run)
+    assert found.word == "USE"
+    assert found.price == 1.0
+    (note,) = [note for note in found.notes if note.startswith("In fewer than 7 rounds: ")]
+    assert note == (
+        "In fewer than 7 rounds: HDF5 (chunks 8×8, gzip 4), Zarr (chunks 1×64, no compression) and "
+        "Zarr (chunks 8×8, no compression), because the time budget of 60 s is too short. --set "
+        "time_budget=130 holds all, or a longer time limit of the job."
+    )
+
+
+def test_a_format_of_which_nothing_is_left_is_in_no_row(tmp_path):
+    few = {way: 3 for way in SWEEP if way[0] == "zarr"}
+    found = answer(a_sweep(tmp_path, SWEEP, few))
+    assert [row[0] for row in found.rows] == ["HDF5"]
+    assert any("Zarr" in note and note.startswith("In fewer than 7") for note in found.notes)
+
+
+def test_cases_that_were_left_out_are_named_in_one_line_with_the_reason(tmp_path):
+    late = [
+        LeftOut(f"{b}.x", "no time", "time", f"{format_name(b)}, one shared file")
+        for b in ("hdf5", "netcdf4", "zarr")
+    ]
+    never = [LeftOut(f"zarr.codecs.own.independent.matched.{n:012}", "no szip") for n in range(2)]
+    run = a_contest(
+        tmp_path, left_out=[*late, *never], experiment={"time_budget": 120.0}, time_needed=110.0
+    )
+    notes = answer(run).notes
+    assert (
+        "Not measured: HDF5, netCDF-4 and Zarr (one shared file), because the time budget of 120 s "
+        "is too short. --set time_budget=140 holds all, or a longer time limit of the job."
+    ) in notes
+    (impossible,) = [note for note in notes if note.endswith("because no szip.")]
+    assert impossible == "Not measured: 2 cases of Zarr, because no szip."
+    markdown = (write_summary(summarise(run), run)[2]).read_text()
+    assert markdown.count("left out: ") == 5
+
+
+def test_what_the_libraries_cannot_do_is_named_once(tmp_path):
+    why = "h5py is built without MPI"
+    out = [LeftOut("hdf5.x", why)]
+    notes = answer(a_contest(tmp_path, left_out=out, limits=[f"1 case of hdf5 left out: {why}"]))
+    assert sum(why in note for note in notes.notes) == 1
+
+
+def test_a_run_of_one_case_is_no_decision_and_still_says_what_was_left_out(tmp_path):
+    out = [LeftOut("zarr.x", "no time", "time", "Zarr")]
+    more = {"left_out": out, "experiment": {"time_budget": 9.0}, "time_needed": 30.0}
+    found = answer(a_contest(tmp_path, {"hdf5": (1, 1)}, **more))
+    assert found.word == "MEASURED"
+    assert found.notes[0].startswith("Not measured: Zarr, because the time budget of 9 s")
+
+
+def test_a_run_whose_time_was_too_short_names_the_budget_that_holds_it(tmp_path):
+    run = a_contest(tmp_path, rounds=3, experiment={"time_budget": 20.0}, time_needed=100.0)
+    found = answer(run)
+    assert found.headline == (
+        "at least 7 rounds are needed, and no case has more than 3: the time budget of 20 s ended "
+        "first."
+    )
+    assert found.command.endswith("--set repetitions=7 --set time_budget=130")
+    assert found.why_command == "To measure again (about 2 min):"
+
+
+def test_times_too_short_in_a_full_budget_get_a_longer_one_with_the_larger_arrays(tmp_path):
+    cases = [a_case(b, shape_per_rank=[4, 64]) for b in ("hdf5", "zarr")]
+    times = {name: (np.linspace(1e-6, 2e-6, ROUNDS),) * 2 for name, _ in cases}
+    run = timed_run(
+        tmp_path, times, cases, experiment={"time_budget": 20.0},
+        stops=["the time budget of 20 s would have been passed"],
+        finished="2026-01-01T12:00:20+00:00",
+    )  # fmt: skip
+    assert "--set time_budget=100" in answer(run).command
+
+
+@pytest.mark.parametrize("length", [30, 90])
+def test_names_of_any_length_leave_the_table_in_80_columns(tmp_path, length):
+    ways = [("hdf5", "none"), ("zarr", "none"), ("hdf5", "x" * length), ("zarr", "x" * length)]
+    cases = [a_case(b, codec=codec, durability="sync") for b, codec in ways]
+    ten = np.linspace(1.0, 1.02, ROUNDS)
+    times = {name: (n * ten,) * 2 for n, (name, _) in enumerate(cases, start=1)}
+    found = answer(timed_run(tmp_path, times, cases))
+    assert max(map(len, found.table.lines(80))) <= 80

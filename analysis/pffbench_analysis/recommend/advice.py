@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 import pffbench
 from pffbench.errors import UserError
@@ -112,6 +113,9 @@ def advise(
         cell = found.decided.decision.largest
     elif (alone := _only_case(cells)) and answer.word == "MEASURED":
         cell = alone
+        if only:  # what it was compared with in the run is left out here
+            chosen = f"{_options(only)} leaves one way, which is compared with nothing."
+            answer = replace(answer, headline=chosen, command="", why_command="")
     else:
         return Advice(place, answer)
     time = _time(summary, cell, weights, nbytes, steps) if nbytes else ""
@@ -150,9 +154,12 @@ def _allowed(summary: Summary, only: Mapping[str, Sequence[str]]) -> list[Cell]:
         if cell.raw or all(cell.keys.get(key) in values for key, values in only.items())
     ]
     if formats and all(cell.raw for cell in kept):
-        given = " ".join(f"--only {key}={','.join(values)}" for key, values in only.items())
-        raise UserError(f"{given}: no way of the run is left; give fewer of these")
+        raise UserError(f"{_options(only)}: no way of the run is left; give fewer of these")
     return kept
+
+
+def _options(only: Mapping[str, Sequence[str]]) -> str:
+    return " ".join(f"--only {key}={','.join(values)}" for key, values in only.items())
 
 
 def _time(summary: Summary, cell: Cell, weights: Weights, nbytes: int, steps: int) -> str:

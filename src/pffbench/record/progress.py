@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING
 
 from pffbench.case import Case
 from pffbench.parallel.launcher import on_terminal
-from pffbench.text import one_line, without_digests
+from pffbench.text import counted, one_line, without_digests
+from pffbench.units import duration_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
+
+#: Fewest seconds between two lines of progress, so that a run of two minutes has a few.
+_SELDOM = 20.0
+#: A tenth of the run, but for rounding.
+_TENTH = 0.0999
 
 
 class Progress:
@@ -58,15 +64,26 @@ class _Counting(Progress):
 
 
 class Lines(_Counting):
-    """Plain lines with time stamps: one for each tenth of the run, and every message."""
+    """Plain lines with time stamps: what is planned, the rounds, and every message.
 
-    _tenths = 0
+    A round has a line if a tenth of the run has passed since the last one, and `_SELDOM` seconds.
+    """
+
+    def __init__(self, cases: int, blocks: int, budget: float | None) -> None:
+        super().__init__(cases, blocks, budget)
+        self._shown = (0.0, self._begin, 0)
+        most = "" if budget is None else f", for at most {duration_text(budget)}"
+        rounds = f"{'at most ' * (blocks > 1)}{counted(blocks, 'round')}"
+        self.message(f"{counted(cases, 'case')} in {rounds}{most}")
 
     def repetition(self, case: Case, number: int) -> None:
         super().repetition(case, number)
-        done = max(self._count / self._all, (time.monotonic() - self._begin) / self._budget)
-        if (tenths := math.floor(10 * min(done, 1.0))) > self._tenths:
-            self._tenths = tenths
+        now = time.monotonic()
+        part = max(self._count / self._all, (now - self._begin) / self._budget)
+        last, when, round_shown = self._shown
+        passed = part - last >= _TENTH and now - when >= _SELDOM
+        if passed and part < 1 and number + 1 > round_shown:
+            self._shown = (part, now, number + 1)
             self.message(f"round {number + 1} of at most {self._blocks}, {self._left}")
 
     def message(self, text: str) -> None:

@@ -213,11 +213,14 @@ class LeftOut(msgspec.Struct, frozen=True):
         Its name, and why.
     limit : str
         ``time`` where the time budget did not hold it.
+    label : str
+        What sets it apart from the other cases, in words; empty where it was never planned.
     """
 
     case: str
     reason: str
     limit: str = ""
+    label: str = ""
 
 
 class Startup(msgspec.Struct):
@@ -297,7 +300,9 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
         Cases that are impossible or that the time budget did not hold (``limit``), with the reason.
     limits : list of str
         Cases that the installed libraries cannot do (a serial h5py, no MPI), by backend and reason,
-        with the remedies; how many the time budget did not hold.
+        with the remedies; that the run was resumed on other hosts.
+    time_needed : float
+        Seconds of the time budget that would hold the rounds which all cases need; 0 if it did.
     floor : dict
         Seconds of an empty phase (`own`, `synced`) and of the clock's tick, medians of `measured`
         measurements; `synced_range`; bytes per second of a memory copy on all ranks at once,
@@ -352,6 +357,7 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
     reading: Reading | None = None
     clock: Literal["own", "synced"] = "own"
     stops: list[str] = []
+    time_needed: Amount = 0.0
     limits: list[str] = []
     environments: dict[str, JsonObject] = {}
     allocator: dict[str, str] = {}

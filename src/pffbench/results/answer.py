@@ -30,7 +30,7 @@ from pffbench.results.obstacles import (
     seconds_again,
 )
 from pffbench.results.purposes import heading_of, purposes_of
-from pffbench.results.rerun import command_again, wrapped
+from pffbench.results.rerun import command_again, command_to_resume, wrapped
 from pffbench.results.table import Table
 from pffbench.results.words import cost, listed
 from pffbench.text import counted, one_line, without_digests
@@ -40,6 +40,11 @@ from pffbench.units import Size, duration_text
 WIDTH = 80
 #: The price, as a part, above which nothing is recommended.
 REGRET = 0.25
+#: What an invalid run leaves to do.
+_INVALID = (
+    "Nothing follows from its times. pffbench doctor tests what works here, and summary.md has all "
+    "reasons.",
+)
 #: The space between a number and its unit.
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[a-zA-Zµ])")
 #: Rows of a run that compares nothing.
@@ -141,12 +146,14 @@ def answer_of(
         return None
     evidence = evidence_of(run, every)
     if record.valid is not True:
-        return Answer("INVALID", "", evidence, notes=tuple(cautions(run, every, (), load)))
+        then = _INVALID if record.valid is False else ()
+        return Answer("INVALID", "", evidence, notes=(*then, *cautions(run, every, (), load)))
     if record.traced:
         return _counted(run, every, evidence)
     if why := obstacle(run, every, load):
         about = f" (about {duration_text(why.seconds)})" if why.seconds else ""
-        purpose = f"To measure again{about}:" if why.command else ""
+        again = "To continue" if "--resume" in why.command else "To measure again"
+        purpose = f"{again}{about}:" if why.command else ""
         return Answer(
             "NO ANSWER",
             f"{why.reason}.",
@@ -156,7 +163,7 @@ def answer_of(
             why_command=purpose,
         )
     if found is None:
-        return _measured(record, every, evidence)
+        return _measured(run, every, evidence, load)
     return _with_way(run, every, found, evidence, load, 1 + regret)
 
 
@@ -191,7 +198,9 @@ def _with_way(
     decision = found.decided.decision
     use = decision.price <= most
     command, purpose = "", ""
-    if not use and not math.isinf(decision.price):
+    if not use and run.record.status == "interrupted":
+        command, purpose = command_to_resume(run.record, run.directory), "To continue:"
+    elif not use and not math.isinf(decision.price):
         rounds = 4 * decision.rounds  # half as wide an interval
         seconds = seconds_again(run.record, 4.0)
         command = command_to_repeat(run.record, rounds, seconds)
@@ -199,7 +208,7 @@ def _with_way(
         purpose = f"More rounds make the price smaller{about}:"
     return Answer(
         "USE" if use else "NO DECISION",
-        _headline(decision, most),
+        f"{_headline(decision, most)}{grid.disk_sentence(decision)}",
         evidence,
         decision.used,
         _finite(decision.price),
@@ -220,10 +229,9 @@ def _headline(decision: Decision, most: float) -> str:
         return f"{name}: {cost(decision.price)} than any way measured (95 %)."
     if math.isinf(decision.price):
         return f"the ways share fewer than {FEWEST} rounds."
-    part = 100 * (decision.price - 1)
     return (
-        f"{name} is at most {part:.0f} % slower than any way measured, and a decision needs "
-        f"{100 * (most - 1):.0f} %."
+        f"the safest way is {name}, {cost(decision.price)} than any way measured (95 %). Use it if "
+        f"that does not matter. A decision needs {100 * (most - 1):.0f} % or less."
     )
 
 
@@ -231,8 +239,9 @@ def _finite(value: float) -> float | None:
     return None if math.isinf(value) or math.isnan(value) else value
 
 
-def _measured(record: RunRecord, cells: Sequence[Cell], evidence: str) -> Answer:
+def _measured(run: MeasuredRun, cells: Sequence[Cell], evidence: str, load: LoadSummary) -> Answer:
     """Return the times of a run that compares nothing, and the command that compares it."""
+    record = run.record
     formats = [cell for cell in cells if not cell.raw] or list(cells)
     headings = tuple(purpose.heading for purpose in purposes_of(formats))
     by_case = grouped(formats, lambda cell: cell.case)
@@ -248,10 +257,11 @@ def _measured(record: RunRecord, cells: Sequence[Cell], evidence: str) -> Answer
     command = command_again(record, {"backend": f"[{', '.join([*names, other])}]"})
     return Answer(
         "MEASURED",
-        "nothing is compared with something else.",
+        "no two ways of the same work, so nothing is compared.",
         evidence,
         columns=headings,
         rows=tuple(rows),
+        notes=tuple(cautions(run, cells, (), load)),
         command=command,
         why_command=f"To compare with {format_name(other)}:" if command else "",
     )
@@ -261,9 +271,10 @@ def evidence_of(run: MeasuredRun, cells: Sequence[Cell] = ()) -> str:
     """Return what was verified and how often everything ran, after the verdict on the run."""
     record = run.record
     if record.valid is None:
+        resume = command_to_resume(record, run.directory)
         return {
             "written": "WRITTEN: nothing has been read and verified yet.",
-            "interrupted": "INTERRUPTED: rounds are missing; pffbench run --resume continues.",
+            "interrupted": f"INTERRUPTED: rounds are missing; to continue: {resume}.",
         }.get(record.status, "NOT FINISHED: rounds are missing.")
     if reason := record.objection:
         more = len(record.reasons) - 1
@@ -302,7 +313,10 @@ def _verified(record: RunRecord) -> str:
 
 def _sizes(cells: Sequence[Cell]) -> str:
     sizes = sorted({cell.nbytes for cell in cells if not cell.raw})
-    ends = dict.fromkeys(str(Size(size)) for size in (*sizes[:1], *sizes[-1:]))
+    ends = list(dict.fromkeys(str(Size(size)) for size in (*sizes[:1], *sizes[-1:])))
+    units = {end.rpartition(" ")[2] for end in ends}
+    if len(ends) > len(units):  # 8–48 MiB
+        ends[0] = ends[0].rpartition(" ")[0]
     return "–".join(ends)
 
 
@@ -310,7 +324,7 @@ def lines_of(answer: Answer) -> Iterator[str]:
     """Yield the answer as lines of at most 80 columns."""
     yield from wrap(answer.sentence)
     if answer.rows:
-        yield from ("", *answer.table.lines(), "")
+        yield from ("", *answer.table.lines(WIDTH), "")
     for note in answer.below:
         yield from wrap(note)
     if answer.command:

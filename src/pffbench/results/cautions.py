@@ -7,13 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from pffbench.record.run import MeasuredRun
+from pffbench.record.run_json import RunRecord
 from pffbench.results.cells import NOT_IN_FORCE, Cell
 from pffbench.results.compare import Comparison
+from pffbench.results.judge import FEWEST
 from pffbench.results.load import LoadSummary, busy, unsettled
-from pffbench.results.names import format_name, labels
+from pffbench.results.names import case_names, format_name, gathered, labels
 from pffbench.results.phases import MUCH_FAULTED
-from pffbench.results.rerun import larger
-from pffbench.results.words import number
+from pffbench.results.rerun import budget_for, larger
+from pffbench.results.words import listed, number
+from pffbench.text import abridged, counted
 
 #: Times that add up to so many times what their medians say are reported.
 _APART = 1.10
@@ -37,6 +40,7 @@ def cautions(
     load : LoadSummary
         The use of the machine by others.
     """
+    yield from _not_measured(run, cells)
     yield from (f"Limited: {text}." for text in run.record.limits)
     yield from _absent(run)
     yield from _too_short(run, cells)
@@ -46,6 +50,47 @@ def cautions(
     yield from (f"{text}." for text in unsettled(load))
     if run.record.accept_busy:
         yield from (f"Accepted, as asked: {text}." for text in busy(load))
+
+
+def _not_measured(run: MeasuredRun, cells: Sequence[Cell]) -> Iterator[str]:
+    """Name the cases that were left out, and those with too few rounds to be compared."""
+    record = run.record
+    limited = [one for one in record.left_out if one.limit]
+    known = tuple(record.limits)
+    others = [
+        one
+        for one in record.left_out
+        if not one.limit and not any(text.endswith(f": {one.reason}") for text in known)
+    ]
+    if others:
+        backends = dict.fromkeys(format_name(one.case.partition(".")[0]) for one in others)
+        reasons = list(dict.fromkeys(one.reason for one in others))
+        yield (
+            f"Not measured: {counted(len(others), 'case')} of {listed(list(backends))}, because "
+            f"{abridged(reasons, 1)}."
+        )
+    rounds = {cell.case: len(cell.seconds) for cell in cells}
+    few = [case for case, n in rounds.items() if n < FEWEST <= max(rounds.values())]
+    texts = []
+    if limited:
+        texts.append(f"Not measured: {gathered(one.label or one.case for one in limited)}")
+    if few:
+        names = case_names(record.cases)
+        texts.append(f"In fewer than {FEWEST} rounds: {gathered(names[case] for case in few)}")
+    if texts:
+        yield f"{'. '.join(texts)}{_too_little_time(record)}."
+
+
+def _too_little_time(record: RunRecord) -> str:
+    """Return that the time was too short, and the budget that holds all cases."""
+    budget = record.experiment.get("time_budget")
+    if not budget or not record.time_needed:
+        return ""
+    enough = budget_for(record.time_needed)
+    return (
+        f", because the time budget of {budget:g} s is too short. --set time_budget={enough} holds "
+        "all, or a longer time limit of the job"
+    )
 
 
 def _absent(run: MeasuredRun) -> Iterator[str]:

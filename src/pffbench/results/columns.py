@@ -290,7 +290,9 @@ def details(summary: Summary) -> list[str]:
     count = sum(len(case.phases) for case in summary.cases)
     warned = [p for c in summary.cases for p in c.phases.values() if p.warnings]
     texts = [_floor(record), *_memory(record), *_imbalance(summary), *_waited_for(summary)]
-    texts += [f"remark: {remark}" for remark in (*record.remarks, *record.stops)]
+    texts += [f"remark: {remark}" for remark in record.remarks]
+    texts += [f"cases stopped early: {why}" for why in record.stops]
+    texts += [f"left out: {one.label or one.case}: {one.reason}" for one in record.left_out]
     if warned:
         codes = sorted({w.code for p in warned for w in p.warnings})
         named = ", ".join(codes).replace("_", " ")

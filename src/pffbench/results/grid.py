@@ -17,6 +17,8 @@ from pffbench.results.table import Table
 
 #: Ways, beyond the one to use, whose cost is said in a sentence.
 _MOST_CHANGES = 6
+#: Ways that need so many times the bytes on disk differ in it.
+_MORE_DISK = 1.10
 
 
 def way_name(decision: Decision, way: Way | None = None) -> str:
@@ -86,22 +88,24 @@ def _raw(purpose: Purpose, backend: str) -> str:
 
 def notes(found: Compared) -> Iterator[str]:
     """Yield the sentences below the table."""
-    if found.formats:
-        most = max(len(c.cells) for c in found.formats)
-        over = f", average of {most} comparisons" if most > 1 else ""
-        marks = {"same": "same: within 10 %", "open": "~: not decided"}
-        there = {c.verdict.word for c in found.formats}
+    if every := [*found.formats, *found.changes]:
+        most = max(len(c.cells) for c in found.formats or every)
+        what = "sizes and layouts" if found.formats else "other settings"
+        over = f", mean of {most} {what}" if most > 1 else ""
+        marks = {"same": "same: ±10 %", "open": "~: open"}
+        there = {c.verdict.word for c in every}
         explained = "".join(f"; {text}" for word, text in marks.items() if word in there)
         base = format_name(found.decided.backend)
-        yield f"×: the time of {base}{over} (95 % interval){explained}."
+        yield f"×: {base}'s time{over} (95 %){explained}."
     prices = found.decided.prices
-    costs = [
-        f"{words.percent(prices[purpose.heading])} {purpose.verb}"
-        for purpose in found.decided.purposes
-        if purpose.heading in prices
-    ]
-    if len(costs) > 1:
-        yield f"At most slower than the best way for each purpose alone: {', '.join(costs)}."
+    headings = [purpose.heading for purpose in found.decided.purposes]
+    costs = [words.percent(prices[h]) if h in prices else "?" for h in headings]
+    if len(prices) > 1 and set(costs) == {words.percent(1.0)}:
+        yield "In no column alone is another way faster."
+    elif len(prices) > 1:
+        lacking = " (?: not measured)" if "?" in costs else ""
+        in_all = words.listed(costs)
+        yield f"In each column alone it is at most {in_all} slower than the best way{lacking}."
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."
     yield from _changes(found)
@@ -109,14 +113,44 @@ def notes(found: Compared) -> Iterator[str]:
 
 def _changes(found: Compared) -> Iterator[str]:
     """Yield what another value of a key costs, the files first."""
-    verbs = {purpose.heading: purpose.verb for purpose in found.decided.purposes}
     by_value = list(grouped(found.changes, lambda c: f"{c.by} {c.value}").values())
+    verbs = _verbs(found)
     for some in by_value[:_MOST_CHANGES]:
-        costs = [f"{words.verdict(c.verdict)} {verbs[c.cells[0][0].keys['column']]}" for c in some]
         name = compared_name(found, some[0])
+        costs = [f"{verbs[c.cells[0][0].keys['column']]} {words.verdict(c.verdict)}" for c in some]
         yield f"{name[0].upper()}{name[1:]} instead: {', '.join([*costs, *_disk(some)])}."
     if len(by_value) > _MOST_CHANGES:
         yield f"{len(by_value) - _MOST_CHANGES} more changes are in summary.md."
+
+
+def _verbs(found: Compared) -> dict[str, str]:
+    """Return the purposes in one word, or in several where the word is not enough."""
+    purposes = found.decided.purposes
+    totals = [purpose.total for purpose in purposes]
+    return {
+        p.heading: p.verb.removeprefix("to ") if totals.count(p.total) > 1 else p.total
+        for p in purposes
+    }
+
+
+def disk_sentence(decision: Decision) -> str:
+    """Return what disk space costs in time, where ways differ in it; else nothing."""
+    sizes = {way: sum(c.stored for c in some) for way, some in decision.cells.items()}
+    least, most = min(sizes.values()), max(sizes.values())
+    if not least or most < _MORE_DISK * least:
+        return ""
+    used = sizes[decision.way]
+    if used < _MORE_DISK * least:
+        return f" It needs the least disk, {words.times(used / most)} of the most."
+    small = next(way for way in decision.prices if sizes[way] < _MORE_DISK * least)
+    changed = [
+        value_name(key, value)
+        for key, value in decision.named(small).items()
+        if value and value != decision.used[key]
+    ]
+    time = words.times(decision.over(small, decision.way))
+    disk = words.times(sizes[small] / used)
+    return f" Least disk: {', '.join(changed)}, {disk} the bytes in {time} the time."
 
 
 def _disk(some: Sequence[Comparison]) -> list[str]:
@@ -126,7 +160,7 @@ def _disk(some: Sequence[Comparison]) -> list[str]:
     if not ratios:
         return []
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    return [] if 0.95 < mean < 1.05 else [f"{words.times(mean)} the bytes on disk"]
+    return [] if 0.95 < mean < 1.05 else [f"disk {words.times(mean)}"]
 
 
 def ways_table(found: Compared) -> Table:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 from pffbench.backends.registry import backend_class, is_backend
-from pffbench.results.cells import NOT_IN_FORCE, Keys, varying
+from pffbench.record.run_json import CaseEntry
+from pffbench.results.cells import NOT_IN_FORCE, Keys, keys_of, varying
+from pffbench.results.words import listed
 
 #: Keys that follow from others, or say where and when it was measured.
 UNSAID = frozenset({"run", "ranks", "total", "work", "workload", NOT_IN_FORCE})
@@ -29,11 +32,13 @@ def value_name(key: str, value: str) -> str:
     return f"{key.rpartition('.')[2].replace('_', ' ')} {value}"
 
 
+_CODECS = {"none": "no compression", "auto": "library's codec"}
+_SHUFFLE = re.compile(r"\b(byte|bit)\b")
 _WORDS: Mapping[str, Callable[[str], str]] = {
     "backend": format_name,
     "layout": lambda value: _FILES.get(value, value),
     "chunks": lambda value: value if value == "contiguous" else f"chunks {value}",
-    "codec": lambda value: {"none": "no compression", "auto": "library's codec"}.get(value, value),
+    "codec": lambda value: _CODECS.get(value, _SHUFFLE.sub(r"\1 shuffle", value)),
     "transfer": lambda value: f"{value} transfer",
     "settings": lambda value: "library defaults" if value == "defaults" else value,
 }
@@ -48,6 +53,34 @@ def labels(keys: Mapping[str, Keys]) -> dict[str, str]:
     """
     differing = varying(list(keys.values()), UNSAID)
     return {name: ", ".join(words(own, differing)) for name, own in keys.items()}
+
+
+def case_names(entries: Mapping[str, CaseEntry]) -> dict[str, str]:
+    """Return what sets each case apart, in words; raw transfers, which follow formats, are one."""
+    formats = {case: keys_of(entry) for case, entry in entries.items() if not entry.raw}
+    return dict.fromkeys(entries, "raw I/O") | labels(formats)
+
+
+def gathered(names: Iterable[str], most: int = 3) -> str:
+    """Return names in a few words: those that differ in their format alone together.
+
+    Parameters
+    ----------
+    names : iterable of str
+        As `labels` returns them.
+    most : int
+        Largest number of such groups that are named.
+    """
+    formats: dict[str, dict[str, None]] = {}
+    for name in names:
+        backend, _, rest = name.partition(", ")
+        formats.setdefault(rest, {})[backend] = None
+    texts = [
+        f"{listed(list(some))} ({rest})" if rest else listed(list(some))
+        for rest, some in formats.items()
+    ]
+    more = sum(map(len, list(formats.values())[most:]))
+    return listed([*texts[:most], *([f"{more} more"] if more else [])])
 
 
 def words(own: Keys, wanted: Iterable[str]) -> list[str]:

@@ -12,10 +12,12 @@ from pffbench.record.run_json import RunRecord
 from pffbench.results.cells import Cell
 from pffbench.results.judge import FEWEST
 from pffbench.results.load import LoadSummary, busy
-from pffbench.results.rerun import command_again, larger
+from pffbench.results.rerun import budget_for, command_again, command_to_resume, larger
 
 #: How much longer than needed times are made.
 _SPARE = 1.5
+#: How many times as long a round of more data is expected to take at most.
+_MOST_LONGER = 4
 
 
 class Obstacle(NamedTuple):
@@ -59,7 +61,11 @@ def obstacle(run: MeasuredRun, cells: Sequence[Cell], load: LoadSummary) -> Obst
         return _too_short(run, formats)
     if rounds < FEWEST:
         reason = f"at least {FEWEST} rounds are needed, and no case has more than {rounds}"
-        again = seconds_again(record, (FEWEST + 1) / (rounds + 1))
+        again = record.time_needed or seconds_again(record, (FEWEST + 1) / (rounds + 1))
+        if record.status == "interrupted":
+            return Obstacle(reason, command_to_resume(record, run.directory))
+        if record.time_needed:
+            reason += f": the time budget of {record.experiment['time_budget']:g} s ended first"
         return Obstacle(reason, command_to_repeat(record, FEWEST, again), again)
     return None
 
@@ -69,17 +75,21 @@ def _too_short(run: MeasuredRun, cells: Sequence[Cell]) -> Obstacle:
     needed = _SPARE * run.resolution / shortest if shortest else 2.0
     factor = 2 ** math.ceil(math.log2(max(2.0, needed)))
     words, changes = larger(run.record, [cell.case for cell in cells], factor)
-    command = command_again(run.record, changes) if changes else ""
+    record, seconds = run.record, seconds_again(run.record)
+    budget = record.experiment.get("time_budget")
+    if changes and budget and any("time budget" in why for why in record.stops):
+        seconds *= min(factor, _MOST_LONGER)  # rounds of more data; the rest of them stays
+        changes["time_budget"] = f"{budget_for(seconds)}"
+    command = command_again(record, changes) if changes else ""
     reason = f"the times are too short to be measured (under 100 times the floor); {words}"
-    return Obstacle(reason, command, seconds_again(run.record))
+    return Obstacle(reason, command, seconds)
 
 
 def command_to_repeat(record: RunRecord, rounds: int, seconds: float = 0.0) -> str:
     """Return the command of the run with so many rounds, and a budget that holds them."""
     changes: dict[str, str] = {"repetitions": f"{rounds}"}
     if budget := record.experiment.get("time_budget"):
-        enough = max(budget, _SPARE * seconds)
-        changes["time_budget"] = f"{10 * math.ceil(enough / 10)}"
+        changes["time_budget"] = f"{max(math.ceil(budget), budget_for(seconds))}"
     return command_again(record, changes)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pffbench.results.cells import NOT_IN_FORCE, Cell
 from pffbench.results.decision import Decision, Weights, decide_way
-from pffbench.results.judge import bounds
+from pffbench.results.judge import FEWEST, bounds
 from pffbench.units import Size
 
 #: The work of a user who names none.
@@ -126,7 +126,8 @@ def _worst(
 def usable(cells: Sequence[Cell], resolution: float) -> list[Cell]:
     """Return the cells that comparisons rest on: of equal work, and long enough to be measured.
 
-    A way takes no part whose hints or stripes are not in force, since they name it.
+    A way takes no part whose hints or stripes are not in force, since they name it. Nor does one
+    with too few rounds next to others that have enough: the time budget has ended it.
 
     Parameters
     ----------
@@ -138,6 +139,8 @@ def usable(cells: Sequence[Cell], resolution: float) -> list[Cell]:
     measured = [
         c for c in cells if c.seconds and c.median >= resolution and NOT_IN_FORCE not in c.keys
     ]
+    often = [c for c in measured if len(c.seconds) >= FEWEST]
+    measured = often if any(not c.raw for c in often) else measured
     matched = [c for c in measured if c.raw or c.keys.get("settings") == "matched"]
     return matched if any(not c.raw for c in matched) else measured
 

@@ -8,9 +8,11 @@ are kept, each quoted; no option that starts another program is among them.
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from pffbench.record.run_json import RunRecord
 from pffbench.text import has_controls
@@ -19,6 +21,8 @@ from pffbench.text import has_controls
 _KEPT = ("--set", "--scratch")
 #: Keys of an experiment that name commands.
 _COMMANDS = ("environments", "launcher")
+#: How much longer than its rounds a time budget is.
+_SPARE = 1.25
 _SETTING = re.compile(r"[\w.]+=")
 #: Keys of workloads that say how much is moved; where a case has several, the first one.
 _AMOUNTS = ("granules", "datasets_per_rank", "datasets", "shape_per_rank", "shape")
@@ -55,6 +59,30 @@ def command_again(record: RunRecord, changes: Mapping[str, str] | None = None) -
     return shlex.join(words)
 
 
+def command_to_resume(record: RunRecord, directory: str | Path) -> str:
+    """Return the command that continues an interrupted run; `--trust` lets its commands start."""
+    trust = ["--trust"] if record.environments else []
+    return shlex.join([*resuming(_launcher(record), directory), *trust])
+
+
+def resuming(launcher: Sequence[str], directory: str | Path) -> list[str]:
+    """Return the words of a command that continues a run; one rank needs no launcher."""
+    program = ["python", "-m", "pffbench"] if launcher and launcher[-1] != "1" else ["pffbench"]
+    started = launcher if len(program) > 1 else []
+    return [*started, *program, "run", "--resume", str(directory)]
+
+
+def starter(ranks: int, by: str) -> list[str]:
+    """Return the words that start ranks, where a scheduler may have to."""
+    start = {"slurm": ["srun"], "flux": ["flux", "run"]}.get(by, ["mpiexec"])
+    return [*start, "-n", str(ranks)]
+
+
+def budget_for(seconds: float) -> int:
+    """Return the time budget that holds so many seconds of rounds, with some to spare."""
+    return 10 * math.ceil(_SPARE * seconds / 10)
+
+
 def larger(record: RunRecord, names: Iterable[str], factor: int) -> tuple[str, dict[str, str]]:
     """Return how the experiment makes times longer: in words, and the change of its key.
 
@@ -88,9 +116,7 @@ def _launcher(record: RunRecord) -> list[str]:
     made = record.provenance
     if record.environments or "missing" in (made.get("mpi_io") or {}):
         return []
-    by = next((name for name in ("slurm", "flux") if made.get(name)), "")
-    start = {"slurm": ["srun"], "flux": ["flux", "run"]}.get(by, ["mpiexec"])
-    return [*start, "-n", str(record.ranks)]
+    return starter(record.ranks, next((name for name in ("slurm", "flux") if made.get(name)), ""))
 
 
 def _kept(command: list[str]) -> Iterator[tuple[str, str]]:

@@ -6,9 +6,9 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 
+from pffbench.results.rerun import resuming, starter
 from pffbench.results.summary import Summary
 from pffbench.run.options import RunOptions
-from pffbench.units import duration_text
 
 #: Number of ranks in an example is that of the processors, in these limits.
 _FEWEST, _MOST = 2, 64
@@ -26,16 +26,23 @@ def more_ranks(options: RunOptions, environ: Mapping[str, str], processors: int)
     processors : int
         Number of processors that the rank may use.
     """
-    launcher = ["mpiexec"]
-    if "SLURM_JOB_ID" in environ:
-        launcher = ["srun"]
-    elif "FLUX_URI" in environ:
-        launcher = ["flux", "run"]
     number = max(_FEWEST, min(_MOST, processors))
-    command = [*launcher, "-n", str(number), "python", "-m", "pffbench", "run"]
+    command = [*starter(number, _scheduler(environ)), "python", "-m", "pffbench", "run"]
     if options.experiment is not None:
         command.append(options.experiment)
     return f"this run has one rank; to start more: {shlex.join(command)}"
+
+
+def to_resume(directory: str, ranks: int, environ: Mapping[str, str]) -> str:
+    """Return how to continue a run that has ended early."""
+    command = resuming(starter(ranks, _scheduler(environ)), directory)
+    return f"go on with: {shlex.join(command)}"
+
+
+def _scheduler(environ: Mapping[str, str]) -> str:
+    if "SLURM_JOB_ID" in environ:
+        return "slurm"
+    return "flux" if "FLUX_URI" in environ else ""
 
 
 def available_processors() -> int:
@@ -43,8 +50,8 @@ def available_processors() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def next_steps(summary: Summary, directory: str, seconds: float) -> Iterator[str]:
-    """Yield the time that a finished run took, and the next commands.
+def next_steps(summary: Summary, directory: str) -> Iterator[str]:
+    """Yield the next commands after a finished run.
 
     Parameters
     ----------
@@ -52,10 +59,7 @@ def next_steps(summary: Summary, directory: str, seconds: float) -> Iterator[str
         The run.
     directory : str
         Its results directory.
-    seconds : float
-        Duration of this start of the run.
     """
-    yield f"took {duration_text(seconds)}; next:"
     run = shlex.quote(directory)
     steps = [("report", run, "tables, figures and a page")]
     if summary.compared is not None:

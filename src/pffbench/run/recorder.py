@@ -34,6 +34,7 @@ from pffbench.record.run_json import CaseEntry, FailureEntry, FloorEntry, LeftOu
 from pffbench.record.validity import clock_trouble, missing_repetitions, read_trouble
 from pffbench.regular_files import SpareDescriptors
 from pffbench.results.cells import not_in_force
+from pffbench.results.names import case_names
 from pffbench.storage.page_cache import DROPPED_BELOW
 
 
@@ -319,18 +320,21 @@ class Recorder:
         self.run_record.remarks.append(text)
         self.progress.message(text)
 
-    def leave_out(self, cases: Sequence[str], why: str, limit: str) -> None:
-        """Record which cases the time does not hold, with a reason and a line for the verdict."""
+    def leave_out(self, cases: Sequence[str], why: str) -> None:
+        """Record which cases the time does not hold, with the reason; the answer names them."""
+        record = self.run_record
+        names = case_names(record.cases)
+        planned = len(record.cases)
         for case in cases:
-            del self.run_record.cases[case]
-            self.run_record.left_out.append(LeftOut(case, why, "time"))
-        self.limit(limit)
+            del record.cases[case]
+            record.left_out.append(LeftOut(case, why, "time", names[case]))
+        record.save(self.directory)
+        self.progress.message(f"{len(cases)} of {planned} cases left out: {why}")
 
-    def limit(self, text: str) -> None:
-        """Record a sentence for the verdict: what the run cannot show, and a way to show it."""
-        self.run_record.limits.append(text)
+    def need_time(self, seconds: float) -> None:
+        """Record the seconds that would hold the rounds which all cases need."""
+        self.run_record.time_needed = max(self.run_record.time_needed, seconds)
         self.run_record.save(self.directory)
-        self.progress.message(text)
 
     def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
         """Record that cases have enough repetitions."""
@@ -339,9 +343,6 @@ class Recorder:
         if why not in self.run_record.stops:
             self.run_record.stops.append(why)
         self.run_record.save(self.directory)
-        plural = "s" if len(cases) > 1 else ""
-        often = f"{repetitions} round{'s' if repetitions > 1 else ''}"
-        self.progress.message(f"{len(cases)} case{plural} stopped after {often}: {why}")
 
     def finish(self, complete: bool) -> None:
         """Determine and record the verdict."""

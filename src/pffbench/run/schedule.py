@@ -24,6 +24,7 @@ from pffbench.results.judge import FEWEST
 from pffbench.results.purposes import decide_work, usable
 from pffbench.run.order import by_importance
 from pffbench.run.spec import BlockSpec
+from pffbench.text import counted as counted_words
 from pffbench.units import Duration
 
 if TYPE_CHECKING:
@@ -157,13 +158,9 @@ class Schedule:
         assert experiment.time_budget is not None
         budget = _named(experiment.time_budget)
         all_of_them = sum(seconds.values()) + self._estimate(out, seconds)
-        often = "a warm-up and " * (experiment.warmup > 0) + _count(self._fewest)
-        self._record.leave_out(
-            [case.id for case in out],
-            f"{budget} does not hold {often} of it",
-            f"{len(out)} of {len(cases)} cases left out: {budget} does not hold {often} of each on "
-            f"this machine; {self._enough(all_of_them)}",
-        )
+        often = "a warm-up and " * (experiment.warmup > 0) + counted_words(self._fewest, "round")
+        self._record.leave_out([case.id for case in out], f"{budget} does not hold {often} of each")
+        self._record.need_time(self._enough(all_of_them))
         gone = {case.id for case in out}
         self._active = [i for i in self._active if self._case(i).id not in gone]
 
@@ -197,12 +194,9 @@ class Schedule:
         self._record.stop([self._case(i).id for i in self._active], counted, why)
         self._active = []
 
-    def _enough(self, block: float) -> str:
-        """Name the time budget that holds what a claim needs, by the seconds of a block."""
-        needed = (self._plan.experiment.warmup + self._fewest) * block
-        enough = 10 * math.ceil(needed / 10)
-        how = f"--set time_budget={enough}, or a longer time limit of the job"
-        return f"about {enough} s would hold all ({how})"
+    def _enough(self, block: float) -> float:
+        """Return the seconds that hold what a claim needs, by those of a block."""
+        return (self._plan.experiment.warmup + self._fewest) * block
 
     def _keep_to_budget(self, counted: int, passed: float, expected: Mapping[str, float]) -> None:
         """Drop the cases for which the time budget has no room.
@@ -225,11 +219,7 @@ class Schedule:
         why = f"{_named(budget)} would have been passed"
         self._record.stop([self._case(i).id for i in gone], counted, why)
         if missing > 0:
-            block = self._seconds(self._active, expected)
-            self._record.limit(
-                f"{len(gone)} of {len(self._active)} cases have {counted} of the "
-                f"{_count(self._fewest)} needed, since {why}; {self._enough(block)}"
-            )
+            self._record.need_time(self._enough(self._seconds(self._active, expected)))
         self._active = kept
 
     def _seconds(self, places: Iterable[int], expected: Mapping[str, float]) -> float:
@@ -272,7 +262,3 @@ class Schedule:
 
 def _named(budget: float) -> str:
     return f"the time budget of {Duration(budget):g} s"
-
-
-def _count(repetitions: int) -> str:
-    return f"{repetitions} repetition{'s' if repetitions > 1 else ''}"

@@ -153,7 +153,9 @@ class Session:
     @property
     def how_to_go_on(self) -> str:
         """Instruction for resuming the run when it ends early."""
-        return f"go on with: pffbench run --resume {self.spec.out}"
+        from pffbench.run.next_steps import to_resume  # needed at an early end only
+
+        return to_resume(self.spec.out, self._team.comm.size, os.environ)
 
     def leave(self) -> None:
         """Remove the bar from the terminal."""

@@ -14,12 +14,14 @@ from pffbench.parallel.launcher import on_terminal
 from pffbench.results.answer import WIDTH
 from pffbench.results.document import as_data, write_results
 from pffbench.results.export import print_summary, write_summary
+from pffbench.results.rerun import command_to_resume
 from pffbench.results.summary import Summary, summarise
 from pffbench.run.next_steps import next_steps
 from pffbench.run.options import RunOptions
 from pffbench.run.output import make_console, print_json
 from pffbench.run.recorder import Recorder
 from pffbench.text import one_line
+from pffbench.units import duration_text
 
 
 def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
@@ -82,14 +84,14 @@ def _print(summary: Summary, recorder: Recorder, options: RunOptions, began: flo
         print_json(as_data(summary))
         return
     console = make_console(WIDTH, force_terminal=on_terminal())
-    console.print(f"results: {recorder.directory}", soft_wrap=options.quiet)
-    if options.quiet and record.status == "finished":
+    finished = record.status == "finished"
+    took = f" ({duration_text(time.monotonic() - began)})" if finished and not options.quiet else ""
+    console.print(f"results: {recorder.directory}{took}", soft_wrap=True)
+    if options.quiet and finished:
         print_summary(summary, console)
         return
     if record.status == "interrupted":
-        told = f"go on with: pffbench run --resume {recorder.directory}"
-        if record.environments:  # whose commands a record alone may not start
-            told += " --trust"
+        told = f"go on with: {command_to_resume(record, recorder.directory)}"
         console.print(told, highlight=False, soft_wrap=True)
     elif record.status == "written":
         console.print(
@@ -97,7 +99,7 @@ def _print(summary: Summary, recorder: Recorder, options: RunOptions, began: flo
             f"pffbench run --resume {recorder.directory} --stage read",
         )
     else:
-        for line in next_steps(summary, recorder.directory, time.monotonic() - began):
+        for line in next_steps(summary, recorder.directory):
             console.print(line, soft_wrap=True)  # a command is copied as one line
     print_summary(
         summary, console, tables=options.tables
