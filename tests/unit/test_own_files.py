@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -306,6 +307,22 @@ def test_a_virtual_dataset_of_numbered_files_is_read_as_h5py_does(tmp_path):
     assert np.array_equal(read(tmp_path / "v.h5", "v"), shown)
     os.mkfifo(tmp_path / "part-3.h5")
     assert "it is a FIFO" in refusal_of(tmp_path / "v.h5", "v")
+
+
+def test_a_virtual_dataset_may_have_more_sources_than_a_process_can_open(tmp_path):
+    layout = h5py.VirtualLayout((90, 4), "f4")
+    for number in range(90):
+        write_plain(tmp_path / f"{number}.h5", "x", np.full(4, number, "f4"))
+        layout[number] = h5py.VirtualSource(f"{number}.h5", "x", shape=(4,))
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 60, limits[1]))
+    try:
+        assert structure_of(tmp_path / "v.h5")["v"].stored.unreadable == ""
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_a_percent_sign_in_the_name_of_a_growing_source_is_no_number(tmp_path):

@@ -24,6 +24,8 @@ from pffbench.data.base import Index
 from pffbench.data.contents import FAILURES, reason_of, shown_name
 from pffbench.regular_files import check_regular
 
+#: Source files of a virtual dataset that stay open: there may be more than a process can open.
+_MOST_OPEN = 32
 #: Most soft links that a name may lead through.
 _MOST_LINKS = 40
 #: Names of registered filters (https://github.com/HDFGroup/hdf5_plugins); those that the Python
@@ -127,6 +129,9 @@ class _Values:
         if creation.get_layout() != h5d.VIRTUAL:
             return _refuse_raw_files(path, dataset)
         for number in range(creation.get_virtual_count()):
+            if not self._visited and len(self._files) > _MOST_OPEN:
+                self._stack.close()
+                self._files.clear()
             if reason := self._refuse_source(path, creation, number):
                 return reason
         return None
