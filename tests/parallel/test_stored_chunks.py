@@ -12,6 +12,15 @@ pytestmark = pytest.mark.parallel
 SHAPE, CHUNKS, CHUNK_BYTES = [9, 6], [2, 3], 12
 COMMON = {"workload": "hyperslab", "shape": SHAPE, "chunks": CHUNKS, "dtype": "int16"}
 TOGETHER = {**COMMON, "transfer": "collective"}
+#: Chunks that are longer than a step: each step writes a part of them.
+IN_STEPS = {
+    **COMMON,
+    "shape": [8, 6],
+    "steps": 4,
+    "chunks": [2, *CHUNKS],
+    "cut_unit": CHUNKS,
+    "codec": "none",
+}
 CASES = [
     {**TOGETHER, "backend": ["hdf5", "netcdf4"], "codec": ["gzip", "none"]},
     {**TOGETHER, "backend": "hdf5", "codec": "gzip", "rearrange": "gather"},
@@ -24,6 +33,8 @@ CASES = [
     {**COMMON, "backend": ["hdf5", "zarr"], "codec": "gzip", "layout": "file_per_process"},
     {"workload": "datasets", "backend": "zarr", "codec": "none", "layout": "own", "datasets": 4,
      "shape": [4, 6], "chunks": CHUNKS, "dtype": "int16"},
+    {**IN_STEPS, "backend": ["hdf5", "zarr"], "layout": ["shared", "file_per_process"]},
+    {**IN_STEPS, "backend": "netcdf4", "transfer": "collective"},
     {**COMMON, "backend": "hdf5"},
 ]  # fmt: skip
 
@@ -34,16 +45,19 @@ def chunks_of(parameters):
         return None
     if parameters["workload"] == "datasets":
         return 16
+    if parameters["steps"]:
+        return 16
     return 12 if parameters["layout"] in ("own", "file_per_process") else 10
 
 
 def test_each_chunk_is_counted_once_also_if_ranks_share_it(tmp_path):
     run = run_experiment(tmp_path, 3, cases=CASES, repetitions=1, warmup=0, roofline=False)
     assert run.status == 0, run.said
-    assert len(run.record["cases"]) == 17
+    assert len(run.record["cases"]) == 22
     counted = {(c["case"], c["counter"]): float(c["total"]) for c in run.counts}
     for name, entry in run.record["cases"].items():
         chunks = chunks_of(entry["parameters"])
         assert counted.get((name, "stored_chunks")) == chunks, name
         if entry["parameters"]["codec"] == "none":
-            assert counted[name, "stored_bytes"] == chunks * CHUNK_BYTES, name
+            size = CHUNK_BYTES * (2 if entry["parameters"].get("steps") else 1)
+            assert counted[name, "stored_bytes"] == chunks * size, name
