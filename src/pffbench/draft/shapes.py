@@ -71,7 +71,12 @@ def other_chunks(chunks: Shape, shape: Shape, steps: int, itemsize: int) -> Shap
     shrunk = _shrink(chunks, itemsize)
     large = math.prod(chunks) * itemsize >= _LARGE_CHUNK
     order = (shrunk, grown) if large else (grown, shrunk)
-    return next((found for found in order if found != chunks), None)
+    sizes = {shape: math.prod(shape) for shape in (*order, chunks)}
+    unlike = [
+        shape for shape in order
+        if max(sizes[shape], sizes[chunks]) >= _TIMES * min(sizes[shape], sizes[chunks])
+    ]  # fmt: skip
+    return next((found for found in (*unlike, *order) if found != chunks), None)
 
 
 def _grow(chunks: Shape, shape: Shape, steps: int, itemsize: int) -> Shape:
