@@ -32,7 +32,7 @@ from pffbench.results.obstacles import (
 from pffbench.results.purposes import heading_of, purposes_of
 from pffbench.results.rerun import command_again, command_to_resume, wrapped
 from pffbench.results.table import Table
-from pffbench.results.words import cost, listed
+from pffbench.results.words import cost, listed, percent
 from pffbench.text import counted, one_line, without_digests
 from pffbench.units import Size, duration_text
 
@@ -230,8 +230,8 @@ def _headline(decision: Decision, most: float) -> str:
     if math.isinf(decision.price):
         return f"the ways share fewer than {FEWEST} rounds."
     return (
-        f"the safest way is {name}, {cost(decision.price)} than any way measured (95 %). Use it if "
-        f"that does not matter. A decision needs {100 * (most - 1):.0f} % or less."
+        f"{name} is the safest way, but may be {percent(decision.price)} slower than another one "
+        f"(95 %). A decision needs {100 * (most - 1):.0f} % or less."
     )
 
 

@@ -8,7 +8,7 @@ from statistics import median
 
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord
-from pffbench.results.cells import NOT_IN_FORCE, Cell
+from pffbench.results.cells import NOT_IN_FORCE, Cell, grouped
 from pffbench.results.compare import Comparison
 from pffbench.results.judge import FEWEST
 from pffbench.results.load import LoadSummary, busy, unsettled
@@ -45,7 +45,8 @@ def cautions(
     yield from _absent(run)
     yield from _too_short(run, cells)
     yield from _without_effect(cells)
-    yield from filter(None, map(_sums, formats))
+    for some in grouped(formats, lambda one: one.cells[0][0].keys["column"]).values():
+        yield from _sums(some)
     yield from _reads(run)
     yield from (f"{text}." for text in unsettled(load))
     if run.record.accept_busy:
@@ -122,22 +123,28 @@ def _without_effect(cells: Sequence[Cell]) -> Iterator[str]:
             yield f"{names[case]} takes no part: not in force: {keys[NOT_IN_FORCE]}."
 
 
-def _sums(found: Comparison) -> str:
-    """Report a format that is chosen by medians, but whose times add up to more.
+def _sums(formats: Sequence[Comparison]) -> Iterator[str]:
+    """Report a format that is chosen by medians, but whose times in a column add up to more.
 
     The choice by medians is safe. A bound on sums would not be: a few slow rounds decide them.
     """
-    ratios = [math.log(_total(base, cell) / _total(cell, base)) for cell, base in found.cells]
-    by_sum = math.exp(sum(ratios) / len(ratios)) if ratios else 1.0
-    by_median = found.verdict.ratio.inverse.value
-    if by_sum < _APART or by_sum < _APART * by_median:
-        return ""
-    slow = [text for _, base in found.cells if (text := slow_rounds(base))]
-    return (
-        f"By the sum of the times {format_name(found.base)} is {number(by_sum)} times as slow as "
-        f"{format_name(found.value)} ({found.cells[0][0].keys['column']})"
-        f"{f': {slow[0]}' if slow else ''}."
+    apart = [(one, by_sum) for one in formats if (by_sum := _by_sum(one)) >= _APART]
+    apart = [both for both in apart if both[1] >= _APART * both[0].verdict.ratio.inverse.value]
+    if not apart:
+        return
+    first = apart[0][0]
+    others = [f"{number(by_sum)} times as slow as {format_name(c.value)}" for c, by_sum in apart]
+    slow = [text for one, _ in apart for _, base in one.cells if (text := slow_rounds(base))]
+    yield (
+        f"By the sum of the times {format_name(first.base)} is {listed(others)} "
+        f"({first.cells[0][0].keys['column']}){f': {slow[0]}' if slow else ''}."
     )
+
+
+def _by_sum(found: Comparison) -> float:
+    """Return the summed time of the base over the one of the value, averaged over all cells."""
+    ratios = [math.log(_total(base, cell) / _total(cell, base)) for cell, base in found.cells]
+    return math.exp(sum(ratios) / len(ratios)) if ratios else 1.0
 
 
 def _total(cell: Cell, other: Cell) -> float:
