@@ -71,9 +71,9 @@ class Group(PerNodeOrCount, frozen=True):
     Parameters
     ----------
     per_node : int, optional
-        Number on each node; all nodes have equally many ranks.
+        Number on each node. All nodes must have equally many ranks.
     count : int, optional
-        Number in all; groups differ by one rank at most.
+        Number in all. The sizes of groups differ by at most one rank.
     """
 
     key = "group"
@@ -99,29 +99,30 @@ class Parameters(
     backend : str
         Name of the backend: the format and the library that writes it.
     layout : {"shared", "own", "file_per_process", "file_per_group"}
-        Where arrays lie. ``shared``: one array cut over the ranks. ``own``: one file in which each
-        rank has its own arrays. ``file_per_process``: a file for each rank. ``file_per_group``: a
-        file for each block of consecutive ranks, see `group`.
+        Files and arrays of the ranks. ``shared``: one array cut over the ranks. ``own``: one file
+        in which each rank has its own arrays. ``file_per_process``: a file for each rank.
+        ``file_per_group``: a file for each block of consecutive ranks, see `group`.
     group : {"per_node": int}, or {"count": int}, optional
         With ``layout: file_per_group``: the number of files, on each node, or in all.
     within : {"shared", "own"}, optional
-        With ``layout: file_per_group``: how arrays lie in the file of a group; ``shared`` when not
-        given.
+        With ``layout: file_per_group``: the layout inside the file of a group (default:
+        ``shared``).
     file_groups : dict, optional
-        Found by the run, from `group` and its nodes: leave it out.
+        Set by the run, from `group` and its nodes. Leave it out.
     transfer : {"independent", "collective"}
-        How ranks move data in a file that they share: by calls of their own, or all together.
+        Calls of the ranks in a file that they share: each rank separately, or all together.
     settings : {"matched", "defaults"}
-        How alike the libraries are made. ``matched``: equal work for all (same chunks, no fill, no
-        compression unless a codec is named). ``defaults``: the own defaults of each library.
+        Whether the libraries are configured to do equal work. ``matched``: equal work for all (same
+        chunks, no fill, no compression unless a codec is named). ``defaults``: the defaults of each
+        library.
     dtype : str, optional
-        Element type; ``float32`` when not given, or the type in the file with ``source: file``.
+        Element type. Default: ``float32``, or with ``source: file`` the type in the file.
     source : str
-        Data that are written: ``uniform`` (incompressible), ``integers``, ``constant``, ``smooth``,
-        or ``file``, which is your own data. The studies add ``cris`` (spectra of a sounder) and the
-        volumes ``image``, ``dense`` and ``sparse``, which are ``uint16`` when no type is given.
+        Data to write: ``uniform`` (incompressible), ``integers``, ``constant``, ``smooth``, or
+        ``file`` for your own data. The studies add ``cris`` (spectra of a sounder) and the volumes
+        ``image``, ``dense`` and ``sparse``, which are ``uint16`` unless a type is given.
     file : str, optional
-        With ``source: file``: your HDF5, netCDF, Zarr or .npy file; ``package:NAME/PATH`` is a file
+        With ``source: file``: your HDF5, netCDF, Zarr or .npy file. ``package:NAME/PATH`` is a file
         of an installed Python package.
     variable : str, optional
         With ``source: file``: the variable in the file.
@@ -133,18 +134,19 @@ class Parameters(
         ``defaults``. `level`, `compressor` and `shuffle` are for the codecs of a list that have
         them; ``none`` has none of them.
     level : int, optional
-        Level of the codec: 4 for gzip, 3 for zstd, 5 for blosc when not given.
+        Level of the codec. Default: 4 for gzip, 3 for zstd, 5 for blosc.
     compressor : {"blosclz", "lz4", "lz4hc", "zlib", "zstd"}, optional
-        Compressor inside Blosc; lz4 when not given.
+        Compressor inside Blosc (default: lz4).
     shuffle : {"none", "byte", "bit"}, optional
-        Shuffle before compression; when not given, by bytes in Blosc and none in the other codecs.
+        Shuffle before compression. Default: by bytes in Blosc, none in the other codecs.
     durability : {"close", "flush", "sync"}
-        End of writing: close; with a library flush before it; with the bytes and directories on the
-        device after it.
+        End of writing. ``close``: the library has closed the file. ``flush``: with a flush by the
+        library before. ``sync``: bytes and directories are on the device.
     cache : {"warm", "shifted", "dropped", "separate"}
-        State of the page cache before reading. ``warm``: what was written is still in memory.
-        ``shifted``: a rank reads what a rank on another node wrote. ``dropped``: the pages were
-        evicted. ``separate``: one job writes and another one, on other nodes, reads (``--stage``).
+        State of the page cache before reading. ``warm``: the written data are still in memory.
+        ``shifted``: a rank reads data that a rank on another node wrote. ``dropped``: the pages
+        were evicted. ``separate``: one job writes and another one, on other nodes, reads
+        (``--stage``).
     """
 
     backend: str

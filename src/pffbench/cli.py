@@ -28,14 +28,14 @@ _PURPOSE = "Compares parallel HDF5, parallel netCDF4 and Zarr with raw MPI-IO an
 _SHORT_HELP = f"""\
 {_PURPOSE}
 
-  pffbench run                     compare the formats here; about two minutes
-    mpiexec -n 2 pffbench run        on 2 ranks; take as many as cores
-  pffbench run --list              experiments by the question that they answer
-  pffbench plan EXPERIMENT.yaml    what an experiment would do, and its cost
+  pffbench run                     compare the formats (about two minutes)
+    mpiexec -n 2 pffbench run        on 2 ranks (use one per core)
+  pffbench run --list              experiments and their questions
+  pffbench plan EXPERIMENT.yaml    a dry run: cases, bytes, time
   pffbench report RUN              tables, figures and a page of a finished run
   pffbench recommend RUN           the format to use, and a program
   pffbench compare BASE NEW        which of two runs is faster
-  pffbench doctor                  what works here, and remedies for the rest
+  pffbench doctor                  check the installation, with remedies
 
 RUN is the results directory that a run names at its end. All commands:
 pffbench --help. Under a launcher (mpiexec, srun) "python -m pffbench" alone
@@ -44,13 +44,13 @@ is "run".
 _OVERVIEW = f"""\
 {_PURPOSE}
 
-  mpiexec -n 2 python -m pffbench run           the built-in comparison; take
-                                                as many ranks as cores
+  mpiexec -n 2 python -m pffbench run           the built-in comparison
+                                                (use one rank per core)
   srun -n 64 python -m pffbench run exp.yaml    an experiment, in an allocation
-  pffbench plan exp.yaml --ranks 64             what it would do
+  pffbench plan exp.yaml --ranks 64             its cases and their cost
 
 Without a command, the program runs the built-in comparison under a launcher
-(mpiexec, srun), and prints a short help elsewhere.
+(mpiexec, srun), and prints a short help otherwise.
 """
 #: The line below each help.
 _STATUSES = "exit status: pffbench help exit"

@@ -10,7 +10,7 @@ VALID, NOT_VALID, WRONG_INPUT, INTERRUPTED, INCONCLUSIVE, MACHINE_CHANGED = rang
 CTRL_C = 130
 #: What each exit status means; `pffbench help exit` prints it.
 EXIT_STATUSES = {
-    VALID: "the command did what was asked, and the run is valid",
+    VALID: "the command succeeded, and the run is valid",
     NOT_VALID: "a case or the summary failed, the run is not valid, or a check found a problem",
     WRONG_INPUT: "the input is wrong, and nothing was created",
     INTERRUPTED: "a signal or a time limit ended the run, which can be resumed",

@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "experiment",
         nargs="?",
         metavar="EXPERIMENT.yaml",
-        help="experiment file, results directory, or name that run --list prints (default: the "
-        "built-in comparison) (example: question:writers)",
+        help="experiment file, results directory, or name from run --list (default: the built-in "
+        "comparison) (example: question:writers)",
     )
     parser.add_argument(
         "-n", "--ranks", type=number_of("ranks"), required=True, metavar="N",
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--ranks-per-node", type=number_of("ranks"), metavar="M",
-        help="number of ranks of a node (default: all on one node) (example: --ranks-per-node 128)",
+        help="number of ranks on a node (default: all on one node) (example: --ranks-per-node 128)",
     )  # fmt: skip
     parser.add_argument(
         "--stripe", type=_stripe, metavar="SIZE:COUNT",
@@ -61,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--case", action="append", default=[], metavar="CASE", dest="chosen",
-        help="show this case alone, by its number in the table or a part of its name; given twice, "
-        "what differs between the two and by which factor (example: --case 1 --case 4)",
+        help="show only this case, by its number in the table or a part of its name. Given twice, "
+        "show the differences between the two and their factors (example: --case 1 --case 4)",
     )  # fmt: skip
     add_json(parser)
     add_changes(parser, scratch=False)

@@ -37,8 +37,8 @@ class Blosc2Options(Options, frozen=True, kw_only=True):
     Parameters
     ----------
     threads : int, optional
-        Threads that compress and decompress. The library's default is one for each core;
-        ``matched`` gives a rank one.
+        Threads that compress and decompress. The library's default is one per core. With
+        ``matched`` each rank has one.
     """
 
     threads: Annotated[int, msgspec.Meta(ge=1, le=4096)] | None = None

@@ -55,17 +55,17 @@ class Hdf5Options(Hdf5FileOptions, frozen=True, kw_only=True):
     ----------
     collective_metadata : bool, optional
         Metadata is read and written collectively (``H5Pset_all_coll_metadata_ops``,
-        ``H5Pset_coll_metadata_write``). The library's default is off; ``matched`` switches it
-        on, because netCDF-C always does.
+        ``H5Pset_coll_metadata_write``). The library's default is off. ``matched`` switches it on,
+        because netCDF-C always does.
     libver : {"earliest", "v108", "v110", "v112", "v114", "latest"}, optional
-        Lowest version of the file format that is written (``H5Pset_libver_bounds``). The
-        library's default is ``earliest`` before HDF5 2.0; ``matched`` takes ``v108``, which
-        netCDF-C always sets.
+        Lowest version of the file format that is written (``H5Pset_libver_bounds``). The library's
+        default is ``earliest`` before HDF5 2.0. ``matched`` uses ``v108``, which netCDF-C always
+        sets.
     api : {"high_level", "low_level"}
-        How data are moved: by slices of ``h5py.Dataset``, as most programs do; or by H5Dwrite and
-        H5Dread with data spaces made beforehand, and reads into memory of the caller, to measure
-        what the slices cost. Stretches of a decomposition map, for which slices have no unions, are
-        always moved by the second.
+        Calls that move the data: slices of ``h5py.Dataset``, as in most programs, or H5Dwrite and
+        H5Dread with data spaces made in advance and reads into the caller's memory, to measure the
+        cost of slices. Stretches of a decomposition map always use ``low_level``, because slices
+        have no unions.
     """
 
     collective_metadata: bool | None = None

@@ -274,16 +274,16 @@ class Hdf5FileOptions(Options, frozen=True, kw_only=True):
     ----------
     chunk_cache : Size, optional
         Bytes of the chunk cache of each array (``H5Pset_cache``, ``nc_set_var_chunk_cache``). The
-        default is the library's own: in netCDF 16 MiB (4.9), and up to 64 MiB where a chunk is
-        larger; ``matched`` gives all libraries that have one 1 MiB.
+        default is the library's own: in netCDF 4.9 it is 16 MiB, and up to 64 MiB for larger
+        chunks. ``matched`` sets 1 MiB in all libraries that have a chunk cache.
     alignment : Size, optional
         Objects of at least this size begin at multiples of it (``H5Pset_alignment``,
         ``nc_set_alignment``).
     alignment_threshold : Size, optional
-        With ``alignment``: the size from which on objects are aligned, where it is another one.
+        With ``alignment``: the smallest size of objects that are aligned, if it differs.
     hints : dict
-        Hints that files which ranks share are opened with, such as ``{cb_nodes: 4, romio_ds_write:
-        disable}``. What is in force is read back into `run.json`; a hint that is not is a warning.
+        MPI-IO hints for files that ranks share, such as ``{cb_nodes: 4, romio_ds_write: disable}``.
+        The hints in force are read back into `run.json`. A hint without effect causes a warning.
     striping : dict, optional
         Stripes of new files that ranks share, on Lustre: ``count`` servers (-1 for all), ``size``
         bytes on each.

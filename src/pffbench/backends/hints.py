@@ -43,14 +43,14 @@ _STRIPE_UNIT = 2**16
 
 
 class Striping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Over how many servers of Lustre a new file is spread, in pieces of which size.
+    """Stripes of a new file on Lustre.
 
     Parameters
     ----------
     count : int, optional
-        Number of servers; -1 for all.
+        Number of servers, -1 for all.
     size : Size, optional
-        Bytes on a server before the next one's turn: a multiple of 64 KiB.
+        Bytes on a server before the file continues on the next one: a multiple of 64 KiB.
     """
 
     count: Annotated[int, msgspec.Meta(ge=-1, le=9999)] | None = None

@@ -34,13 +34,13 @@ class NullOptions(Options, frozen=True, kw_only=True):
     Parameters
     ----------
     delays : dict of str to float
-        Seconds that a verb takes, such as ``{write: 0.01}``.
+        Seconds of a verb, such as ``{write: 0.01}``.
     delay_rank : int, optional
-        The only rank that is delayed; all when not given.
+        The only rank that is delayed (default: all).
     fail : str, optional
         The verb that raises an error.
     fail_rank : int
-        The rank on which it does.
+        The rank that raises it.
     """
 
     delays: dict[Verb, Seconds] = {}  # noqa: RUF012 -- msgspec copies a mutable default

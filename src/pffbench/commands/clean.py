@@ -28,12 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--remove",
         action="store_true",
-        help="remove the files of runs that are known to have ended",
+        help="remove the files of runs that have certainly ended",
     )
     parser.add_argument(
         "--kept",
         action="store_true",
-        help="include files that a job with --stage write left for another one to read",
+        help="include files that a job with --stage write keeps for another job to read",
     )
 
 

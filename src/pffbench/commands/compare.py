@@ -24,35 +24,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "runs",
         nargs="+",
         metavar="RUN",
-        help="results directories: the old one, then those compared with it (example: "
-        "results/before results/after); or several of each side, which are compared as starts of "
-        "one program (example: results/old* -- results/new*)",
+        help="results directories: the old one, then the new ones (example: results/before "
+        "results/after), or several of each side, as starts of one program (example: "
+        "results/old* -- results/new*)",
     )
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="directory for compare.md and compare.csv (default: none are written) "
-        "(example: --out results/before-after)",
+        help="directory for compare.md and compare.csv (default: not written) (example: --out "
+        "results/before-after)",
     )
     parser.add_argument(
         "--fail-if-slower",
         type=_percent,
         metavar="PERCENT",
-        help="gate for CI: exit status 1 (FAILED) if a total is shown to be slower, by more than "
-        "this; 4 (UNDECIDED) if one may be; 0 (PASSED) if none is; 2 if a total of the old run "
-        "cannot be compared; 5 if raw transfers show that the machine changed (example: "
-        "--fail-if-slower 20%%)",
+        help="gate for CI, with the exit status 0 (PASSED) if no total is slower by more than "
+        "this, 1 (FAILED) if one is shown to be, 4 (UNDECIDED) if one may be, 2 if a total of "
+        "the old run cannot be compared, and 5 if raw transfers show that the machine changed "
+        "(example: --fail-if-slower 20%%)",
     )
     parser.add_argument(
         "--allow-missing",
         action="store_true",
-        help="with --fail-if-slower: pass although a total of the old run cannot be compared",
+        help="with --fail-if-slower: pass even if a total of the old run cannot be compared",
     )
     parser.add_argument(
         "--baseline",
         metavar="DIR",
-        help="with --fail-if-slower: compare the runs of a night, best three, with those in DIR, "
-        "and add them as links unless they fail, while there are fewer than seven (example: "
+        help="with --fail-if-slower: compare the runs of a night, preferably three, with the runs "
+        "in DIR. Unless they fail, add them to DIR as links until it has seven (example: "
         "--baseline results/baseline --fail-if-slower 20%% results/night-*)",
     )
     parser.add_argument(
@@ -60,8 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY",
-        help="compare cases that differ in this parameter or option of a backend; may be given "
-        "several times (example: --across codec --across zarr.format)",
+        help="compare cases that differ in this parameter or option of a backend. May be repeated "
+        "(example: --across codec --across zarr.format)",
     )
     parser.add_argument(
         "--counts",
@@ -79,8 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-if-more",
         action="store_true",
-        help="with --counts: exit status 1 if anything is counted more often than in the old run, "
-        "or a case cannot be compared",
+        help="with --counts: exit status 1 if a count is larger than in the old run, or a case "
+        "cannot be compared",
     )
     add_json(parser)
 

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file",
         metavar="FILE",
-        help="HDF5, netCDF or .npy file, or directory of Zarr (example: run-42.nc)",
+        help="HDF5, netCDF or .npy file, or Zarr directory (example: run-42.nc)",
     )
     parser.add_argument(
         "-o",

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="NAME",
         help="workloads and backends (default: the keys of an experiment and of every case, and "
-        "the names) (example: hyperslab zarr)",
+        "the list of names) (example: hyperslab zarr)",
     )
     parser.add_argument(
         "--schema",

@@ -133,15 +133,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ranks",
         type=number_of("ranks"),
         metavar="N",
-        help="number of ranks to plan for (default: the tasks of the Slurm job, else 1) "
-        "(example: --ranks 64)",
+        help="number of ranks (default: the tasks of the Slurm job, otherwise 1) (example: --ranks "
+        "64)",
     )
     parser.add_argument(
         "--node-memory",
         type=_size,
         metavar="SIZE",
-        help="memory of a node: a plan whose writer ranks hold more is refused (default: that of "
-        "this machine, and a warning) (example: --node-memory 256GiB)",
+        help="memory of a node: a plan is refused if its writer ranks need more (default: the "
+        "memory of this machine, with a warning instead) (example: --node-memory 256GiB)",
     )
     parser.add_argument(
         "--all",

@@ -29,15 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_weight,
         default=(1.0, 1.0),
         metavar="WRITE:READ",
-        help="how often your program writes and reads its data (default: 1:1) "
-        "(example: --weight 1:0)",
+        help="number of times that your program writes and reads its data (default: 1:1) (example: "
+        "--weight 1:0)",
     )
     how_often.add_argument(
         "--reads",
         type=_reads,
         dest="weight",
         metavar="N",
-        help="how many times your program reads what it has written once (example: --reads 10)",
+        help="number of times that your program reads data that it wrote once (example: --reads "
+        "10)",
     )
     parser.add_argument(
         "--only",
@@ -45,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_key_and_values,
         metavar="KEY=VALUE,…",
-        help="choose only among ways with these values of a key; may be repeated "
-        "(example: --only layout=shared --only backend=hdf5,netcdf4)",
+        help="choose only among ways with these values of a key. May be repeated (example: --only "
+        "layout=shared --only backend=hdf5,netcdf4)",
     )
     parser.add_argument(
         "--regret",
@@ -60,15 +61,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--bytes",
         type=_size,
         metavar="SIZE",
-        help="bytes that all ranks of your program together write in a step: print the time that "
-        "they need, if it follows from what was measured (example: --bytes 600M --steps 100)",
+        help="bytes that all ranks of your program together write in a step: print the time for "
+        "them, if the measurements allow an estimate (example: --bytes 600M --steps 100)",
     )
     parser.add_argument(
         "--steps",
         type=number_of("steps"),
         default=1,
         metavar="N",
-        help="number of steps that the time is for, such as those of a day (default: 1)",
+        help="number of steps to estimate for, for example per day (default: 1)",
     )
     add_json(parser)
 

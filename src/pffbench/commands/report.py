@@ -31,14 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--batch",
         type=int,
         metavar="STATUS",
-        help="last step of a batch job, with the exit status of its launcher: end with the status "
-        "of the run, and queue the job again if the run was interrupted "
-        "(example: --batch $? results/first)",
+        help="for the last line of a batch job, with the exit status of its launcher: end with the "
+        "status of the run, and queue the job again if the run was interrupted (example: "
+        "--batch $? results/first)",
     )
     parser.add_argument(
         "--open",
         action="store_true",
-        help="open the page in a browser as soon as it is there",
+        help="open the page in a browser",
     )
 
 

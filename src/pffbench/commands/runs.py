@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         default=["pffbench-results"],
         metavar="DIR",
-        help="directories that hold results directories (default: ./pffbench-results) "
-        "(example: results)",
+        help="directories that contain results directories (default: ./pffbench-results) (example: "
+        "results)",
     )
 
 

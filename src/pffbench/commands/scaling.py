@@ -23,14 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="directory for tables and a figure: new, empty or of an earlier call (default: "
-        "'scaling' beside the runs) (example: --out results/scaling)",
+        help="directory for tables and a figure: new, empty or from an earlier call (default: "
+        "'scaling' next to the runs) (example: --out results/scaling)",
     )
     parser.add_argument(
         "--over",
         choices=("ranks", "nodes"),
-        help="unit of the job size (default: nodes if their number varies and each has as many "
-        "ranks as the others, else ranks) (example: --over ranks)",
+        help="unit of the job size (default: nodes if their number varies and all have equally "
+        "many ranks, otherwise ranks) (example: --over ranks)",
     )
     add_json(parser)
 

@@ -27,7 +27,7 @@ ZIP = "Keys whose lists advance together instead of in all combinations: `[datas
 
 
 class EnvironmentEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An environment of a run of several: a Python with its libraries, and how it is started.
+    """An environment of a run of several: a Python with its libraries, and its start command.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ class EnvironmentEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     activate : str, optional
         A script that Bash sources before it starts ``python``, such as one that loads modules.
     command : str, optional
-        A command that starts its Python when arguments follow, such as ``apptainer exec new.sif
-        python3``.
+        A command that starts its Python with the arguments that follow, such as ``apptainer exec
+        new.sif python3``.
     """
 
     name: ExperimentName
@@ -63,65 +63,63 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     question : str
         The question that the experiment answers, in a sentence.
     study : str, optional
-        The study that the experiment repeats; the report compares with its published numbers.
+        The study that the experiment repeats. The report compares with its published numbers.
     cases : list
-        Each entry is a mapping of a case's parameters. Any scalar may be a list: lists are
-        swept, all combinations, or in step with each other when ``zip`` names them.
+        Each entry is a mapping of a case's parameters. Any scalar may be a list: all combinations
+        are run, or lists advance together if ``zip`` names them.
     common : dict
-        Parameters of all entries; an entry's own ones come first.
+        Parameters of all entries. The entry's own parameters have priority.
     scale : float
         Multiplies the first axis of each ``shape`` and ``shape_per_rank``, rounded up.
     repetitions : {"auto"} or int
-        Repetitions that count. ``auto``: from 25 on the run ends when the way that it recommends
-        costs at most `regret`; a run that compares nothing ends after 10. A number: exactly so
-        many of each case.
+        Repetitions that count. ``auto``: after 25 or more the run ends when the way that it
+        recommends costs at most `regret`, and a run that compares nothing ends after 10. A number:
+        the repetitions of each case.
     max_repetitions : int
-        With ``repetitions: auto``: most repetitions of a case.
+        With ``repetitions: auto``: maximum number of repetitions of a case.
     regret : float
         With ``repetitions: auto``: the price of the recommended way, as a part of the time of the
         best way, at which the run may end.
     starts : int, optional
-        In place of `repetitions`: so many repetitions, for each of which the ranks are started
-        anew, so that the intervals include the variation between starts of a program. The run is
-        started without a launcher then.
+        In place of `repetitions`: number of repetitions, each with a new start of the ranks, so
+        that the intervals include the variation between starts of a program. Start such a run
+        without a launcher.
     warmup : int
-        Repetitions before them that are kept in the raw data and left out of the statistics.
+        Repetitions before these, which are in the raw data and not in the statistics.
     seed : int
         Seed of the data.
     roofline : bool
         Whether raw transfers of the same bytes are run in addition to the formats.
     impossible : {"refuse", "skip"}
-        Treatment of cases that a backend cannot do.
+        Treatment of cases that a backend does not support.
     memory : Size
-        Bytes that the buffers of a rank may take; a larger single call takes as much as it needs.
+        Maximum bytes of the buffers of a rank. A larger single call gets as much as it needs.
     time_budget : Duration, optional
-        No new block of repetitions begins when it would end later than this many seconds. Cases
-        whose first repetitions would not fit are left out, the least important first.
+        No round of repetitions begins that would end later than this many seconds. Cases are left
+        out if their first repetitions do not fit, the least important first.
     hang_timeout : Duration, optional
-        Longest time of a step of a repetition, after which the job is ended with a report of where
-        each rank is; when not given, 10 minutes, and more for large or slow cases.
+        Longest time of a step of a repetition, after which the job is ended with a report of the
+        position of each rank. Default: 10 minutes, and more for large or slow cases.
     counters : bool or {"calls"}
-        Whether CPU seconds, page faults, bytes and system calls of each phase are counted too,
-        into `repetitions.jsonl`. ``calls``: strace(1) counts the calls on the files by their names
-        as well, which slows each of them, so that the times mean nothing; for
-        ``pffbench compare --counts``.
+        Whether CPU seconds, page faults, bytes and system calls of each phase are counted in
+        `repetitions.jsonl`. ``calls``: strace(1) also counts the calls on the files by name, for
+        ``pffbench compare --counts``. It slows each call, so the times mean nothing.
     cold_reads : {"compared", "extra"}
-        Part that cases with ``cache: dropped`` have. ``compared``: that of all cases. ``extra``: a
-        comparison of its own. They are left out where the page cache cannot be dropped, and only
-        their reads are compared.
+        Treatment of cases with ``cache: dropped``. ``compared``: as all cases. ``extra``: a
+        separate comparison of their reads only. These cases are left out if the page cache cannot
+        be dropped.
     node_local : bool
-        Whether each node has a scratch directory of its own, such as a burst buffer or an NVMe
-        disk, instead of all nodes together. Only cases with a file for each rank that read what
-        they wrote can use it.
+        Whether each node has a separate scratch directory, such as a burst buffer or an NVMe disk.
+        Only for cases with a file for each rank in which each rank reads its own data.
     environments : list
-        Environments that are compared: every block runs all cases in each of them, in turn. The run
-        is started without a launcher then.
+        Environments to compare: every round runs all cases in each of them, alternating. Start such
+        a run without a launcher.
     step_repetitions : int
-        With environments: how often a job step runs each case after warming up; the medians of
-        these count as one repetition.
+        With environments: number of times that a job step runs each case after the warm-up. Their
+        median counts as one repetition.
     launcher : str, optional
-        With environments: the command that starts the ranks of each, such as ``srun -n 64``; that
-        of the batch system, or ``mpiexec``, with all cores when not given.
+        With environments: the command that starts the ranks of each, such as ``srun -n 64``.
+        Default: the command of the batch system, or ``mpiexec`` with all cores.
     """
 
     name: ExperimentName

@@ -118,14 +118,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage",
         choices=("write", "read"),
-        help="for cache: separate: only write and keep the files, or, with --resume, read what "
-        "another job wrote on other nodes (example: --resume results/first --stage read)",
+        help="for cache: separate: only write and keep the files, or, with --resume, read the "
+        "files that another job wrote on other nodes (example: --resume results/first --stage "
+        "read)",
     )
     parser.add_argument(
         "--batch",
         action="store_true",
-        help="with --out: resume the run in DIR if it has begun, also on other hosts, and leave it "
-        "alone if it is finished; for jobs that a scheduler may start again",
+        help="with --out: resume the run in DIR if it has begun, also on other hosts, and do "
+        "nothing if it is finished. For jobs that a scheduler may start again",
     )
     parser.add_argument(
         "--trust",
@@ -137,14 +138,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-time",
         type=_limit,
         metavar="TIME",
-        help="start no repetition that would end after this time, and save; 'none' for no limit "
-        "(default: the time left to the Slurm job) (example: --max-time '20 min')",
+        help="start no repetition that would end after this time. 'none' is no limit (default: the "
+        "remaining time of the Slurm job) (example: --max-time '20 min')",
     )
     parser.add_argument(
         "--accept-busy",
         action="store_true",
-        help="answer from times that were measured while others used the machine too, for those "
-        "who have no idle one; the answer says so",
+        help="accept times measured while others used the machine. The answer names the load",
     )
     parser.add_argument(
         "--drop-hook",
@@ -156,19 +156,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     printed.add_argument(
         "--json",
         action="store_true",
-        help="print only the results, as the JSON document that results.json in the results "
-        "directory holds too",
+        help="print only the results, as the JSON document that is also results.json in the "
+        "results directory",
     )
     printed.add_argument(
         "-q",
         "--quiet",
         action="store_true",
-        help="print the results directory and the answer alone; summary.md has the rest",
+        help="print only the results directory and the answer. summary.md has the rest",
     )
     parser.add_argument(
         "--tables",
         action="store_true",
-        help="print the tables behind the answer too; summary.md always has them",
+        help="also print the tables behind the answer, which summary.md always has",
     )
 
 
@@ -178,16 +178,16 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--list",
         action="store_true",
-        help="list the experiments of this package by the question that they answer, each with its "
-        "name for this command, ranks and time",
+        help="list the experiments of this package with the question that each answers, its ranks "
+        "and time",
     )
     which.add_argument(
         "experiment",
         nargs="?",
         metavar="EXPERIMENT.yaml",
-        help="experiment file, a name that --list prints, the results directory of a run to "
-        "repeat, or a folder of files to run one after another (default: the built-in comparison; "
-        "quick is one layout of it, in under a minute) (example: question:writers)",
+        help="experiment file, name from --list, results directory of a run to repeat, or folder "
+        "of experiment files (default: the built-in comparison. quick is one layout of it, in "
+        "under a minute) (example: question:writers)",
     )
     add_changes(parser)
 
@@ -200,16 +200,16 @@ def add_changes(parser: argparse.ArgumentParser, *, scratch: bool = True) -> Non
         default=[],
         metavar="KEY=VALUE",
         dest="overrides",
-        help="change a key of the experiment, or of all its cases; may be given several times "
-        "(example: --set repetitions=3 --set cache=dropped --set zarr.format=2)",
+        help="change a key of the experiment, or of all its cases. May be repeated (example: --set "
+        "repetitions=3 --set cache=dropped --set zarr.format=2)",
     )
     if not scratch:
         return
     parser.add_argument(
         "--scratch",
         metavar="DIR",
-        help="directory on the file system under test; files are created in a new directory below "
-        "it, which is removed at the end (default: $PFFBENCH_SCRATCH, $SCRATCH or "
+        help="directory on the file system under test. The files are in a new directory below it, "
+        "which is removed at the end (default: $PFFBENCH_SCRATCH, $SCRATCH or "
         "./pffbench-scratch) (example: --scratch /lustre/me)",
     )
 

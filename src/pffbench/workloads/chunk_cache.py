@@ -28,13 +28,13 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
     Parameters
     ----------
     shape : list of int, optional
-        Shape of a granule, one delivery of an instrument; with ``source: file`` that of the
-        variable when not given.
+        Shape of a granule, one delivery of an instrument. Default with ``source: file``: the shape
+        of the variable.
     granules : int
         Number of granules of all ranks, one after the other along the first axis.
     read : {"rows", "chunks"}
-        Unit of one call: one row along the last axis, or one chunk (one granule where there are no
-        chunks, or the library chooses them), as it is written.
+        Unit of one call: one row along the last axis, or one chunk as it is written (one granule if
+        there are no chunks, or if the library chooses them).
     """
 
     shape: ArrayShape | None = None
@@ -51,7 +51,7 @@ class ChunkCache(Workload):
     """
 
     name = "chunk_cache"
-    summary = "chunks written whole and read row by row: what a chunk cache is worth"
+    summary = "chunks written whole and read row by row: the effect of the chunk cache"
     parameters_type: ClassVar[type[ChunkCacheParameters]] = ChunkCacheParameters
 
     def arrays(self, parameters: ChunkCacheParameters, ranks: int, rank: int) -> list[ArraySpec]:

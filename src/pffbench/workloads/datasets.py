@@ -33,13 +33,14 @@ class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
     Parameters
     ----------
     shape : list of int, optional
-        Shape of each dataset; with ``source: file`` that of the variable when not given.
+        Shape of each dataset. Default with ``source: file``: the shape of the variable.
     datasets : int, optional
         Number of datasets in total (strong scaling).
     datasets_per_rank : int, optional
         Number of datasets for each rank (weak scaling). One of the two is needed.
     attributes : int
-        Number of attributes of each dataset, whole numbers, each set and read by a call of its own.
+        Number of attributes of each dataset. They are whole numbers, each set and read by a
+        separate call.
     """
 
     shape: ArrayShape | None = None
@@ -68,7 +69,7 @@ class Datasets(Workload):
         PhaseColumn("read", "read", "read", "array"),
         PhaseColumn("close", "read", "close_read", "array"),
     )
-    summary = "N datasets of one shape, each rank its own or its part of each"
+    summary = "N datasets of one shape, whole or cut over the ranks"
     parameters_type = DatasetsParameters
     reads_once = True
 

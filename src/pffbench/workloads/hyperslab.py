@@ -109,22 +109,21 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     Parameters
     ----------
     shape : list of int, optional
-        Shape of each global array (strong scaling); with ``source: file`` that of the variable
-        when neither shape is given. A decomposition map has a shape of its own.
+        Shape of each global array (strong scaling). Default with ``source: file``: the shape of the
+        variable. A decomposition map has its own shape.
     shape_per_rank : list of int, optional
         Shape of each rank's part (weak scaling). One of the two is needed.
     arrays : int, or list of {name, count, shape, shape_per_rank, dtype, decomposition, …}
-        Number of global arrays. Or arrays that differ: each has a name, one of the two shapes, and
-        what it has otherwise than the case: `dtype`, `decomposition`, `cut_unit`, `chunks`, and a
-        `count`. They are written in this order.
+        Number of global arrays. Or a list of arrays that differ: each has a name, one of the two
+        shapes, optionally a `count`, and the keys in which it differs from the case: `dtype`,
+        `decomposition`, `cut_unit`, `chunks`. They are written in this order.
     steps : int
         Number of time steps. An array gets a leading axis of this length and is written and
         read step by step. Without steps there is no such axis.
     decomposition : {"slab", "pencil", "block"}, or {"file": str}
-        Cut along the first axis, the first two, or all. Or a map, which says which stretches of the
-        flattened array each process has: ``{file: PATH, holes: refuse, overlaps: refuse}``, where
-        ``allow`` takes a map with elements that no process has, or that several have (layout
-        ``shared`` only).
+        Cut along the first axis, the first two, or all. Or a map of the stretches of the flattened
+        array that each process has: ``{file: PATH, holes: refuse, overlaps: refuse}``. ``allow``
+        accepts elements that no process has, or that several have (layout ``shared`` only).
     distribution : {"block", "balanced"}
         Cut of an axis of n elements that does not divide evenly over p ranks. ``block``: each rank
         has ceil(n / p) elements, and the last ones fewer or none, so that chunks can be aligned.
@@ -136,16 +135,16 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     read_decomposition : {"slab", "pencil", "block"}, optional
         Another decomposition for reading (layout ``shared`` only).
     read_start, read_shape : list of int, optional
-        The part of each array that is read (layout ``shared`` only); all of it when not given.
+        The part of each array that is read (layout ``shared`` only, default: all of it).
     writers : "all", or {"per_node": int}, or {"count": int}
-        With `rearrange`: the ranks that open, write and read the file, as many on each node, or in
-        all.
+        With `rearrange`: the ranks that open, write and read the file: their number on each node,
+        or in all.
     rearrange : {"none", "gather", "box", "chunk_owner"}
-        Where each rank's data are sent before they are written, and come from after they are read
-        (layout ``shared`` only). ``none``: each rank writes and reads its own. ``gather``: to the
-        writer of its group of ranks, which moves each rank's part by a call of its own. ``box``: to
-        writers that have equal slabs of the array. ``chunk_owner``: to writers that have whole
-        chunks, or shards, of it.
+        Destination of each rank's data before they are written, and origin after they are read
+        (layout ``shared`` only). ``none``: each rank writes and reads its own. ``gather``: the
+        writer of its group of ranks, which moves each rank's part by a separate call. ``box``:
+        writers that have equal slabs of the array. ``chunk_owner``: writers that have whole chunks
+        or shards.
     """
 
     shape: ArrayShape | None = None

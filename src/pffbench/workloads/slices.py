@@ -49,18 +49,18 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
     Parameters
     ----------
     shape : list of 3 int, optional
-        Shape of the volume; with ``source: file`` that of the variable when not given.
+        Shape of the volume. Default with ``source: file``: the shape of the variable.
     shape_per_rank : list of 3 int, optional
-        Shape of what each rank writes, in place of `shape`: the volume is as many times as long
-        along the second axis as ranks share it.
+        Shape of each rank's part, in place of `shape`: along the second axis the volume is this
+        long, times the number of ranks that share it.
     axis : {0, 1, 2}, optional
         Slices across this axis are read: whole planes of one index.
     box : list of 3 int, optional
         Sub-boxes of this shape are read. One of the two is needed.
     position : {"first", "middle", "random"}
-        Where: slices from the first index on, around the middle one, or at random indices, each
-        once; a box in the first corner or in the middle, or boxes at random places. Random
-        positions depend on the shape and the `count` only.
+        Position of the slices (from the first index on, around the middle one, or at random
+        indices, each once) or of the boxes (in the first corner, in the middle, or at random
+        places). Random positions depend on the shape and the `count` only.
     count : int
         Number of slices or boxes, each read by one call of each rank.
     """

@@ -43,15 +43,15 @@ class StartupParameters(Parameters, frozen=True, kw_only=True, tag="startup"):
     Parameters
     ----------
     shape : list of int, optional
-        Shape of each array; with ``source: file`` that of the variable when not given.
+        Shape of each array. Default with ``source: file``: the shape of the variable.
     datasets : int
         Number of arrays in the store. All ranks need all of them.
     attributes : int
-        Number of attributes of each array, whole numbers, each read by a call of its own.
+        Number of attributes of each array. They are whole numbers, each read by a separate call.
     strategy : {"every_rank", "collective", "root_bcast", "node_leader_bcast", \
 "node_leader_shared"}
-        How the arrays get into the memory of all ranks. ``every_rank``: each opens the store and
-        reads. ``collective``: all open the file together, and read as ``transfer`` says.
+        Way of the arrays into the memory of all ranks. ``every_rank``: each opens the store and
+        reads. ``collective``: all open the file together, and read with ``transfer``.
         ``root_bcast``: rank 0 reads and broadcasts. ``node_leader_bcast``: the first rank of each
         node reads and broadcasts on its node. ``node_leader_shared``: it reads into memory that the
         ranks of its node share.
@@ -87,7 +87,7 @@ class StartOfJob(Workload):
         ),
         PhaseColumn("distribute", "read", "distribute"),
     )
-    summary = "all ranks need the same small arrays: who opens, who reads, who passes on"
+    summary = "small arrays for all ranks at job start: read by each, or read once and passed on"
     parameters_type = StartupParameters
 
     def arrays(self, parameters: StartupParameters, ranks: int, rank: int) -> list[ArraySpec]:

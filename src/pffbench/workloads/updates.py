@@ -60,14 +60,14 @@ class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
     Parameters
     ----------
     shape : list of int, optional
-        Shape of the array as first written, 2 axes or more; the first axis is the rows. The second
-        axis is cut over the ranks, so that each has a part of every row.
+        Shape of the array as first written, with 2 axes or more. The first axis is the rows. The
+        second axis is cut over the ranks, so that each has a part of every row.
     shape_per_rank : list of int, optional
         The same for one rank (weak scaling). One of the two is needed.
     change : {"all", "first_half", "second_half", "every_second_row", "every_second_element", \
 "random_rows", "append"}
-        The elements changed. ``every_second_element`` is along the last axis; each of the random
-        rows is changed by a separate call; ``append`` adds rows at the end of the array, whose
+        The elements to change. ``every_second_element`` is along the last axis. Each of the random
+        rows is changed by a separate call. ``append`` adds rows at the end of the array, and its
         first axis is then unlimited.
     rows : int
         Number of random rows changed or read, or of rows that one step of ``append`` adds.

@@ -25,7 +25,7 @@ class Writers(PerNodeOrCount, frozen=True):
     per_node : int, optional
         Number on each node.
     count : int, optional
-        Number in all; they are spread evenly over the ranks.
+        Number in all, spread evenly over the ranks.
     """
 
     key = "writers"

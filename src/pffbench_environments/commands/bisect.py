@@ -38,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--count",
         metavar="COUNTER",
-        help="search for the version in which a counter of that time changed, such as system "
-        "calls, or the instructions of a library function, instead of the time (example: --count "
-        "write_calls, --count instructions:H5Dcreate2)",
+        help="search for the version in which a counter of that time changed instead: system "
+        "calls, or the instructions of a library function (example: --count write_calls, "
+        "--count instructions:H5Dcreate2)",
     )
     parser.add_argument(
         "--versions",
@@ -66,8 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--resume",
         metavar="DIR",
-        help="go on with a search that was stopped, with the options with which it began "
-        "(example: --resume results/h5py)",
+        help="resume a stopped search, with the options with which it began (example: --resume "
+        "results/h5py)",
     )
     parser.add_argument(
         "--scratch",

@@ -46,14 +46,14 @@ class VersionsParameters(Parameters, frozen=True, kw_only=True, tag="versions"):
     versions : int
         Number of versions after the initial one.
     keep : {"last", "copies", "chunks", "versioned_hdf5", "icechunk"}
-        How versions are kept. ``last``: the last state only. ``copies``: each version whole.
+        Storage of the versions. ``last``: the last state only. ``copies``: each version whole.
         ``chunks``: each different chunk once, with an index for each version, by pffbench. The
         other two are libraries: versioned-hdf5 (backend hdf5) and Icechunk (backend zarr).
     probabilities : {"as_described", "as_published"}
         The chances of changes, inserts and deletes that the study describes, or those with which
         its numbers were made: 1 % each, so that nearly all versions only append.
     change : {"batch", "element"}
-        Changed values are assigned as the range that holds them, or one by one as in the study.
+        Changed values are assigned as the range that contains them, or one by one as in the study.
     """
 
     kind: KindName
@@ -91,7 +91,7 @@ class Versions(Workload):
         CountColumn("kept MiB", "write", "close", "file_bytes", 2**20),
         CountColumn("reused", "write", "close", "chunks_reused"),
     )
-    summary = "A table that changes from version to version, kept in different ways"
+    summary = "versions of a table that changes, stored in different ways"
     parameters_type = VersionsParameters
     places = ("kind", "versions", "probabilities")
     optional_libraries: ClassVar[Mapping[str, str]] = {

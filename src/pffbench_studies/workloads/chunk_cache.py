@@ -45,22 +45,22 @@ class StudyChunkCacheParameters(
         Distribution of reads: each rank reads its own granules, or rank i modulo the number of
         ranks reads row (or chunk) i, so that all ranks need each chunk (layout ``shared`` only).
     read_transfer : {"independent", "collective"}, optional
-        How ranks read in a file that they share; as they write when not given.
+        Transfer of reads in a file that ranks share (default: the transfer of writes).
     byte_order : {"native", "big"}
-        Byte order in the store; the libraries convert within the call.
+        Byte order in the store. The libraries convert within the call.
     repack_chunks : list of int, optional
         Rewrite the store with this chunk shape, timed as the phase ``repack``, and read the new
         one.
     repack_with : {"library", "h5repack"}
         Rewrite granule by granule through the library, or by the program of HDF5.
     repack_codec : {"none", "gzip"}, optional
-        Rewrite the store with this codec, ``none`` to remove compression; gzip has level 4 where
+        Rewrite the store with this codec, or ``none`` to remove compression. gzip has level 4 if
         the store had no codec with a level before.
     datasets : int
-        Number of such datasets in a store, each with all granules and data of its own.
+        Number of such datasets in a store, each with all granules and separate data.
     repack_datasets : int, optional
-        Number of datasets that one call of ``h5repack`` rewrites; it copies the others unchanged.
-        All when not given.
+        Number of datasets that one call of ``h5repack`` rewrites. It copies the others unchanged.
+        Default: all.
     """
 
     write: Unit = "chunks"

@@ -41,18 +41,18 @@ class StudyDatasetsParameters(DatasetsParameters, frozen=True, kw_only=True, tag
     Parameters
     ----------
     order : {"create_first", "interleaved"}
-        Order of the steps. ``create_first``: all datasets are created, then all written; and all
+        Order of the steps. ``create_first``: all datasets are created, then all written, and all
         opened, then all read. ``interleaved``: each rank creates one dataset and writes it, then
-        the next, and opens and reads them likewise; each step is timed separately and added to its
-        phase.
+        the next, and opens and reads them in the same way. Each step is timed separately and added
+        to its phase.
     read_sink : {"buffer", "print"}
-        What is done with data read. ``buffer``: they are read into memory. ``print``: the time of a
-        read also holds turning the array into text and printing it, as in a program that times
-        ``print(dataset[...])``.
+        Use of the data read. ``buffer``: they are read into memory. ``print``: the time of a read
+        also includes the conversion of the array into text and its printing, as in a program that
+        times ``print(dataset[...])``.
     read_copy : bool
         Whether the store is copied and removed, and the copy is read. Studies do this to read
-        "without caching effects". It has no such effect: the copy goes through the page cache too.
-        How much of it is resident is counted before `cache` is brought about.
+        "without caching effects". It has no such effect, because the copy is in the page cache too.
+        Its resident part is counted before the state of `cache` is established.
     """
 
     order: Literal["create_first", "interleaved"] = "create_first"
@@ -64,7 +64,7 @@ class StudyDatasets(Datasets):
     """As `datasets`, with another order of the steps, and copies that are read and printed."""
 
     name = "study_datasets"
-    summary = "datasets with one created and written after the other, and printed reads (study 1)"
+    summary = "datasets created and written one after the other, with printed reads (study 1)"
     parameters_type = StudyDatasetsParameters
     places = ("order",)
     columns = (

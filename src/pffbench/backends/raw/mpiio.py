@@ -29,8 +29,8 @@ class MpiIoOptions(RawOptions, frozen=True, kw_only=True):
     Parameters
     ----------
     hints : dict
-        Hints that files are opened with, such as ``{cb_nodes: 4, romio_ds_write: disable}``. What
-        is in force is read back into `run.json`; a hint that is not is a warning.
+        MPI-IO hints, such as ``{cb_nodes: 4, romio_ds_write: disable}``. The hints in force are
+        read back into `run.json`. A hint without effect causes a warning.
     striping : dict, optional
         Stripes of new files on Lustre: ``count`` servers (-1 for all), ``size`` bytes on each.
     """

@@ -25,30 +25,29 @@ class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
     Parameters
     ----------
     concurrency : int, optional
-        Most chunks that one call has under way at a time (``async.concurrency``), each encoded in
-        a thread of its own. The library's default is 10; ``matched`` gives a rank one. Not with
+        Maximum number of chunks that one call processes at the same time (``async.concurrency``),
+        each in a separate thread. The library's default is 10. With ``matched`` it is 1. Not with
         ``pipeline: fused``, which has `workers`.
     pipeline : {"library", "fused", "zarrs"}
         Implementation that encodes, decodes, reads and writes chunks: the default one of
         zarr-python, its synchronous one (``FusedCodecPipeline``, zarr-python 3.3 or newer), or the
-        Rust library zarrs (package zarrs). zarrs may not fall back on zarr-python
+        Rust library zarrs (package zarrs), without fallback to zarr-python
         (``codec_pipeline.strict``).
     write_empty_chunks : bool, optional
-        Whether chunks that hold only the fill value are written. The library's default is no, which
-        compares every chunk with the fill value; ``matched`` writes them, but with
-        ``pipeline: zarrs``, which does not write them even when asked (version 0.2.3).
+        Whether chunks that contain only the fill value are written. The library's default is no, so
+        it compares every chunk with the fill value. ``matched`` writes them, except with
+        ``pipeline: zarrs``, because zarrs 0.2.3 never writes them.
     workers : int, optional
         Threads of a rank that process chunks: ``codec_pipeline.max_workers`` of the fused pipeline,
         ``threading.max_workers`` of the others, and with ``library`` the `concurrency` unless that
-        is given. The default of ``fused`` and ``zarrs`` is one a core; ``matched`` gives a rank
-        one.
+        is given. The default of ``fused`` and ``zarrs`` is one per core. With ``matched`` each rank
+        has one.
     chunk_grid : {"regular", "rectilinear"}
-        Kind of chunk grid. ``rectilinear``: the chunk of each rank is its part, also where the
-        parts are of unequal size (workload ``hyperslab``, layout ``shared``, zarr-python 3.4 or
-        newer).
+        Kind of chunk grid. ``rectilinear``: the chunk of each rank is its part, even if the parts
+        have unequal sizes (workload ``hyperslab``, layout ``shared``, zarr-python 3.4 or newer).
     consolidated : bool
-        Whether the metadata of all arrays are in one place too (``zarr.consolidate_metadata``),
-        made when a new store is closed: one request then finds all arrays.
+        Whether the metadata of all arrays are also written together (``zarr.consolidate_metadata``)
+        when a new store is closed, so that one request finds all arrays.
     """
 
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None

@@ -44,17 +44,17 @@ class TensorStoreOptions(FormatOptions, frozen=True, kw_only=True):
     Parameters
     ----------
     threads : int, optional
-        Threads that encode and decode (``data_copy_concurrency``), and as many others that read and
-        write files (``file_io_concurrency``). The library's default is one for each core, at least
-        four for files; ``matched`` gives a rank one of each.
+        Threads that encode and decode (``data_copy_concurrency``), and equally many that read and
+        write files (``file_io_concurrency``). The library's default is one per core, and at least
+        four for files. With ``matched`` each rank has one of each.
     file_io_sync : bool, optional
-        Whether each file is synced as it is written. The library's default is yes; ``matched``
-        leaves it to the phase sync, which does it for all backends alike.
+        Whether each file is synced when it is written. The library's default is yes. With
+        ``matched`` the phase sync does it, as for all backends.
     cache_pool : Size, optional
         Bytes of decoded chunks that are kept between calls (``cache_pool``). The library's default
-        is none; with more, it still checks at each call whether the file has changed.
+        is none. With more, it still checks at each call whether the file has changed.
     write_empty_chunks : bool, optional
-        Whether chunks that hold only the fill value are written. The library's default is no;
+        Whether chunks that contain only the fill value are written. The library's default is no.
         ``matched`` writes them.
     """
 
