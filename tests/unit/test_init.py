@@ -188,7 +188,7 @@ def test_a_large_file_is_cut_to_whole_chunks(tmp_path):
             file.create_dataset(f"b/{n}", (512, 512), "f4", chunks=(64, 512))
     draft = draft_experiment(tmp_path / "large.h5")
     several, one = yaml.safe_load(draft.text)["cases"]
-    assert (several["arrays"], several["shape"]) == (16, [512, 512])
+    assert (several["arrays"], several["shape"]) == (8, [512, 512])
     assert one["shape"] == [7, 512, 512]
     assert any("7 MiB in place of 1000 MiB" in note for note in draft.notes)
 
@@ -221,9 +221,9 @@ def test_files_calls_and_bytes_of_a_case_are_bounded(tmp_path, arrays):
     plan = draft.plan
     costs = plan.costs.values()
     assert max(cost.files for cost in costs) <= 10_000
-    assert max(cost.nbytes for cost in costs) <= 16 * 2**20
+    assert max(cost.nbytes for cost in costs) <= 8 * 2**20
     each = [case.parameters for case in plan.cases]
-    assert max((p.steps or 1) * p.arrays for p in each) <= 1000
+    assert max((p.steps or 1) * p.arrays for p in each) <= 500
     assert {p.backend for p in each} >= {"hdf5", "netcdf4", "zarr"}
 
 

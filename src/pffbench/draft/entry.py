@@ -42,7 +42,7 @@ _WAYS: Mapping[str, list[str]] = {
 
 
 class Entry:
-    """The entry of arrays that are stored alike, as small as a run of two minutes needs.
+    """The entry of arrays that are stored alike, as small as a run of minutes needs.
 
     Parameters
     ----------
@@ -171,8 +171,8 @@ class Entry:
             whole = Size(stored.nbytes * len(self.names))
             some = self._arrays * math.prod(self._shape) * stored.itemsize
             yield (
-                f"{name}: {Size(some)} in place of {whole}, for a run of two minutes (to change "
-                "that, edit arrays, steps or shape)"
+                f"{name}: {Size(some)} in place of {whole}, for a run of minutes (to change that, "
+                "edit arrays, steps or shape)"
             )
         if stored.chunks and self._chunks != stored.chunks:
             yield f"{name}: chunks of {value_text(stored.chunks)} {self._change_of_chunks}"

@@ -22,9 +22,8 @@ from pffbench.experiment.load import from_data
 from pffbench.experiment.plan import Plan
 from pffbench.text import has_controls, one_line, plain_name
 
-#: Most bytes of the entry that is swept, and of another one: a run of two minutes moves them many
-#: times in each case.
-_MOST_BYTES, _MOST_BYTES_OF_OTHERS = 16 * 2**20, 8 * 2**20
+#: Most bytes of an entry: in a run of the time budget each case moves them ten times or more.
+_MOST_BYTES, _TIME_BUDGET = 8 * 2**20, "240 s"
 #: Most entries, and the part of the bytes of the largest one that another one has at least.
 _MOST_ENTRIES, _LEAST_PART = 3, 0.01
 #: Most files of a case, and calls of a rank.
@@ -110,10 +109,9 @@ def _choose(path: Path, alike: Mapping[FileArray, list[str]]) -> tuple[list[Entr
         for reason, some in reasons.items()
         if some
     ]
-    most = [_MOST_BYTES, *[_MOST_BYTES_OF_OTHERS] * (_MOST_ENTRIES - 1)]
     entries = [
-        Entry(path, stored, alike[stored], nbytes, swept=number == 0)
-        for number, (stored, nbytes) in enumerate(zip(large, most, strict=False))
+        Entry(path, stored, alike[stored], _MOST_BYTES, swept=number == 0)
+        for number, stored in enumerate(large[:_MOST_ENTRIES])
     ]
     return entries, notes
 
@@ -132,7 +130,7 @@ def _experiment(path: Path, entries: Sequence[Entry]) -> dict[str, Any]:
         "name": plain_name(path.name.partition(".")[0]) or "file",
         "question": "Which format, chunks, codec and number of files suit arrays as in "
         f"{one_line(path.name, 80)}?",
-        "time_budget": "120 s",
+        "time_budget": _TIME_BUDGET,
         "impossible": "skip",
         "common": {"workload": "hyperslab", "durability": "sync"},
         "cases": [entry.keys() for entry in entries],

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pffbench.parallel.decomposition import Shape
 
 #: Most chunks of an array, and steps of all arrays: each may be a file, and a call of a rank.
-MOST_UNITS = 1000
+MOST_UNITS = 500
 #: Most steps of an array without chunks, each of which gets some.
 MOST_STEPS = 100
 #: Bytes of a chunk from which on the second shape is smaller than the first; to which a small one
