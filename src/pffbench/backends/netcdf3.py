@@ -32,14 +32,15 @@ class NetCdf3Options(Options, frozen=True, kw_only=True):
     Parameters
     ----------
     format : {"cdf5", "cdf2"}
-        ``cdf5``: 64-bit data (netCDF-C 4.4 and PnetCDF). ``cdf2``: 64-bit offset, which all readers
-        know. Variables of ``cdf2`` are smaller than 4 GiB and have no 64-bit integers.
+        Classic format. ``cdf5``: 64-bit data (netCDF-C 4.4 and PnetCDF). ``cdf2``: 64-bit offset,
+        which all readers support. Variables of ``cdf2`` are smaller than 4 GiB and have no 64-bit
+        integers.
     fill : bool, optional
         Whether variables are filled before data are written. The library's default is on.
         ``matched`` switches it off.
     enddef : {"explicit", "implicit"}
-        End of define mode. ``explicit``: when all variables of a phase are defined. ``implicit``:
-        left to the library, at the first access to data.
+        End of define mode. ``explicit``: after all variables of a phase are defined. ``implicit``:
+        the library ends it at the first access to data.
     """
 
     format: Literal["cdf5", "cdf2"] = "cdf5"
