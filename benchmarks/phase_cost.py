@@ -55,8 +55,8 @@ def _on_a_rank(pairs: int) -> None:
     from mpi4py import MPI
 
     from pffbench.backends.null import Faults, NullArray, NullOptions
+    from pffbench.geometry.box import Box
     from pffbench.parallel.clock import PhaseClock, collector_off
-    from pffbench.parallel.decomposition import Box
 
     comm = MPI.COMM_WORLD.Dup()
     array = NullArray(Faults(NullOptions(), comm.rank))

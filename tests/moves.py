@@ -14,11 +14,12 @@ def points(box):
 def each_element_moves_once(workload, parameters, ranks, whole):
     """Assert that all ranks together write, and read, each element of a box once."""
     wanted = set(points(whole))
-    for moves in (workload.writes, workload.reads):
+    arrays = workload.arrays(parameters, ranks)
+    for moves in (arrays.writes, arrays.reads):
         moved = [
             tuple(i + o for i, o in zip(point, access.spec.origin, strict=True))
             for rank in range(ranks)
-            for access in moves(parameters, ranks, rank)
+            for access in moves(rank)
             for point in points(access.box)
         ]
         assert len(moved) == len(wanted)
@@ -28,9 +29,7 @@ def each_element_moves_once(workload, parameters, ranks, whole):
 
 def _calls_agree(parameters, moves, ranks):
     """On an array that ranks call for together, all have as many calls, in the same order."""
-    order = [
-        [access.spec.name for access in moves(parameters, ranks, rank)] for rank in range(ranks)
-    ]
+    order = [[access.spec.name for access in moves(rank)] for rank in range(ranks)]
     if parameters.layout == "shared" or parameters.transfer == "collective":
         assert all(names == order[0] for names in order)
     for rank in range(ranks):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 import msgspec
 
 from pffbench.data.base import DType
-from pffbench.parallel.decomposition import Shape
-from pffbench.parallel.file_groups import FileGroups
+from pffbench.geometry.box import Shape
+from pffbench.geometry.groups import FileGroups
 from pffbench.text import DIGITS, value_text, without_digests
 
 if TYPE_CHECKING:
@@ -40,6 +40,52 @@ ChunkShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=1, max_length
 #: Names used in paths. Python lets $ match before a line's end too, hence the first part.
 PLAIN_NAME = r"^(?![\s\S]*\n)[A-Za-z0-9][A-Za-z0-9._-]*$"
 ExperimentName = Annotated[str, msgspec.Meta(pattern=PLAIN_NAME, max_length=64)]
+
+
+class Key(msgspec.Struct, frozen=True):
+    """What a key of an experiment is, in the annotation that declares it.
+
+    ``transfer: Way[Transfer]`` declares a way, ``datasets: DataSize[Count]`` a size.
+
+    Parameters
+    ----------
+    way : bool
+        Whether it is a way of doing the same work: cases that differ in nothing else are compared
+        with each other, and with the raw bytes, to which chunks and codecs mean nothing.
+    size : bool
+        Whether it says how large the data are, or how many.
+    data : bool
+        Whether it says which data are written, or the state of files. The arrays are the same
+        whatever its value is.
+    shape : bool
+        Whether it is the shape of an array, or of a rank's part.
+    """
+
+    way: bool = False
+    size: bool = False
+    data: bool = False
+    shape: bool = False
+
+
+T = TypeVar("T")
+Way = Annotated[T, Key(way=True)]
+DataSize = Annotated[T, Key(size=True)]
+OfData = Annotated[T, Key(data=True)]
+#: Shape of an array, or of a rank's part; with ``source: file`` that of the variable if not given.
+GivenShape = Annotated[T, Key(size=True, shape=True)]
+
+
+@cache
+def keys_that_are(
+    kind: type[msgspec.Struct], what: Literal["way", "size", "data", "shape"]
+) -> tuple[str, ...]:
+    """Return the keys of a record that are ways, sizes, of data, or shapes, as declared."""
+    declared = ((f.name, get_args(f.type)[1:]) for f in msgspec.structs.fields(kind))
+    return tuple(
+        name
+        for name, facts in declared
+        if any(getattr(fact, what) for fact in facts if isinstance(fact, Key))
+    )
 
 
 class PerNodeOrCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -84,6 +130,11 @@ P = TypeVar("P", bound="Parameters")
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of a backend's own options; each field's default is the library's default."""
+
+    @property
+    def files_at_once(self) -> int | None:
+        """Files that a call may have open at a time, if an option says so."""
+        return None
 
 
 class Parameters(
@@ -149,34 +200,27 @@ class Parameters(
         (``--stage``).
     """
 
-    backend: str
+    backend: Way[str]
     layout: Layout = "shared"
-    group: Group | None = None
-    within: Literal["shared", "own"] | None = None
-    file_groups: FileGroups | None = None
-    transfer: Transfer = "independent"
-    settings: Settings = "matched"
+    group: Way[Group | None] = None
+    within: Way[Literal["shared", "own"] | None] = None
+    file_groups: Way[FileGroups | None] = None
+    transfer: Way[Transfer] = "independent"
+    settings: Way[Settings] = "matched"
     dtype: DType | None = None
-    source: str = "uniform"
-    file: str | None = None
-    variable: str | None = None
-    chunks: Literal["auto", "block", "contiguous"] | ChunkShape = "auto"
-    codec: Codec = "auto"
-    level: Annotated[int, msgspec.Meta(ge=0, le=22)] | None = None
-    compressor: Compressor | None = None
-    shuffle: Shuffle | None = None
-    durability: Durability = "close"
-    cache: CacheState = "warm"
+    source: OfData[str] = "uniform"
+    file: OfData[str | None] = None
+    variable: OfData[str | None] = None
+    chunks: Way[Literal["auto", "block", "contiguous"] | ChunkShape] = "auto"
+    codec: Way[Codec] = "auto"
+    level: Way[Annotated[int, msgspec.Meta(ge=0, le=22)] | None] = None
+    compressor: Way[Compressor | None] = None
+    shuffle: Way[Shuffle | None] = None
+    durability: OfData[Durability] = "close"
+    cache: OfData[CacheState] = "warm"
 
-    #: Ways of doing the same work: cases that differ in nothing else are compared with each other,
-    #: and with the raw bytes, to which chunks and codecs mean nothing.
-    ways: ClassVar[frozenset[str]] = frozenset(
-        {
-            "backend", "settings", "transfer", "chunks", "codec", "level", "compressor", "shuffle",
-            "group", "within", "file_groups",
-        }
-    )  # fmt: skip
-
+    #: What is impossible without each library that only some cases need, by its import name.
+    optional_libraries: ClassVar[Mapping[str, str]] = {}
     #: Whether arrays are changed or extended after they were written.
     changes_arrays: ClassVar[bool] = False
 
@@ -205,12 +249,40 @@ class Parameters(
         return self.within or "shared"
 
     @property
-    def each(self) -> tuple[tuple[str, Parameters], ...]:
-        """Parameters of each kind of array, where the case lists several; else its own.
+    def given_shape(self) -> Shape | None:
+        """Shape of an array, or of a rank's part of it, without time steps; None if not given."""
+        given = (getattr(self, key) for key in keys_that_are(type(self), "shape"))
+        return next(filter(None, given), None)
 
-        Each with the begin of a message about it, which is empty for the case itself.
-        """
-        return (("", self),)
+    @property
+    def has_steps(self) -> bool:
+        """Whether arrays have a leading axis of time steps."""
+        return False
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether ranks send array data to each other, which needs MPI."""
+        return False
+
+    @property
+    def owns_chunks(self) -> bool:
+        """Whether each chunk is written by one rank, whatever the parts of ranks."""
+        return False
+
+    @property
+    def input_files(self) -> tuple[str, ...]:
+        """Names of the files that data or decomposition come from."""
+        return () if self.file is None else (self.file,)
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Import names of libraries used in addition to those of the backend."""
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on work timed in addition to the library's calls, for `run.json`."""
+        return ()
 
     @property
     def shares_files(self) -> bool:
@@ -228,11 +300,6 @@ class Parameters(
         if self.layout == "file_per_group":
             return f"group-{index:06d}"
         return f"rank-{index:06d}" if self.alone else "shared"
-
-    @property
-    def irregular(self) -> bool:
-        """Whether a map says which stretches of an array each rank has."""
-        return False
 
     @property
     def transfer_of_reads(self) -> Transfer:
@@ -337,7 +404,8 @@ def work_of(parameters: P, *but: str) -> P:
 
 @cache
 def _usual_ways(kind: type[Parameters], but: tuple[str, ...]) -> dict[str, Any]:
-    usual = {f.name: f.default for f in msgspec.structs.fields(kind) if f.name in kind.ways}
+    ways = keys_that_are(kind, "way")
+    usual = {f.name: f.default for f in msgspec.structs.fields(kind) if f.name in ways}
     usual["backend"] = ""  # which has no default
     return {name: value for name, value in usual.items() if name not in but}
 

@@ -24,7 +24,7 @@ from pffbench.backends.zarr.format import NUMCODECS_SHUFFLES, compressor, shuffl
 from pffbench.backends.zarr.settings import ZarrOptions, zarr_version
 from pffbench.backends.zarr.store import GroupArray, GroupStore, ZarrDirectory
 from pffbench.case import Parameters, Settings
-from pffbench.parallel.decomposition import Box, Shape
+from pffbench.geometry.box import Box, Shape
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -7,7 +7,7 @@ regularly: its cuts then say how many parts have one shape and lie alike in the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -20,14 +20,15 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, Parameters
 from pffbench.errors import UserError
-from pffbench.parallel.decomposition import Box, Shape, part_lengths
+from pffbench.experiment.plan import arrays_of
+from pffbench.geometry.box import Box, Shape
+from pffbench.geometry.cut import Grid
 from pffbench.parallel.topology import Topology
 from pffbench.plugins import load, plugins
-from pffbench.workloads.base import Workload
+from pffbench.workloads.arrays import CaseArrays, Family, at_once
 from pffbench.workloads.chunk_cache import ChunkCacheParameters
 from pffbench.workloads.datasets import DatasetsParameters
-from pffbench.workloads.hyperslab import HyperslabParameters, global_shape
-from pffbench.workloads.registry import workload
+from pffbench.workloads.hyperslab import HyperslabParameters
 from pffbench.workloads.slices import SlicesParameters
 from pffbench.workloads.startup import StartupParameters
 from pffbench.workloads.transfers import Access
@@ -97,8 +98,8 @@ class KindCalls(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    parameters : Parameters
-        The case with arrays of this kind only, and one of them.
+    family : Family
+        The arrays.
     arrays : list of AlikeArrays
         The arrays of all stores.
     writes, reads : list of AlikeCalls
@@ -111,7 +112,7 @@ class KindCalls(msgspec.Struct, frozen=True):
         Where data go through writers.
     """
 
-    parameters: Parameters
+    family: Family
     arrays: list[AlikeArrays]
     writes: list[AlikeCalls]
     reads: list[AlikeCalls]
@@ -133,63 +134,57 @@ def calls_of(case: Case, topology: Topology) -> list[KindCalls]:
     UserError
         The calls of the workload are not known, or there are too many ranks to ask each.
     """
-    if reason := _not_counted(case.parameters):
+    arrays = arrays_of(case.parameters, topology.size)
+    if reason := _not_counted(case.parameters, arrays):
         raise UserError(f"workload {case.parameters.workload} has no footprint here: {reason}")
-    return [_of_kind(case, one, topology) for _, one in case.parameters.each]
+    return [_of_kind(case, family, topology) for family in arrays.families]
 
 
-def _not_counted(p: Parameters) -> str | None:
+def _not_counted(p: Parameters, arrays: CaseArrays) -> str | None:
     """Return why the calls of a case are not known before it runs, or None."""
     kind: type[Parameters] = type(p)
     if kind not in _KNOWN and (location := plugins(_GROUP).get(p.workload)):
         kind = load(location)
     if kind not in _KNOWN or not isinstance(p, kind):  # it may move data in its own way
         return "its calls are not known before it runs"
-    if isinstance(p, UpdatesParameters) and p.change == "append":
+    if any(family.growth for family in arrays.families):
         return "files and bytes of appended rows are not counted"
-    if p.irregular and workload(p.workload).exchanges(p):
+    if p.exchanges and any(family.irregular for family in arrays.families):
         return "parts of a decomposition map that go through writers are not counted"
     return None
 
 
-def _of_kind(case: Case, p: Parameters, topology: Topology) -> KindCalls:
-    pattern, ranks = workload(p.workload), topology.size
-    alone, times = _one_array(p, ranks)
-    if pattern.exchanges(p):
-        return _through_writers(case, alone, times, topology)
-    alone = _each_its_own(alone)
-    if isinstance(alone, StartupParameters):
-        return _of_startup(alone, topology)
-    arrays, writes, opened = _regular(case, alone, ranks, times)
+def _of_kind(case: Case, family: Family, topology: Topology) -> KindCalls:
+    # Calls are counted on one array in place of several that are cut alike.
+    times = family.count if family.dealt_to is None else 1
+    one = replace(family, count=family.count // times)
+    if family.writers is not None:
+        return _through_writers(case, one, times, topology)
+    one = _each_its_own(one)
+    if isinstance(one.parameters, StartupParameters):
+        return _of_startup(one, one.parameters, topology)
+    arrays, writes, opened = _regular(case, one, times)
     if not writes:
-        _check_number(alone, ranks)
-        arrays = _arrays(pattern, alone, ranks, times)
-        writes, opened = _asked(pattern.writes, alone, ranks, times)
-    if pattern.reads_elsewhere(alone) or not isinstance(alone, HyperslabParameters):
-        _check_number(alone, ranks)
-        reads, opened = _asked(pattern.reads, alone, ranks, times)
-        return KindCalls(alone, arrays, writes, reads, opened)
-    return KindCalls(alone, arrays, writes, writes, opened)
+        _check_number(one)
+        arrays = _arrays(one, times)
+        writes, opened = _asked(one, times)
+    reads = writes
+    if one.reading is not None or one.read is not one.write:
+        _check_number(one)
+        reads, opened = _asked(one, times, reads=True)
+    return KindCalls(one, arrays, writes, reads, opened)
 
 
-def _one_array(p: Parameters, ranks: int) -> tuple[Any, int]:
-    """Return the parameters with one array in place of several alike, and their number."""
-    if isinstance(p, HyperslabParameters) and isinstance(p.arrays, int):
-        return replace(p, arrays=1), p.arrays
-    if isinstance(p, DatasetsParameters) and p.layout == "shared":
-        total = workload(p.workload).volume(p, ranks).arrays
-        return replace(p, datasets=1, datasets_per_rank=None), total
-    return p, 1
-
-
-def _each_its_own(p: Parameters) -> Parameters:
-    """Return the parameters in which a rank sees its own arrays alone, wherever they lie."""
+def _each_its_own(family: Family) -> Family:
+    """Return the arrays as a rank sees its own alone, wherever they are stored."""
+    p = family.parameters
     if p.file_layout == "shared":
-        return p
-    return replace(
+        return family
+    alone = replace(
         p, layout="file_per_process", group=None, within=None, file_groups=None,
         transfer="independent",
     )  # fmt: skip
+    return replace(family, parameters=alone)
 
 
 def _unplaced(spec: ArraySpec) -> ArraySpec:
@@ -200,74 +195,58 @@ def _unplaced(spec: ArraySpec) -> ArraySpec:
 # ---- alike on all ranks, or regular
 
 
-def _of_startup(p: StartupParameters, topology: Topology) -> KindCalls:
+def _of_startup(family: Family, p: StartupParameters, topology: Topology) -> KindCalls:
     """Return the calls of rank 0, which writes, and of the ranks that read: the same of each."""
-    pattern = workload(p.workload)
     leaders = np.unique(topology.nodes, return_index=True)[1].tolist()
     some = {"root_bcast": [0], "node_leader_bcast": leaders, "node_leader_shared": leaders}
     readers = some.get(p.strategy)
     count = topology.size if readers is None else len(readers)
-    mine = pattern.writes(p, topology.size, 0)
+    mine = list(family.accesses(0, family.specs(0)))
     writes = [AlikeCalls(access, 1) for access in mine]
     reads = [AlikeCalls(access, count) for access in mine]
     alike = Counter(_unplaced(access.spec) for access in mine)
     arrays = [AlikeArrays(spec, times) for spec, times in alike.items()]
-    return KindCalls(p, arrays, writes, reads, len(mine) * count, [0], readers)
+    return KindCalls(family, arrays, writes, reads, len(mine) * count, [0], readers)
 
 
 def _regular(
-    case: Case, p: Parameters, ranks: int, times: int
+    case: Case, family: Family, times: int
 ) -> tuple[list[AlikeArrays], list[AlikeCalls], int]:
     """Return arrays, writes and opened arrays of a regular cut; nothing where it is not one."""
-    if not isinstance(p, HyperslabParameters) or p.irregular or p.layout == "file_per_group":
+    p = family.parameters
+    regular = isinstance(family.cut, Grid) and family.write is at_once
+    if not regular or family.dealt_to is not None or p.layout == "file_per_group":
         return [], [], 0
-    pattern = workload(p.workload)
-    if p.layout == "shared":
-        (spec,) = pattern.arrays(p, ranks, 0)
-        calls = list(_of_parts(case, p, spec, pattern.cuts(p, ranks), times))
-        return [AlikeArrays(_unplaced(spec), times)], calls, ranks * times
-    lengths = part_lengths(_with_steps(p, global_shape(p, ranks)), pattern.cuts(p, ranks))
-    counts = [Counter(axis) for axis in lengths]
-    found = [
-        (spec, prod(count[n] for count, n in zip(counts, spec.shape, strict=True)) * times)
-        for spec in pattern.kinds(replace(p, layout="own"), ranks)
-    ]
+    if family.shared:
+        (spec,) = family.specs(0)
+        calls = list(_of_parts(case, family, spec, times))
+        return [AlikeArrays(_unplaced(spec), times)], calls, family.ranks * times
+    counts = [Counter(axis) for axis in family.lengths]
+    found = []
+    for shape in product(*counts):
+        spec = family.spec(Box((0,) * len(shape), shape), 0)
+        number = prod(count[n] for count, n in zip(counts, shape, strict=True))
+        found.append((spec, number * times))
     calls = [
-        AlikeCalls(Access(spec, box), count)
-        for spec, count in found
-        for box in _by_step(p, spec.whole)
+        AlikeCalls(access, count) for spec, count in found for access in family.accesses(0, [spec])
     ]
     arrays = [AlikeArrays(_unplaced(spec), count) for spec, count in found]
     return arrays, calls, sum(count for _, count in found)
 
 
-def _with_steps(p: HyperslabParameters, shape: Shape) -> Shape:
-    return shape if p.steps is None else (p.steps, *shape)
-
-
-def _by_step(p: HyperslabParameters, box: Box) -> Iterator[Box]:
-    """Yield the box of each call of a box with all steps."""
-    if p.steps is None:
-        yield box
-        return
-    for step in range(p.steps):
-        yield Box((step, *box.start[1:]), (1, *box.shape[1:]))
-
-
-def _of_parts(
-    case: Case, p: HyperslabParameters, spec: ArraySpec, cuts: Sequence[Shape], times: int
-) -> Iterator[AlikeCalls]:
+def _of_parts(case: Case, family: Family, spec: ArraySpec, times: int) -> Iterator[AlikeCalls]:
     """Yield the calls on the parts of an array that all ranks share."""
     unit = _unit(case, spec)
     axes = [
         _alike_along(n, axis, length)
-        for n, axis, length in zip(spec.shape, cuts, unit, strict=True)
+        for n, axis, length in zip(spec.shape, family.cuts, unit, strict=True)
     ]
+    first = 0 if family.steps is None else 1
     for place in product(*(axis.items() for axis in axes)):
         starts, stops = zip(*(ends for ends, _ in place), strict=True)
-        part = Box(starts, tuple(b - a for a, b in zip(starts, stops, strict=True)))
+        part = Box(starts[first:], tuple(b - a for a, b in zip(starts, stops, strict=True))[first:])
         count = prod(number for _, number in place)
-        for box in _by_step(p, part):
+        for box in family.by_step(part):
             yield AlikeCalls(Access(spec, box), count * times)
 
 
@@ -293,59 +272,55 @@ def _unit(case: Case, spec: ArraySpec) -> Shape:
 # ---- asked rank by rank
 
 
-def _check_number(p: Parameters, ranks: int) -> None:
+def _check_number(family: Family) -> None:
     """Refuse to ask too many ranks."""
-    if ranks > MOST_ASKED:
+    if family.ranks > MOST_ASKED:
         raise UserError(
-            f"workload {p.workload}: the calls of each rank are asked for here; take at most "
-            f"{MOST_ASKED} ranks, not {ranks}"
+            f"workload {family.parameters.workload}: the calls of each rank are asked for here; "
+            f"take at most {MOST_ASKED} ranks, not {family.ranks}"
         )
 
 
-def _asked(
-    accesses: Callable[[Any, int, int], list[Access]], p: Parameters, ranks: int, times: int
-) -> tuple[list[AlikeCalls], int]:
+def _asked(family: Family, times: int, *, reads: bool = False) -> tuple[list[AlikeCalls], int]:
     """Return the calls of all ranks, and the number of arrays of each rank, added up."""
     found, opened = list[AlikeCalls](), 0
-    for rank in range(ranks):
-        mine = accesses(p, ranks, rank)
+    for rank in range(family.ranks):
+        mine = list(family.accesses(rank, family.specs(rank), reads=reads))
         found += [AlikeCalls(access, times) for access in mine]
         opened += len({access.spec for access in mine}) * times
     return found, opened
 
 
-def _arrays(pattern: Workload, p: Parameters, ranks: int, times: int) -> list[AlikeArrays]:
-    groups = p.groups(ranks)
-    firsts: Iterable[int] = range(ranks)
-    if p.file_layout == "shared":
+def _arrays(family: Family, times: int) -> list[AlikeArrays]:
+    groups = family.groups
+    firsts: Iterable[int] = range(family.ranks)
+    if family.parameters.file_layout == "shared":
         firsts = (groups.group(index).start for index in range(groups.files))
-    found = Counter(_unplaced(spec) for rank in firsts for spec in pattern.arrays(p, ranks, rank))
+    found = Counter(_unplaced(spec) for rank in firsts for spec in family.specs(rank))
     return [AlikeArrays(spec, count * times) for spec, count in found.items()]
 
 
 # ---- through writers
 
 
-def _through_writers(
-    case: Case, p: HyperslabParameters, times: int, topology: Topology
-) -> KindCalls:
-    ranks, pattern, shape = topology.size, workload(p.workload), global_shape(p, topology.size)
-    (spec,) = pattern.arrays(p, ranks, 0)
+def _through_writers(case: Case, family: Family, times: int, topology: Topology) -> KindCalls:
+    p, shape = family.parameters, family.cut.whole
+    assert isinstance(p, HyperslabParameters)
+    (spec,) = family.specs(0)
     unit = _unit(case, spec)
-    direct = replace(p, rearrange="none", writers="all", steps=None)
-    parts = [pattern.writes(direct, ranks, rank)[0].box for rank in range(ranks)]
+    parts = [family.cut.part(rank) for rank in range(family.ranks)]
     writers = WriterRanks.of(p.writers, topology)
     placed = parts_of_writers(p.rearrange, writers, parts, shape, unit[-len(shape) :])
-    calls = list(_calls_of_writers(spec, placed, unit, p.steps, times))
+    calls = list(_calls_of_writers(spec, placed, unit, family.steps, times))
     return KindCalls(
-        p,
+        family,
         [AlikeArrays(_unplaced(spec), times)],
         calls,
         calls,
         len(placed) * times,
         tuple(placed),
         tuple(placed),
-        _exchanged(parts, placed, (p.steps or 1) * times),
+        _exchanged(parts, placed, (family.steps or 1) * times),
     )
 
 

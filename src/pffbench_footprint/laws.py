@@ -16,9 +16,11 @@ import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.file_layout import ArrayInFile
+from pffbench.backends.zarr.settings import ZarrOptions
+from pffbench.backends.zarr.tensorstore import TensorStoreOptions
 from pffbench.case import Options, Settings
-from pffbench.parallel.decomposition import Box, Shape
-from pffbench.parallel.stretches import Stretches
+from pffbench.geometry.box import Box, Shape
+from pffbench.geometry.stretches import Stretches
 
 Certainty = Literal["exact", "at least", "at most", "unknown"]
 
@@ -467,6 +469,16 @@ class Hdf5Calls(MpiIoCalls, frozen=True):
         return Amount(0) if way.alone else unknown("HDF5 and netCDF let MPI sync the file")
 
 
+def _of_zarr(options: Options) -> ZarrOptions:
+    """Return options of zarr-python, which are the usual ones if another library writes."""
+    return options if isinstance(options, ZarrOptions) else ZarrOptions()
+
+
+def is_rectilinear(options: Options) -> bool:
+    """Whether the chunks of arrays are the parts of ranks."""
+    return _of_zarr(options).chunk_grid == "rectilinear"
+
+
 class ZarrCalls(FileCalls, frozen=True):
     """A directory of chunk files, or of shards.
 
@@ -483,7 +495,7 @@ class ZarrCalls(FileCalls, frozen=True):
     described: tuple[int, int] = (1, 1)
 
     def of_store(self, options: Any) -> Inodes:
-        more = getattr(options, "consolidated", False) and options.format == 2
+        more = _of_zarr(options).consolidated and options.format == 2
         return Inodes(self.described[options.format - 2] + more, 1)
 
     def of_array(self, spec: ArraySpec, options: Any) -> Inodes | None:
@@ -498,7 +510,7 @@ class ZarrCalls(FileCalls, frozen=True):
         return Inodes(described + math.prod(grid), 1 + nested)
 
     def flush_syncs(self, totals: Totals, way: TransferWay, *, flushes: bool) -> Amount:
-        syncs = getattr(way.options, "file_io_sync", False)
+        syncs = isinstance(way.options, TensorStoreOptions) and way.options.file_io_sync
         if syncs is False or (syncs is None and way.settings == "matched"):
             return Amount(0)
         of_arrays = totals.inodes.files - totals.stores * self.of_store(way.options).files
@@ -506,14 +518,16 @@ class ZarrCalls(FileCalls, frozen=True):
         return at_least(2 * of_arrays, why)
 
     def leaves_out_chunks(self, way: TransferWay) -> bool:
-        wanted = getattr(way.options, "write_empty_chunks", None)
-        zarrs = getattr(way.options, "pipeline", "library") == "zarrs"
+        options = way.options
+        assert isinstance(options, ZarrOptions | TensorStoreOptions)
+        wanted = options.write_empty_chunks
+        zarrs = _of_zarr(options).pipeline == "zarrs"
         empty = zarrs or not (way.settings == "matched" if wanted is None else wanted)
         return way.zeros and empty
 
     def _grid(self, spec: ArraySpec, options: Any) -> Shape | None:
         """Return the number of chunk files along each axis."""
-        if getattr(options, "chunk_grid", "regular") == "rectilinear":
+        if is_rectilinear(options):
             lengths = spec.parts or ()
             return tuple(
                 len(part) if isinstance(part, tuple) else -(-n // part)
@@ -533,7 +547,7 @@ class ZarrCalls(FileCalls, frozen=True):
         return self._by_unit(spec, box, way)
 
     def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
-        described = getattr(way.options, "consolidated", False)  # all arrays in one file
+        described = _of_zarr(way.options).consolidated  # all arrays in one file
         opened = totals.readers if described else totals.opened
         return at_least(opened + totals.read_requests, "the library opens more")
 
@@ -543,7 +557,7 @@ class ZarrCalls(FileCalls, frozen=True):
         parts = way.options.shards and not (unit and _whole_units(spec, box, unit))
         if parts:
             return made.loosely("unknown", "chunks are read out of shards")
-        if getattr(way.options, "cache_pool", None):
+        if isinstance(way.options, TensorStoreOptions) and way.options.cache_pool:
             return Requests(made.sizes, "unknown", False, False, "the pool of chunks spares reads")
         if not self.reads_to_the_end or made.certainty == "unknown":
             return made
@@ -554,7 +568,7 @@ class ZarrCalls(FileCalls, frozen=True):
     def _by_unit(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
         """Return a call for each chunk file that holds a part of a box."""
         unit, options = self._unit(spec, way.options), way.options
-        if unit is None or getattr(options, "chunk_grid", "regular") == "rectilinear":
+        if unit is None or is_rectilinear(options):
             return super().write(spec, box, way)
         sizes = (
             _shards(spec, box, unit)

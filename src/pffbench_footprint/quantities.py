@@ -20,9 +20,10 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.data import NEVER_ZERO
-from pffbench.parallel.decomposition import Box, part_lengths
+from pffbench.experiment.plan import arrays_of
+from pffbench.geometry.box import Box
+from pffbench.geometry.cut import part_lengths
 from pffbench.parallel.topology import Topology
-from pffbench.workloads.registry import workload
 from pffbench_footprint.calls import AlikeCalls, KindCalls, calls_of
 from pffbench_footprint.laws import (
     LAWS,
@@ -35,6 +36,7 @@ from pffbench_footprint.laws import (
     TransferWay,
     at_least,
     at_most,
+    is_rectilinear,
     summed,
     unknown,
 )
@@ -148,9 +150,11 @@ class Footprint(msgspec.Struct, frozen=True, dict=True):
         assert law is not None
         move, limit = (law.read if reads else law.write), law.limit(self.case.options)
         # What all ranks read together is read once, or more often.
-        once = way.collective and not workload(self.case.parameters.workload).cuts_arrays
         return summed(
-            (move(one.access.spec, box, way), 1 if once else one.times)
+            (
+                move(one.access.spec, box, way),
+                1 if way.collective and kind.family.read_by_all else one.times,
+            )
             for kind in self.kinds
             for one in (kind.reads if reads else kind.writes)
             for box in _cut(one, limit)
@@ -260,11 +264,11 @@ def _rewritten(case: Footprint) -> Amount:
 
 def _shared_chunks(case: Footprint) -> Amount:
     p = case.case.parameters
-    if p.file_layout != "shared" or getattr(p, "rearrange", "none") == "chunk_owner":
+    if p.file_layout != "shared" or p.owns_chunks:
         return Amount(0)
     if len(case.openers()) == 1:
         return Amount(0)
-    if p.irregular:
+    if _irregular(case):
         return unknown("the stretches of a map are not counted by chunks")
     total = Amount(0)
     for kind in case.kinds:
@@ -274,7 +278,7 @@ def _shared_chunks(case: Footprint) -> Amount:
 
 def _shared_chunks_of(case: Footprint, kind: KindCalls) -> Amount:
     """Count the chunks of arrays of one kind that lie in parts of several ranks."""
-    p, pattern = kind.parameters, workload(kind.parameters.workload)
+    p = kind.family.parameters
     spec, times = kind.arrays[0].spec, sum(one.times for one in kind.arrays)
     unit = backend_class(p.backend).storage(spec, case.case.options).unit
     if unit is None:
@@ -282,19 +286,19 @@ def _shared_chunks_of(case: Footprint, kind: KindCalls) -> Amount:
         return Amount(0) if contiguous else unknown(_CHOOSES)
     if backend_class(p.backend).capabilities.raw or spec.chunks == "contiguous":
         return Amount(0)  # no chunks
-    if getattr(case.case.options, "chunk_grid", "regular") == "rectilinear":
+    if is_rectilinear(case.case.options):
         return Amount(0)  # a chunk is the part of a rank
     if p.layout == "file_per_group":
         chunks = sum(prod(_grid(one.spec, unit)) * one.times for one in kind.arrays)
         return at_most(chunks, "groups of ranks are not looked at one by one")
-    cuts = pattern.cuts(p, case.ranks)
+    cuts = kind.family.cuts
     grid = _grid(spec, unit)
     shared = prod(grid) - prod(
         n - len({cut // length for cut in axis if cut % length})
         for n, length, axis in zip(grid, unit, cuts, strict=True)
     )
     found = shared * times
-    if getattr(p, "rearrange", "none") == "none":
+    if not p.exchanges:
         return Amount(found)
     if not found:
         return Amount(0)
@@ -342,10 +346,15 @@ def _shared_stripes(case: Footprint) -> Amount:
     if not kind.capabilities.raw and not _contiguous(case):
         return _stripes_of_chunks(case)
     one = case.kinds[0]
-    if len(case.kinds) > 1 or one.exchanged or p.irregular or p.layout == "file_per_group":
+    if len(case.kinds) > 1 or one.exchanged or _irregular(case) or p.layout == "file_per_group":
         runs, why = case.written.number, "not one kind of arrays, cut regularly in one file"
         return at_most(runs.value, why) if runs.kind == "exact" and runs.value else unknown(why)
     return _stripes_of_pieces(case, one)
+
+
+def _irregular(case: Footprint) -> bool:
+    """Whether a decomposition map cuts arrays."""
+    return any(kind.family.irregular for kind in case.kinds)
 
 
 def _contiguous(case: Footprint) -> bool:
@@ -394,7 +403,7 @@ def _stripes_of_pieces(case: Footprint, kind: KindCalls) -> Amount:
     if owned:
         arrays = 1  # the row has all of them
     count = len(inner) * rows * arrays - 1
-    if begin is None or getattr(options, "order", "C") != "C":
+    if begin is None:
         most = arrays * (-(-spec.nbytes // size) + 1)
         return at_most(min(count, most), "where arrays begin is the library's choice")
     if count > _MOST_BOUNDARIES or (owned and len(kind.arrays) > 1):
@@ -419,7 +428,7 @@ def _boundaries(case: Footprint, kind: KindCalls) -> tuple[Integers, int]:
     if case.case.parameters.file_layout == "own":
         sizes = [np.full(one.times, one.spec.nbytes, np.int64) for one in kind.arrays]
         return np.cumsum(np.concatenate(sizes)), 1
-    cuts = workload(kind.parameters.workload).cuts(kind.parameters, case.ranks)
+    cuts = kind.family.cuts
     axis = max((i for i, axis in enumerate(cuts) if axis), default=0)
     if not cuts or not cuts[axis]:
         return np.array([], np.int64), 0
@@ -441,8 +450,8 @@ def _exchanged(case: Footprint) -> Amount:
 
 
 def _memory(case: Footprint) -> Amount:
-    p = case.case.parameters
-    return at_least(workload(p.workload).held(p, case.ranks), "libraries and batches take more")
+    held = arrays_of(case.case.parameters, case.ranks).held
+    return at_least(held, "libraries and batches take more")
 
 
 def _memory_of_writer(case: Footprint) -> Amount:

@@ -67,7 +67,7 @@ def ranks_of_stripes(case, ranks, size):
     """Return the ranks that write to each stripe of a raw file."""
     p, found = case.parameters, {}
     for rank in range(ranks):
-        for access in workload(p.workload).writes(p, ranks, rank):
+        for access in workload(p.workload).arrays(p, ranks).writes(rank):
             if access.box.size:
                 place = place_of(access.spec, case.options)
                 runs = place.runs(access.box)
@@ -105,7 +105,7 @@ def test_shared_chunks_are_those_that_several_ranks_touch(ranks):
     for one in footprints(cases, ranks):
         p, touched = one.case.parameters, {}
         for rank in range(ranks):
-            for access in workload("hyperslab").writes(p, ranks, rank):
+            for access in workload("hyperslab").arrays(p, ranks).writes(rank):
                 unit = access.spec.chunks
                 for place in places(access.box, unit) if access.box.size else ():
                     touched.setdefault(place, set()).add(rank)
@@ -122,7 +122,8 @@ def test_exchanged_bytes_are_those_of_other_ranks(ranks):
     for one in footprints(cases, ranks, nodes=2):
         p = one.case.parameters
         direct = replace(p, rearrange="none", writers="all", steps=None)
-        parts = [workload("hyperslab").writes(direct, ranks, rank)[0].box for rank in range(ranks)]
+        arrays = workload("hyperslab").arrays(direct, ranks)
+        parts = [arrays.writes(rank)[0].box for rank in range(ranks)]
         writers = WriterRanks.of(p.writers, one.topology)
         placed = parts_of_writers(p.rearrange, writers, parts, (24, 40), (5, 7))
         sent = sum(

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from launch import run_experiment, sampled
-from pffbench.parallel.file_groups import FileGroups
+from pffbench.geometry.groups import FileGroups
 from pffbench.workloads.attributes import Attributes
 
 pytestmark = pytest.mark.parallel

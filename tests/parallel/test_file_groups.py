@@ -57,6 +57,36 @@ def test_every_format_is_valid_in_files_of_uneven_groups_as_many_as_planned(tmp_
         assert len(done.record["cases"]) > 80
 
 
+#: What other workloads do in files of groups: several arrays, parts changed and appended, units of
+#: chunks, and planes of a volume for each rank.
+PATTERNS = [
+    {"workload": "datasets", "shape": [7, 3], "datasets": 5, "attributes": 1},
+    {"workload": "updates", "shape": [4, 11], "change": ["every_second_element", "append"],
+     "rows": 2},
+    {"workload": "chunk_cache", "shape": [4, 5], "granules": 7, "chunks": [4, 5],
+     "read": ["rows", "chunks"]},
+    {"workload": "slices", "shape": [5, 4, 6], "axis": [0, 2], "within": "own"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.full), 3,
+                                   pytest.param(7, marks=pytest.mark.full)])  # fmt: skip
+def test_every_workload_that_cuts_arrays_is_valid_in_files_of_groups(tmp_path, ranks):
+    common = {"layout": "file_per_group", "group": [{"count": min(2, ranks)}],
+              "within": ["shared", "own"], "transfer": BOTH, "backend": FORMATS}  # fmt: skip
+    done = run_experiment(tmp_path, ranks, cases=[common | pattern for pattern in PATTERNS])
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
+    ran = [entry["parameters"] for entry in done.record["cases"].values()]
+    for workload in ("datasets", "updates", "chunk_cache"):
+        for backend in ("hdf5", "netcdf4", "zarr"):
+            some = {
+                p["within"] for p in ran if (p["workload"], p["backend"]) == (workload, backend)
+            }
+            assert some == {"shared", "own"}, (workload, backend)
+    assert any(p["workload"] == "slices" for p in ran)
+
+
 @pytest.mark.full
 def test_a_rank_reads_what_a_rank_of_another_group_wrote(tmp_path):
     cases = [UNEVEN | {"backend": ALL, "group": {"count": 3}, "within": ["shared", "own"],

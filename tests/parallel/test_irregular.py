@@ -9,7 +9,7 @@ import pytest
 import zarr
 
 from launch import PROGRAMS, pffbench_cli, run_experiment, sampled, write_experiment
-from pffbench.workloads.irregular import DecompositionMap
+from pffbench.geometry.maps import DecompositionMap
 from pffbench.workloads.map_files import write_npz, write_text
 
 pytestmark = pytest.mark.parallel

@@ -9,7 +9,7 @@ import zarr
 from capable import ALL, KINDS
 from launch import pffbench_cli, run_experiment, sampled, write_experiment
 from pffbench.data import make_source, seed_of_repetition
-from pffbench.workloads.irregular import DecompositionMap
+from pffbench.geometry.maps import DecompositionMap
 from pffbench.workloads.map_files import write_npz
 
 pytestmark = pytest.mark.parallel

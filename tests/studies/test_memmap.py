@@ -11,7 +11,7 @@ from pffbench.data import make_source
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
-from pffbench.parallel.decomposition import Box
+from pffbench.geometry.box import Box
 from pffbench_studies.backends.memmap import ReversedPlace
 
 SHAPE = (21, 33, 26)

@@ -4,7 +4,7 @@ from itertools import combinations
 from math import ceil, prod
 
 from pffbench.backends.inspection import touched_chunks
-from pffbench.parallel.decomposition import Box
+from pffbench.geometry.box import Box
 from pffbench_studies.published.values import claims_of, published_values
 
 

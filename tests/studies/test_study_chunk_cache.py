@@ -13,7 +13,7 @@ from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
 from pffbench.experiment.plan import cost_of
-from pffbench.parallel.decomposition import Box
+from pffbench.geometry.box import Box
 from pffbench_studies.workloads.chunk_cache import StudyChunkCache, StudyChunkCacheParameters
 from pffbench_studies.workloads.repack import command_of
 
@@ -61,7 +61,7 @@ def test_all_ranks_together_move_each_element_once(
 
 def test_interleaved_rows_go_round_and_each_rank_wants_every_chunk():
     p = parameters(layout="shared", sharing="interleaved", granules=2)
-    reads = [[a.box for a in WORKLOAD.reads(p, 3, rank)] for rank in range(3)]
+    reads = [[a.box for a in WORKLOAD.arrays(p, 3).reads(rank)] for rank in range(3)]
     assert [boxes[0].start for boxes in reads] == [(0, 0, 0), (0, 1, 0), (0, 2, 0)]
     assert {box.shape for box in reads[0]} == {(1, 1, 5)}
     assert all({box.start[0] // 4 for box in boxes} == {0, 1} for boxes in reads)
@@ -74,12 +74,12 @@ def test_the_store_that_is_read_has_the_new_chunks_and_its_own_transfer():
     anew = p.as_read()
     assert (anew.chunks, anew.transfer, anew.repack_chunks) == ((1, 3, 5), "independent", None)
     assert anew.as_read() == anew
-    assert {a.box.shape for a in WORKLOAD.reads(p, 1, 0)} == {(1, 3, 5)}
-    assert {a.box.shape for a in WORKLOAD.writes(p, 1, 0)} == {(4, 3, 5)}
+    assert {a.box.shape for a in WORKLOAD.arrays(anew, 1).reads(0)} == {(1, 3, 5)}
+    assert {a.box.shape for a in WORKLOAD.arrays(p, 1).writes(0)} == {(4, 3, 5)}
 
 
 def test_big_endian_numbers_are_asked_of_the_store_alone():
-    (spec,) = WORKLOAD.arrays(parameters(byte_order="big", dtype="float32"), 1, 0)
+    (spec,) = WORKLOAD.arrays(parameters(byte_order="big", dtype="float32"), 1).arrays(0)
     assert (spec.dtype, spec.stored_dtype.str, spec.itemsize) == ("float32", ">f4", 4)
 
 
@@ -97,16 +97,18 @@ def test_ways_of_the_same_work_are_compared_and_the_roofline_repacks_nothing():
 
 def test_several_datasets_are_written_and_read_each_with_data_of_its_own():
     p = parameters(layout="own", datasets=3, granules=2)
-    specs = WORKLOAD.arrays(p, 2, 0)
+    specs = WORKLOAD.arrays(p, 2).arrays(0)
     assert [(s.name, s.number, s.owner) for s in specs] == [
         (f"granules_rank_{rank:06d}{end}", number, rank)
         for number, end in enumerate(["", "_1", "_2"])
         for rank in (0, 1)
     ]
     assert [s.offset for s in specs] == [i * 240 for i in range(6)]
-    one, three = (WORKLOAD.volume(parameters(datasets=n), 2) for n in (1, 3))
+    one, three = (WORKLOAD.arrays(parameters(datasets=n), 2).volume for n in (1, 3))
     assert (three.arrays, three.nbytes) == (3 * one.arrays, 3 * one.nbytes)
-    assert len(WORKLOAD.reads(p, 2, 0)) == 3 * len(WORKLOAD.reads(parameters(layout="own"), 2, 1))
+    assert len(WORKLOAD.arrays(p, 2).reads(0)) == 3 * len(
+        WORKLOAD.arrays(parameters(layout="own"), 2).reads(1)
+    )
 
 
 def test_compression_can_be_removed_or_added_by_repacking():
@@ -119,7 +121,7 @@ def test_compression_can_be_removed_or_added_by_repacking():
 
 def test_one_call_names_the_datasets_that_it_rewrites():
     p = parameters(codec="gzip", level=6, datasets=3, repack_chunks=(1, 3, 5)).as_read()
-    command = command_of("old.h5", "new.h5", WORKLOAD.arrays(p, 1, 0)[:2])
+    command = command_of("old.h5", "new.h5", WORKLOAD.arrays(p, 1).arrays(0)[:2])
     assert command == [
         "h5repack", "-l", "granules,granules_1:CHUNK=1x3x5", "-f", "granules,granules_1:GZIP=6",
         "old.h5", "new.h5",

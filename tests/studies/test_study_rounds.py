@@ -4,14 +4,16 @@ import pytest
 
 from pffbench.workloads.registry import workload
 from pffbench_studies.workloads.datasets import one_by_one
+from pffbench_studies.workloads.datasets import rounds_of as study_rounds
 
 
 def rounds_of(ranks, rank, layout, transfer, datasets):
     one = workload("study_datasets")
     p = one.parameters_type(backend="hdf5", datasets=datasets, shape=(8,), layout=layout,
                             transfer=transfer, order="interleaved")  # fmt: skip
-    specs, accesses = one.arrays(p, ranks, rank), one.writes(p, ranks, rank)
-    return specs, accesses, list(one.rounds(p, ranks)(specs, accesses))
+    arrays = one.arrays(p, ranks)
+    specs, accesses = arrays.arrays(rank), arrays.writes(rank)
+    return specs, accesses, list(study_rounds(p, arrays, ranks)(specs, accesses))
 
 
 @pytest.mark.parametrize("layout", ["file_per_process", "own", "shared"])

@@ -8,6 +8,10 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+from pffbench.backends.registry import backend_class, backend_names
+from pffbench.case import DataSize, GivenShape, Parameters, Way, keys_that_are, work_of
+from pffbench.workloads.registry import workload, workload_names
+
 ROOT = Path(__file__).parents[2]
 CORE = [ROOT / "src" / "pffbench", ROOT / "analysis" / "pffbench_analysis"]
 #: The core, and the packages that only entry points tie to it.
@@ -68,6 +72,46 @@ def named(path):
     package = next(p for p in PACKAGES if path.is_relative_to(p))
     parts = path.relative_to(package.parent).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
+
+
+#: Where the keys of workloads and the options of backends are declared, and read.
+OWN = {"pffbench/workloads", "pffbench/backends", "pffbench_studies/workloads",
+       "pffbench_studies/backends", "pffbench_studies/versions"}  # fmt: skip
+
+
+def test_keys_of_a_workload_or_a_backend_are_read_by_their_name_alone():
+    """`getattr` with a key in it hides from mypy, and from a reader, who depends on the key."""
+    kinds = [workload(name).parameters_type for name in workload_names()]
+    options = [backend_class(name).options_type for name in backend_names()]
+    keys = {key for kind in [*kinds, *options] for key in kind.__struct_fields__}
+    assert {"rearrange", "steps", "hints", "chunk_grid"} <= keys
+    found = [
+        f"{path.name}:{node.lineno}"
+        for path in MODULES
+        if not any(f"/{own}/" in path.as_posix() for own in OWN)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "hasattr")
+        if any(isinstance(one, ast.Constant) and one.value in keys for one in node.args)
+    ]
+    assert not found
+
+
+def test_each_key_says_in_its_declaration_what_it_is():
+    """No other list of keys has to be kept: a key that is declared in a new workload counts."""
+
+    class New(Parameters, frozen=True, kw_only=True, tag="new"):
+        tiles: DataSize[int] = 1
+        route: Way[str] = "direct"
+        extents: GivenShape[tuple[int, ...] | None] = None
+
+    p = New(backend="hdf5", tiles=3, route="ring", extents=(2, 3))
+    assert work_of(p) == work_of(
+        New(backend="zarr", tiles=3, extents=(2, 3), transfer="collective")
+    )
+    assert work_of(p) != work_of(New(backend="hdf5", tiles=4, extents=(2, 3)))
+    assert p.given_shape == (2, 3)
+    assert keys_that_are(New, "size") == ("tiles", "extents")
+    assert set(keys_that_are(New, "data")) == {"source", "file", "variable", "durability", "cache"}
 
 
 def test_records_are_structs_where_every_rank_defines_them():

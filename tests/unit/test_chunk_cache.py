@@ -12,9 +12,9 @@ from moves import each_element_moves_once, points
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
-from pffbench.parallel.decomposition import Box
-from pffbench.workloads.chunk_cache import ChunkCache, ChunkCacheParameters
-from pffbench.workloads.decodes import count, cut, granules_of, region_of
+from pffbench.geometry.box import Box
+from pffbench.workloads.chunk_cache import ChunkCache, ChunkCacheParameters, granules_of
+from pffbench.workloads.decodes import count, cut
 
 WORKLOAD = ChunkCache()
 ENTRY = {"workload": "chunk_cache", "backend": "hdf5", "shape": [4, 3, 5], "granules": 3}
@@ -35,12 +35,16 @@ def plan(*cases, ranks=4, **top):
 # Granules, rows and chunks
 
 
-@given(st.integers(0, 40), st.integers(1, 9))
+@given(st.integers(1, 40), st.integers(1, 9))
 def test_granules_are_dealt_out_in_order_the_first_ranks_one_more(total, ranks):
-    parts = [granules_of(total, ranks, rank) for rank in range(ranks)]
-    assert [g for part in parts for g in part] == list(range(total))
-    assert all(0 <= len(a) - len(b) <= 1 for a, b in pairwise(parts))
-    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    granules = granules_of(parameters(granules=total), ranks).cut
+    parts = [granules.part(rank) for rank in range(ranks)]
+    assert all(part.start[1:] == (0, 0) and part.shape[1:] == (3, 5) for part in parts)
+    rows = [row for part in parts for row in range(part.start[0], part.stop[0])]
+    assert rows == list(range(4 * total))
+    numbers = [part.shape[0] / 4 for part in parts]
+    assert all(0 <= a - b <= 1 for a, b in pairwise(numbers))
+    assert max(numbers) - min(numbers) <= 1
 
 
 @given(st.data())
@@ -58,10 +62,6 @@ def test_units_tile_a_region_and_are_counted_without_making_them(data):
     for box in boxes:  # each lies in one cell of the grid
         ends = zip(box.start, box.stop, unit, strict=True)
         assert all(a // n == (b - 1) // n for a, b, n in ends)
-
-
-def test_granules_lie_along_the_first_axis():
-    assert region_of((4, 3, 5), range(1, 3)) == Box((4, 0, 0), (8, 3, 5))
 
 
 # Who moves what
@@ -84,11 +84,11 @@ def test_all_ranks_together_move_each_element_once(layout, read, transfer, granu
 
 def test_a_rank_without_granules_has_no_array_but_calls_with_the_others():
     p = parameters(layout="own", transfer="collective", granules=2)
-    assert [s.owner for s in WORKLOAD.arrays(p, 4, 3)] == [0, 1]
-    assert {a.box.size for a in WORKLOAD.reads(p, 4, 3)} == {0}
-    assert len(WORKLOAD.reads(p, 4, 3)) == len(WORKLOAD.reads(p, 4, 0)) == 24
-    assert WORKLOAD.arrays(parameters(layout="file_per_process", granules=2), 4, 3) == []
-    assert WORKLOAD.volume(p, 4).arrays == 2
+    assert [s.owner for s in WORKLOAD.arrays(p, 4).arrays(3)] == [0, 1]
+    assert {a.box.size for a in WORKLOAD.arrays(p, 4).reads(3)} == {0}
+    assert len(WORKLOAD.arrays(p, 4).reads(3)) == len(WORKLOAD.arrays(p, 4).reads(0)) == 24
+    assert WORKLOAD.arrays(parameters(layout="file_per_process", granules=2), 4).arrays(3) == []
+    assert WORKLOAD.arrays(p, 4).volume.arrays == 2
 
 
 def test_the_users_own_file_gives_the_shape_of_a_granule(tmp_path):

@@ -4,7 +4,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 from pffbench.backends.inspection import ChunkCacheSettings, Chunking, StoredChunks
-from pffbench.parallel.decomposition import Box
+from pffbench.geometry.box import Box
 from pffbench.parallel.process_counters import COUNTERS
 from pffbench.workloads.decodes import Decodes
 from pffbench.workloads.repetition import Observed
@@ -22,7 +22,7 @@ def a_cycle(fetched, collective=False, counts=True):
         stored_chunks=lambda *_: [StoredChunks(2, 2 * CHUNK)],
     )
     return SimpleNamespace(
-        groups=SimpleNamespace(alone=True), keeps_file=True, keeps_data=True, backend=backend,
+        comm=None, keeps_file=True, keeps_data=True, backend=backend,
         clock=SimpleNamespace(counts=counts, times=times),
         collective=collective, observed=Observed(), read_path=str, reader_of=0,
         step=lambda name: nullcontext(name), team=SimpleNamespace(is_root=True),

@@ -7,18 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pffbench.parallel.decomposition import (
-    Box,
-    GlobalArray,
-    boundaries,
-    nearest_aligned,
-    process_grid,
-    rank_box,
-)
+from pffbench.geometry.box import Box
+from pffbench.geometry.cut import Everything, Grid, Region, nearest_aligned, process_grid
 
 shapes = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
 kinds = st.sampled_from(["slab", "pencil", "block"])
-distributions = st.sampled_from(["block", "balanced"])
+distributions = st.sampled_from(["block", "balanced", "leading"])
 
 
 @given(shapes, st.integers(1, 24), kinds, distributions)
@@ -28,7 +22,7 @@ def test_every_element_belongs_to_exactly_one_rank(shape, ranks, kind, distribut
     grid = process_grid(ranks, len(shape), kind)
     owners = np.zeros(shape, int)
     for rank in range(ranks):
-        owners[rank_box(shape, grid, rank, distribution).slices] += 1
+        owners[Grid(shape, grid, distribution).part(rank).slices] += 1
     assert np.all(owners == 1)
 
 
@@ -67,7 +61,7 @@ def test_a_pencil_needs_two_axes():
 
 @given(st.integers(1, 200), st.integers(1, 50))
 def test_balanced_parts_differ_by_one_at_most(n, parts):
-    sizes = [rank_box((n,), (parts,), r, "balanced").size for r in range(parts)]
+    sizes = [Grid((n,), (parts,), "balanced").part(r).size for r in range(parts)]
     assert max(sizes) - min(sizes) <= 1
 
 
@@ -75,13 +69,13 @@ def test_balanced_parts_differ_by_one_at_most(n, parts):
 def test_block_parts_begin_at_multiples_of_one_number(n, parts):
     block = -(-n // parts)
     for rank in range(parts):
-        box = rank_box((n,), (parts,), rank, "block")
+        box = Grid((n,), (parts,)).part(rank)
         assert box.size == 0 or box.start[0] == rank * block
 
 
 @given(st.integers(1, 60), st.integers(1, 300), st.integers(1, 20), distributions)
 def test_the_nearest_aligned_chunk_is_never_cut(chunk, n, parts, distribution):
-    inner = boundaries((n,), (parts,), distribution)[0]
+    inner = Grid((n,), (parts,), distribution).edges[0]
     legal = nearest_aligned(min(chunk, n), n, inner)
     assert 1 <= legal <= n
     assert all(edge % legal == 0 for edge in inner)
@@ -89,7 +83,7 @@ def test_the_nearest_aligned_chunk_is_never_cut(chunk, n, parts, distribution):
 
 @given(st.integers(2, 300), st.integers(2, 20), distributions)
 def test_an_aligned_chunk_stays_as_it_is(n, parts, distribution):
-    inner = boundaries((n,), (parts,), distribution)[0]
+    inner = Grid((n,), (parts,), distribution).edges[0]
     common = math.gcd(*inner) if inner else n
     for chunk in range(1, common + 1):
         if common % chunk == 0:
@@ -116,19 +110,31 @@ def test_a_split_box_is_the_same_elements_in_the_same_order(corners, limit):
         assert sum(part.size for part in parts) == 0
 
 
-@given(shapes, st.integers(1, 12), st.sampled_from(["block", "balanced"]), st.data())
+@given(shapes, st.integers(1, 12), distributions, st.data())
 def test_the_parts_of_a_global_array_are_all_of_it_once_and_cut_between_units_only(
     shape, ranks, distribution, data
 ):
     unit = data.draw(st.none() | st.tuples(*(st.integers(1, n) for n in shape)))
     grid = process_grid(ranks, len(shape), "block")
-    array = GlobalArray(shape, grid, distribution, unit)
+    array = Grid(shape, grid, distribution, unit)
     parts = [array.part(rank) for rank in range(ranks)]
     count = np.zeros(shape, int)
     for part in parts:
         count[part.slices] += 1
     assert (count == 1).all()
-    for axis, cuts in enumerate(array.boundaries):
+    for axis, cuts in enumerate(array.edges):
         edges = {part.start[axis] for part in parts if part.size}
         assert edges - {0} == set(cuts)
         assert unit is None or all(cut % unit[axis] == 0 for cut in cuts)
+
+
+@given(boxes, st.integers(1, 12))
+def test_a_region_is_cut_as_an_array_of_its_shape_is(corners, ranks):
+    start, shape = corners
+    grid = process_grid(ranks, len(shape), "block")
+    region, alone = Region(start, Grid(shape, grid, "balanced")), Grid(shape, grid, "balanced")
+    for rank in range(ranks):
+        part, inner = region.part(rank), alone.part(rank)
+        assert part.shape == inner.shape
+        assert part.start == tuple(a + b for a, b in zip(start, inner.start, strict=True))
+    assert Everything(shape).part(0) == Everything(shape).part(1) == Box((0,) * len(shape), shape)

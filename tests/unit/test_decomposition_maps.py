@@ -10,15 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pffbench.backends.registry import backend_class
 from pffbench.data import make_source
 from pffbench.data.views import Gathered
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
-from pffbench.parallel.decomposition import Box
-from pffbench.parallel.stretches import Stretches, common_runs, merged
+from pffbench.experiment.plan import arrays_of
+from pffbench.geometry.box import Box
+from pffbench.geometry.maps import DecompositionMap
+from pffbench.geometry.stretches import Stretches, common_runs, merged
 from pffbench.workloads.hyperslab import Hyperslab, HyperslabParameters
-from pffbench.workloads.irregular import DecompositionMap, MapFile
+from pffbench.workloads.irregular import MapFile
 from pffbench.workloads.made_maps import MADE
 from pffbench.workloads.made_maps import main as make_map
 from pffbench.workloads.map_files import read_map, write_npz, write_text
@@ -258,7 +261,7 @@ def test_a_map_of_many_processes_is_planned_without_the_part_of_each(tmp_path, m
     plan = make_plan(from_data(data, "exp.yaml"), ranks=count)
     case = plan.cases[0]
     assert plan.costs[case.id].nbytes == 4 * count
-    assert "1 stretches a rank" in str(Hyperslab().told(case.parameters, count))
+    assert "1 stretches a rank" in str(arrays_of(case.parameters, count).maps)
     assert len(listed) < 10
 
 
@@ -428,7 +431,9 @@ def test_what_contradicts_a_map_is_refused(tmp_path, why):
     of_map = {key: given.pop(key) for key in ("holes", "overlaps") if key in given}
     plain = {"workload": "hyperslab", "backend": "posix", **given,
              "decomposition": {"file": str(tmp_path / "map.npz"), **of_map}}  # fmt: skip
-    assert why in Hyperslab().check(msgspec.convert(plain, HyperslabParameters), 2)
+    assert why in Hyperslab().refuse(
+        msgspec.convert(plain, HyperslabParameters), 2, backend_class("posix")
+    )
 
 
 def test_a_map_that_changed_is_read_anew(tmp_path):
@@ -448,14 +453,15 @@ def test_a_plan_knows_of_a_map_what_listing_its_arrays_tells(tmp_path, ranks):
     plain = {"workload": "hyperslab", "backend": "posix", "arrays": 2, "steps": 3, "dtype": "int16",
              "decomposition": {"file": str(tmp_path / "map.dat")}}  # fmt: skip
     p, pattern = msgspec.convert(plain, HyperslabParameters), Hyperslab()
-    assert pattern.check(p, ranks) is None
-    arrays = pattern.arrays(p, ranks, 0)
-    writes = [pattern.writes(p, ranks, rank) for rank in range(ranks)]
+    assert pattern.refuse(p, ranks, backend_class("posix")) is None
+    arrays = pattern.arrays(p, ranks).arrays(0)
+    writes = [pattern.arrays(p, ranks).writes(rank) for rank in range(ranks)]
     assert [spec.shape for spec in arrays] == [(3, 2, 3)] * 2
-    assert pattern.kinds(p, ranks) == arrays[:1]
-    volume = pattern.volume(p, ranks)
+    declared = pattern.arrays(p, ranks)
+    assert declared.kinds == arrays[:1]
+    volume = declared.volume
     assert (volume.arrays, volume.nbytes) == (2, sum(spec.nbytes for spec in arrays))
     assert sum(access.nbytes for some in writes for access in some) == volume.nbytes
     longest = max(access.nbytes for some in writes for access in some)
-    assert pattern.largest_write(p, ranks) == longest
-    assert pattern.cuts(p, ranks) == ((), (), ())
+    assert declared.held == longest
+    assert declared.families[0].cuts == ((), (), ())

@@ -17,7 +17,7 @@ from pffbench.case import Case
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data, load_experiment, parse, to_plain
-from pffbench.experiment.plan import cost_of
+from pffbench.experiment.plan import arrays_of, cost_of
 from pffbench.experiment.sweep import expand
 from pffbench.run.scratch_directory import AvailableSpace, check_room
 from pffbench.workloads.registry import workload, workload_names
@@ -279,8 +279,7 @@ def test_fewer_rows_than_ranks_are_planned(backend, layout, shape):
              "distribution": "balanced", "chunks": ["auto", "block"]}  # fmt: skip
     found = plan(entry, ranks=8)
     for case in found.cases:
-        pattern = workload("hyperslab")
-        (first, *_) = pattern.kinds(case.parameters, 8)
+        (first, *_) = arrays_of(case.parameters, 8).kinds
         assert all(first.shape), first
         assert first.chunks in ("library", "contiguous") or all(first.chunks)
         assert found.costs[case.id].nbytes == 4 * math.prod(shape)

@@ -6,7 +6,7 @@ import itertools
 import random
 
 from pffbench.backends.inspection import places, touched_chunks
-from pffbench.parallel.decomposition import Box
+from pffbench.geometry.box import Box
 
 
 def draw_box(rng):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pffbench.backends.file_layout import ArrayInFile
 from pffbench.data import make_source
 from pffbench.data.views import Generation, Merged, Strided
-from pffbench.parallel.decomposition import Box, rank_box
+from pffbench.geometry.box import Box
+from pffbench.geometry.cut import Grid
 from pffbench.workloads.selections import Selection, selected, selected_boxes
 
 SELECTIONS = get_args(Selection)
@@ -30,7 +31,7 @@ def test_the_ranks_boxes_are_what_the_mask_tells(selection, shape, ranks, owned,
     taken = np.zeros(shape, int)
     numbers = set()
     for rank in range(ranks):
-        part = rank_box(shape, (1, ranks, 1), rank, "block")
+        part = Grid(shape, (1, ranks, 1)).part(rank)
         mine, origin = taken, (0, 0, 0)
         if owned:  # an array of its own, whose elements lie in the whole one from `origin` on
             mine, origin = taken[part.slices], part.start

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from pffbench.backends.file_layout import ArrayInFile
 from pffbench.backends.inspection import Touched, touched_chunks
+from pffbench.backends.registry import backend_class
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
-from pffbench.parallel.decomposition import Box
+from pffbench.geometry.box import Box
 from pffbench.workloads.selections import box_starts, slice_indices
 from pffbench.workloads.slices import Slices, SlicesParameters
 
@@ -164,14 +165,14 @@ def moved(accesses, shape):
 @given(parameters(), RANKS)
 def test_every_element_is_written_once_and_every_wanted_one_read_once(p, ranks):
     workload = Slices()
-    assert workload.check(p, ranks) is None
+    assert workload.refuse(p, ranks, backend_class(p.backend)) is None
     everyone = range(ranks)
-    written = moved([a for r in everyone for a in workload.writes(p, ranks, r)], p.shape)
+    written = moved([a for r in everyone for a in workload.arrays(p, ranks).writes(r)], p.shape)
     volumes = 1 if p.layout == "shared" else ranks
     assert set(written) == set(range(volumes))
     assert all((held == 1).all() for held in written.values())
 
-    read = moved([a for r in everyone for a in workload.reads(p, ranks, r)], p.shape)
+    read = moved([a for r in everyone for a in workload.arrays(p, ranks).reads(r)], p.shape)
     for held in read.values():
         assert held.sum() == sum(b.size for b in wanted_by_hand(p))
         if p.count == 1:  # boxes drawn at random may overlap
@@ -187,9 +188,9 @@ def wanted_by_hand(p):
 
 @given(parameters(), RANKS)
 def test_ranks_of_a_volume_make_equally_many_calls(p, ranks):
-    workload = Slices()
-    for accesses in (workload.writes, workload.reads):
-        calls = {len(accesses(p, ranks, rank)) for rank in range(ranks)}
+    arrays = Slices().arrays(p, ranks)
+    for accesses in (arrays.writes, arrays.reads):
+        calls = {len(accesses(rank)) for rank in range(ranks)}
         assert len(calls) == 1
 
 
@@ -198,7 +199,7 @@ def test_blocks_are_written_at_edges_of_named_chunks(p, ranks):
     if not isinstance(p.chunks, tuple):
         return
     for rank in range(ranks):
-        for access in Slices().writes(p, ranks, rank):
+        for access in Slices().arrays(p, ranks).writes(rank):
             if access.box.size:
                 assert access.box.start[1] % p.chunks[1] == 0
 

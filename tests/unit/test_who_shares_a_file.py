@@ -8,7 +8,7 @@ from pffbench.case import Parameters
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
-from pffbench.parallel.file_groups import FileGroups
+from pffbench.geometry.groups import FileGroups
 from pffbench.parallel.topology import Topology
 from pffbench.workloads.hyperslab import HyperslabParameters
 from pffbench.workloads.registry import workload
@@ -50,10 +50,8 @@ def planned(ranks, topology=None, impossible="refuse", **case):
 
 def work(p, ranks):
     """Return the arrays of each rank's file, and its calls."""
-    w = workload(p.workload)
-    return [
-        (w.arrays(p, ranks, r), w.writes(p, ranks, r), w.reads(p, ranks, r)) for r in range(ranks)
-    ]
+    found = workload(p.workload).arrays(p, ranks)
+    return [(found.arrays(rank), found.writes(rank), found.reads(rank)) for rank in range(ranks)]
 
 
 @pytest.mark.parametrize("ranks", [1, 3, 4, 7, 16])
@@ -128,8 +126,8 @@ GROUPED = {"layout": "file_per_group", "shape": [16, 8]}
         ({"shape": [8], "within": "own", "layout": "own"}, None, r"cases\[0\]\.within: goes with"),
         (GROUPED | {"group": {"count": 2}, "file_groups": {"files": 2, "ranks": 4}}, None,
          r"cases\[0\]\.file_groups: found by the run; leave it out"),
-        ({"workload": "datasets", "layout": "file_per_group", "group": {"count": 2}, "shape": [4],
-          "datasets": 4}, None, "workload datasets cannot do layout file_per_group .possible: cod"),
+        ({"workload": "slices", "layout": "file_per_group", "group": {"count": 2},
+          "shape": [4, 4, 4], "axis": 0}, None, "a rank has the file of its group only; take with"),
         (GROUPED | {"backend": "blosc2", "group": {"count": 2}}, None,
          "backend blosc2 cannot do layout file_per_group, within: shared"),
         (GROUPED | {"group": {"count": 2}, "read_start": [0, 0]}, None, "need layout: shared"),

@@ -10,10 +10,16 @@ import pytest
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
-from pffbench.parallel.decomposition import process_grid, rank_box
+from pffbench.experiment.plan import arrays_of
+from pffbench.geometry.cut import Grid, process_grid
 from pffbench.parallel.topology import Topology
-from pffbench.workloads.hyperslab import Hyperslab
-from pffbench.workloads.writers import WriterRanks, Writers, largest_share, parts_of_writers
+from pffbench.workloads.writers import (
+    WriterRanks,
+    Writers,
+    largest_share,
+    parts_of_writers,
+    refuse_nodes,
+)
 
 TWO_NODES = Topology(("a",) * 3 + ("b",) * 2 + ("a",), (0, 0, 0, 1, 1, 0))
 
@@ -53,7 +59,7 @@ def test_boxes_of_writers_are_the_array_once():
         for count in range(1, ranks + 1):
             writers = WriterRanks.of(Writers(count=count), one_node(ranks))
             grid = process_grid(ranks, len(shape), "block")
-            parts = [rank_box(shape, grid, rank, "block") for rank in range(ranks)]
+            parts = [Grid(shape, grid).part(rank) for rank in range(ranks)]
             for rearrange in ("gather", "box", "chunk_owner"):
                 placed = parts_of_writers(rearrange, writers, parts, shape, unit)
                 assert tuple(placed) == writers.ranks
@@ -82,7 +88,7 @@ def test_each_chunk_has_one_owner_and_the_owners_have_equally_many():
 
 
 def test_memory_of_a_node_counts_its_ranks_and_its_writers():
-    parts = [rank_box((60,), (6,), rank) for rank in range(6)]
+    parts = [Grid((60,), (6,)).part(rank) for rank in range(6)]
     writers = WriterRanks.of(Writers(per_node=1), TWO_NODES)
     assert largest_share(writers, parts, TWO_NODES.nodes) == (20 + 30) // 2  # the smaller node
     alone = WriterRanks.of(Writers(count=1), TWO_NODES)
@@ -92,9 +98,9 @@ def test_memory_of_a_node_counts_its_ranks_and_its_writers():
 def test_writers_that_hold_more_than_a_node_has_are_refused_with_both_amounts(tmp_path):
     more = "rearrange: box, writers: {per_node: 1}, shape: [60]"
     (case,) = plan_of(tmp_path, f"{{backend: posix, {more}}}", ranks=6).cases
-    beyond = Hyperslab().beyond_nodes
-    assert beyond(case.parameters, TWO_NODES, 100) is None
-    told = beyond(case.parameters, TWO_NODES, 99)
+    (family,) = arrays_of(case.parameters, 6).families
+    assert refuse_nodes(family, TWO_NODES, 100) is None
+    told = refuse_nodes(family, TWO_NODES, 99)
     assert told.startswith("the ranks and writers of a node need 100 B of memory a rank for one")
     assert "where 99 B are available; name more writers, or use more nodes" in told
 

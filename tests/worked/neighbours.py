@@ -5,14 +5,12 @@ It is no part of the program: `tests/parallel/test_worked_changes.py` adds it to
 
 from __future__ import annotations
 
-from math import prod
-
-from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Backend, Cuts
-from pffbench.case import ArrayShape, Parameters, itemsize
-from pffbench.workloads.base import CaseTotals, CountColumn, Workload, make_spec
+from pffbench.backends.base import Backend
+from pffbench.case import ArrayShape, Parameters
+from pffbench.geometry.cut import Grid
+from pffbench.workloads.arrays import CaseArrays, Family
+from pffbench.workloads.base import CountColumn, Impossible, Workload
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import write_read_cycle
 
 
@@ -37,41 +35,23 @@ class Neighbours(Workload):
     reads_once = True
     columns = (CountColumn("read calls made", "read", "read", "read_calls"),)
 
-    def arrays(self, parameters: NeighboursParameters, ranks: int, rank: int) -> list[ArraySpec]:
-        size = prod(parameters.shape) * itemsize(parameters.dtype or "float32")
-        return [
-            make_spec(
-                parameters,
-                f"of_rank_{number:06d}",
-                parameters.shape,
-                number=number,
-                offset=number * size,
-                owner=number,
-                block=parameters.shape,
-            )
-            for number in range(ranks)
-        ]
+    def arrays(self, parameters: NeighboursParameters, ranks: int) -> CaseArrays:
+        family = Family(
+            parameters=parameters,
+            ranks=ranks,
+            cut=Grid(parameters.shape, (1,) * len(parameters.shape)),
+            name=lambda index, owner: f"of_rank_{index:06d}",
+            count=ranks,
+            dealt_to=ranks,
+            author=lambda rank: (rank + 1) % ranks,
+        )
+        return CaseArrays((family,))
 
-    def writes(self, parameters: NeighboursParameters, ranks: int, rank: int) -> list[Access]:
-        spec = self.arrays(parameters, ranks, rank)[rank]
-        return [Access(spec, spec.whole)]
-
-    def reads(self, parameters: NeighboursParameters, ranks: int, rank: int) -> list[Access]:
-        return self.writes(parameters, ranks, (rank + 1) % ranks)
-
-    def reads_elsewhere(self, parameters: NeighboursParameters) -> bool:
-        return True
-
-    def cuts(self, parameters: NeighboursParameters, ranks: int) -> Cuts:
-        return ((),) * len(parameters.shape)
-
-    def volume(self, parameters: NeighboursParameters, ranks: int) -> CaseTotals:
-        size = prod(parameters.shape) * itemsize(parameters.dtype or "float32")
-        return CaseTotals(ranks, ranks * size)
-
-    def refuse(self, parameters: NeighboursParameters, backend: type[Backend]) -> str | None:
+    def refuse(
+        self, parameters: NeighboursParameters, ranks: int, backend: type[Backend]
+    ) -> str | None:
         if (parameters.layout, parameters.transfer) != ("own", "independent"):
-            return "workload neighbours needs layout own and transfer independent"
+            return Impossible("workload neighbours needs layout own and transfer independent")
         return None
 
     def run(self, repetition: Repetition) -> None:

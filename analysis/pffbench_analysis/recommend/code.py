@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.hdf5_files import (
     SZIP_BLOCK,
     Hdf5FileOptions,
     plugin_filter,
 )
 from pffbench.backends.hints import asked_hints
+from pffbench.backends.netcdf4 import NetCdf4Options
 from pffbench.backends.registry import backend_class
 from pffbench.case import Layout, Options, Parameters
 from pffbench.commands import to_install_analysis
-from pffbench.parallel.decomposition import GlobalArray, Shape, process_grid
+from pffbench.geometry.box import Shape
+from pffbench.geometry.cut import Grid
 from pffbench.record.run_json import CaseEntry
 from pffbench.text import abridged, one_line
-from pffbench.workloads.hyperslab import HyperslabParameters
-from pffbench.workloads.irregular import MapFile
+from pffbench.workloads.arrays import Family
 from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
@@ -76,8 +76,7 @@ def code_for(case: CaseEntry, ranks: int) -> str:
     NoCodeError
         There is no template for the case; the message gives the reason.
     """
-    listed, options = _typed(case)
-    _, parameters = listed.each[0]
+    parameters, options = _typed(case)
     _refuse(parameters, options)
     group = parameters.group
     if group is not None:  # the program of the same arrays in one file, on another communicator
@@ -87,8 +86,9 @@ def code_for(case: CaseEntry, ranks: int) -> str:
         group = None if alone else group
         parameters = replace(parameters, layout=layout, group=None, within=None)
     try:
-        spec = workload(parameters.workload).arrays(parameters, ranks, 0)[0]
-        geometry = _geometry(parameters, spec, ranks)
+        family = workload(parameters.workload).arrays(parameters, ranks).families[0]
+        spec = family.specs(0)[0]
+        geometry = _geometry(family)
     except (AssertionError, IndexError, ValueError):
         raise NoCodeError("the shape of the arrays is not in run.json") from None
     if group is not None and (geometry.shape or geometry.grid[:1] not in ((), ("comm.size",))):
@@ -99,20 +99,21 @@ def code_for(case: CaseEntry, ranks: int) -> str:
             f"codec {spec.codec} is a filter that pffbench sets below netCDF4-python, which offers "
             "it only where netCDF-C was built with it"
         )
+    leaves_unfilled = isinstance(options, NetCdf4Options) and options.fill is False
     told = {
         "plugin": plugin,
         "szip_block": SZIP_BLOCK,
         "shuffled": spec.shuffled_before,
-        "p": parameters,
+        "p": family.parameters,
         "o": options,
         "hints": _hints(options),
         "spec": spec,
         "g": geometry,
         "group": group,
         "ndim": len(geometry.block),
-        "steps": getattr(parameters, "steps", None),
+        "steps": family.steps,
         "path": f"data{_SUFFIXES[case.backend]}",
-        "fill": spec.fill == "library" and getattr(options, "fill", None) is not False,
+        "fill": spec.fill == "library" and not leaves_unfilled,
         "chunks": spec.chunks if isinstance(spec.chunks, tuple) else None,
     }
     template = _environment().get_template(f"{case.backend}.py.j2")
@@ -151,16 +152,14 @@ def _refuse(parameters: Parameters, options: Options) -> None:
     """Refuse cases that the libraries have no plain code for."""
     if parameters.workload not in _WORKLOADS:
         raise NoCodeError(f"there are no lines for the workload {parameters.workload}")
-    if workload(parameters.workload).exchanges(parameters):
+    if parameters.exchanges:
         raise NoCodeError("there are no lines for data that go through writer ranks")
     if "own" in (parameters.layout, parameters.within) and parameters.transfer == "collective":
         raise NoCodeError(
             "collective writing of arrays that belong to one rank each needs calls with empty "
             "selections, which h5py and netCDF4 skip; pffbench makes them below these libraries"
         )
-    if getattr(options, "api", "") == "pread":
-        raise NoCodeError("pread goes past HDF5, and only shows what its layers cost")
-    if getattr(options, "unlimited", False):
+    if isinstance(options, NetCdf4Options) and options.unlimited:
         raise NoCodeError(
             "unlimited dimensions slow down every access to netCDF files of many variables; "
             "netcdf4.dimensions: fixed is what to take, and has lines"
@@ -187,32 +186,22 @@ def _typed(case: CaseEntry) -> tuple[Parameters, Options]:
     return parameters, options
 
 
-def _geometry(p: Parameters, spec: ArraySpec, ranks: int) -> Geometry:
+def _geometry(family: Family) -> Geometry:
     """Return blocks and the grid of ranks, without the axis of time steps."""
-    if p.workload == "datasets":
-        total = workload("datasets").volume(p, ranks).arrays
-        if p.layout != "shared":
-            return Geometry((), spec.shape, None, -(-total // ranks))
-        block = tuple(-(-n // ranks) if axis == 0 else n for axis, n in enumerate(spec.shape))
-        return _cut(spec.shape, ("comm.size", *["1"] * (len(block) - 1)), block, total, ranks)
-    leading = 0 if getattr(p, "steps", None) is None else 1
-    shape = spec.shape[leading:]
-    count = int(getattr(p, "arrays", 1))
-    if p.layout != "shared":
-        return Geometry((), shape, None, count)
-    if p.irregular:
+    if family.dealt_to is not None:
+        return Geometry((), family.cut.whole, None, -(-family.count // family.ranks))
+    if not family.shared:
+        return Geometry((), family.first_part, None, family.count)
+    if not isinstance(family.cut, Grid):
         raise NoCodeError("the array was cut by a decomposition map")
-    assert isinstance(p, HyperslabParameters)
-    assert not isinstance(p.decomposition, MapFile)
-    grid = process_grid(ranks, len(shape), p.decomposition)
-    whole = GlobalArray(shape, grid, p.distribution, p.cut_unit)
-    units = zip(whole.in_units, grid, strict=True)
-    if p.distribution == "balanced" and any(n % g for n, g in units):
+    shape, grid = family.cut.whole, family.cut.grid
+    uneven = any(n % g for n, g in zip(family.cut.in_units, grid, strict=True))
+    if uneven and family.cut.distribution == "balanced":
         raise NoCodeError("the array was cut in parts of different size (distribution: balanced)")
-    block = whole.part(0).shape
+    block = family.cut.part(0).shape
     slab = math.prod(grid[1:]) == 1
     told = ("comm.size", *["1"] * (len(grid) - 1)) if slab else tuple(map(str, grid))
-    return _cut(shape, told, block, count, ranks)
+    return _cut(shape, told, block, family.count, family.ranks)
 
 
 def _cut(shape: Shape, grid: tuple[str, ...], block: Shape, count: int, ranks: int) -> Geometry:

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from pffbench.case import Compressor, Options, Shuffle
-from pffbench.parallel.decomposition import Box, Shape
+from pffbench.geometry.box import Box, Shape
 
 #: Byte order of the elements in a store.
 ByteOrder = Literal["native", "big"]

@@ -25,7 +25,7 @@ import numpy as np
 from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.inspection import ChunkCacheSettings
 from pffbench.case import Options, Parameters, Settings
-from pffbench.parallel.decomposition import Box, Shape
+from pffbench.geometry.box import Box, Shape
 
 if TYPE_CHECKING:
     from mpi4py import MPI

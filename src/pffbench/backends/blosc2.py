@@ -19,7 +19,7 @@ from pffbench.backends.chunk_limits import refuse_size
 from pffbench.backends.directory import DirectoryArray, DirectoryBackend, HoldingStore
 from pffbench.backends.inspection import Chunking, StoredAs
 from pffbench.case import Options, Parameters, Settings
-from pffbench.parallel.decomposition import Box
+from pffbench.geometry.box import Box
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.parallel.decomposition import Shape
+from pffbench.geometry.box import Shape
 from pffbench.units import Size
 
 #: Bytes of the largest chunk that a codec compresses, whatever library calls it:

@@ -12,8 +12,8 @@ import numpy as np
 
 from pffbench.backends.base import Buffer
 from pffbench.backends.inspection import Touched
-from pffbench.parallel.decomposition import Box, Shape
-from pffbench.parallel.stretches import Stretches
+from pffbench.geometry.box import Box, Shape
+from pffbench.geometry.stretches import Stretches
 
 if TYPE_CHECKING:
     import numpy.typing as npt

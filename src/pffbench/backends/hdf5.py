@@ -29,8 +29,8 @@ from pffbench.backends.mapped_attributes import MappedAttributes
 from pffbench.backends.registry import missing_library
 from pffbench.backends.traits import Inquiry
 from pffbench.case import Parameters, Settings
-from pffbench.parallel.decomposition import Box
-from pffbench.parallel.stretches import Stretches
+from pffbench.geometry.box import Box
+from pffbench.geometry.stretches import Stretches
 
 if TYPE_CHECKING:
     from mpi4py import MPI

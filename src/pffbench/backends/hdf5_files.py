@@ -26,7 +26,7 @@ from pffbench.backends.inspection import (
     StoredChunks,
 )
 from pffbench.case import Options, Parameters
-from pffbench.parallel.stretches import Stretches
+from pffbench.geometry.stretches import Stretches
 from pffbench.units import CacheSize, SmallSize
 
 #: Numbers of the filters in files; the first four are HDF5's own.

@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol, runtime_checkable
 
 import msgspec
 
@@ -63,6 +63,7 @@ class Striping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ValueError(f"size: {self.size} is not a multiple of 64 KiB")
 
 
+@runtime_checkable
 class Hinted(Protocol):
     """Options with hints and striping."""
 
@@ -204,7 +205,8 @@ def without_effect(options: Options, parameters: Parameters, ranks: int) -> dict
         Number of ranks.
     """
     ranks = parameters.groups(ranks).largest
-    asked = {name: _text(value) for name, value in getattr(options, "hints", {}).items()}
+    hints = options.hints if isinstance(options, Hinted) else {}
+    asked = {name: _text(value) for name, value in hints.items()}
     collective = "collective" in (parameters.transfer, parameters.transfer_of_reads)
     found = {}
     for name, value in asked.items():

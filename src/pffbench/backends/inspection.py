@@ -11,8 +11,8 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from pffbench.parallel.decomposition import Box, Shape
-from pffbench.parallel.stretches import Stretches
+from pffbench.geometry.box import Box, Shape
+from pffbench.geometry.stretches import Stretches
 from pffbench.units import Size
 
 

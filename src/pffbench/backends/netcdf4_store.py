@@ -18,9 +18,9 @@ from pffbench.backends.hints import facts_alone
 from pffbench.backends.inspection import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking
 from pffbench.backends.traits import Inquiry
 from pffbench.case import Settings
+from pffbench.geometry.box import Box
+from pffbench.geometry.stretches import Stretches
 from pffbench.parallel.collectives import largest
-from pffbench.parallel.decomposition import Box
-from pffbench.parallel.stretches import Stretches
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -17,7 +17,7 @@ from pffbench.backends.file_layout import ArrayInFile, Runs, bytes_of, write_run
 from pffbench.backends.inspection import StoredAs
 from pffbench.backends.traits import Inquiry
 from pffbench.case import Options, Parameters
-from pffbench.parallel.decomposition import Box
+from pffbench.geometry.box import Box
 
 if TYPE_CHECKING:
     from mpi4py import MPI

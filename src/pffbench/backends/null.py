@@ -18,7 +18,7 @@ from pffbench.backends.array_spec import (
 )
 from pffbench.backends.base import Array, Backend, Buffer, Call, Store
 from pffbench.case import Options, Settings
-from pffbench.parallel.decomposition import Box
+from pffbench.geometry.box import Box
 
 if TYPE_CHECKING:
     from mpi4py import MPI

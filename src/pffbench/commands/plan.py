@@ -27,7 +27,7 @@ from pffbench.experiment.estimate import (
     estimate_duration,
 )
 from pffbench.experiment.load import experiment_files, is_folder, load_experiment, to_plain
-from pffbench.experiment.plan import Cost, Plan
+from pffbench.experiment.plan import Cost, Plan, arrays_of
 from pffbench.experiment.schema import Experiment
 from pffbench.parallel.launcher import mpi_unstarted, reason_against_mpi
 from pffbench.parallel.topology import Topology
@@ -40,7 +40,6 @@ from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
 from pffbench.text import counted, fits, make_table, one_line, without_digests
 from pffbench.units import Size, duration_text
-from pffbench.workloads.registry import workload
 
 _HEADINGS = ("case", "data", "arrays", "files", "space", "memory/rank")
 #: Maximum number of printed lines; a table of 100 000 takes half a minute to format.
@@ -318,7 +317,7 @@ def _totals(run: PlannedRun) -> Iterator[str]:
 
 def _told(case: Case, ranks: int) -> str | None:
     p = case.parameters
-    return workload(p.workload).told(p, ranks)
+    return arrays_of(p, ranks).maps
 
 
 def _time(run: PlannedRun) -> str:

@@ -154,6 +154,6 @@ def needed_for() -> dict[str, list[str]]:
             its = ", ".join(sorted(codec for codec, needs in codecs.items() if needs == library))
             uses.setdefault(library, []).append(f"{kind.name}: no codecs {its}")
     for name in workload_names():
-        for library, lacking in workload(name).optional_libraries.items():
+        for library, lacking in workload(name).parameters_type.optional_libraries.items():
             uses.setdefault(library, []).append(lacking)
     return uses

@@ -21,7 +21,7 @@ from pffbench.draft.shapes import (
 )
 from pffbench.draft.structure import MOST_AXES, FileArray
 from pffbench.errors import UserError
-from pffbench.parallel.decomposition import Shape
+from pffbench.geometry.box import Shape
 from pffbench.text import abridged, counted, one_line, value_text
 from pffbench.units import Size
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pffbench.parallel.decomposition import Shape
+from pffbench.geometry.box import Shape
 
 #: Most chunks of an array, and steps of all arrays: each may be a file, and a call of a rank.
 MOST_UNITS = 500

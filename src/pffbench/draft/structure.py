@@ -17,7 +17,7 @@ from pffbench.case import itemsize
 from pffbench.data.base import DTYPES
 from pffbench.data.contents import FAILURES, Format
 from pffbench.data.readers import open_arrays
-from pffbench.parallel.decomposition import Shape
+from pffbench.geometry.box import Shape
 from pffbench.text import one_line, value_text
 
 #: Most axes of an array, one of which is then that of the steps.

@@ -16,17 +16,17 @@ from pffbench.backends.base import Lacking, opens_by_mpi_io
 from pffbench.backends.hints import without_effect
 from pffbench.backends.registry import backend_class, missing_library
 from pffbench.backends.shared_files import built_for_mpi, serial_library
-from pffbench.case import LEVELS, Case, Group, Parameters
+from pffbench.case import LEVELS, Case, Group, Parameters, keys_that_are
 from pffbench.data import file_source
 from pffbench.errors import ImpossibleCaseError, UnsupportedCaseError, UserError
 from pffbench.experiment.load import LoadedExperiment
-from pffbench.experiment.plan import Contents, Cost, Plan, contents_of, cost_of
+from pffbench.experiment.plan import Cost, Plan, arrays_of, as_in, cost_of
 from pffbench.experiment.schema import Experiment
-from pffbench.parallel.file_groups import FileGroups
+from pffbench.geometry.groups import FileGroups
 from pffbench.parallel.topology import Topology
 from pffbench.text import without_digests
 from pffbench.workloads.base import Impossible
-from pffbench.workloads.registry import workload, workload_names
+from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
     from pffbench.data.files import FileSource
@@ -132,10 +132,11 @@ def make_plan(
                 continue
             try:
                 case = _with_source(_with_groups(raw, where, topology), where, files)
-                contents = checker.check(case, where)
-                if loaded.experiment.node_local and (why := _beyond_a_node(case.parameters)):
+                checker.check(case, where)
+                local = loaded.experiment.node_local
+                if why := _beyond_a_node(case.parameters, ranks) if local else None:
                     raise ImpossibleCaseError(f"{where}: {why}")
-                cost = cost_of(case, ranks, memory, contents)
+                cost = cost_of(case, ranks, memory)
                 if cost.calls > MOST_CALLS:
                     raise ImpossibleCaseError(f"{where}: {_too_many_calls(case, cost)}")
             except ImpossibleCaseError as error:
@@ -237,42 +238,33 @@ class _Checker:
         self._no_mpi = no_mpi
         self._lacking = cache(_lacking)
 
-    def check(self, case: Case, where: str) -> Contents:
-        """Refuse a case that cannot be run, as `check_case`; return its arrays."""
+    def check(self, case: Case, where: str) -> None:
+        """Refuse a case that cannot be run, as `check_case`."""
         p = case.parameters
         try:
-            contents = self._look_at(p)
+            self._look_at(p)
         except UserError as error:
             raise type(error)(f"{where}: {error}") from None
-        for place, one in p.each:
-            of = contents_of(one, self._ranks)
-            if reason := backend_class(p.backend).refuse(one, case.options, of.kinds, of.cuts):
+        for of in arrays_of(p, self._ranks).families:
+            refuse = backend_class(p.backend).refuse
+            if reason := refuse(as_in(p, of), case.options, of.kinds, of.cuts):
                 if not isinstance(reason, Lacking):
-                    raise ImpossibleCaseError(f"{where}: {place}{reason}")
+                    raise ImpossibleCaseError(f"{where}: {of.label}{reason}")
                 if self._as_installed:
-                    raise UnsupportedCaseError(f"{where}: {place}{reason}")
-        return contents
+                    raise UnsupportedCaseError(f"{where}: {of.label}{reason}")
 
-    def _look_at(self, p: Parameters) -> Contents:
-        """Return the arrays of a case."""
-        if p.layout == "file_per_group" and not workload(p.workload).groups_ranks:
-            able = _list(name for name in workload_names() if workload(name).groups_ranks)
-            raise ImpossibleCaseError(
-                f"workload {p.workload} cannot do layout file_per_group (possible: {able})"
-            )
-        if reason := workload(p.workload).check(p, self._ranks):
+    def _look_at(self, p: Parameters) -> None:
+        """Refuse a case by its parameters, its arrays and the libraries."""
+        backend = backend_class(p.backend)
+        if reason := workload(p.workload).refuse(p, self._ranks, backend):
             raise (ImpossibleCaseError if isinstance(reason, Impossible) else UserError)(reason)
-        contents = contents_of(p, self._ranks)
-        if (arrays := contents.volume.arrays) > MOST_ARRAYS:
-            raise UserError(f"{arrays} arrays are too many (at most {MOST_ARRAYS})")
+        arrays = arrays_of(p, self._ranks)
+        if (number := arrays.volume.arrays) > MOST_ARRAYS:
+            raise UserError(f"{number} arrays are too many (at most {MOST_ARRAYS})")
         if reason := _beyond(p):
             raise ImpossibleCaseError(reason)
         if self._as_installed:
             self._look_at_libraries(p)
-        for place, one in p.each:
-            if reason := workload(p.workload).refuse(one, backend_class(p.backend)):
-                raise ImpossibleCaseError(f"{place}{reason}")
-        return contents
 
     def _look_at_libraries(self, p: Parameters) -> None:
         """Refuse a case that the installed libraries cannot do."""
@@ -289,7 +281,7 @@ class _Checker:
             return reason
         if self._no_mpi is not None and (by_mpi_io or any(map(built_for_mpi, kind.libraries))):
             return f"backend {p.backend} needs MPI, and this process has none ({self._no_mpi})"
-        if self._no_mpi is not None and workload(p.workload).exchanges(p):
+        if self._no_mpi is not None and p.exchanges:
             return f"rearrange needs MPI, and this process has none ({self._no_mpi})"
         return None
 
@@ -313,17 +305,17 @@ def _beyond(p: Parameters) -> str | None:
     return beyond_codecs(p, can)
 
 
-def _beyond_a_node(p: Parameters) -> str | None:
+def _beyond_a_node(p: Parameters, ranks: int) -> str | None:
     """Return why files of a case cannot lie in a directory of each node, or None."""
     if not p.alone and (p.group is None or p.group.per_node is None):
         return (
             f"with node_local no file is shared between nodes, so layout {p.layout} is impossible "
             "(possible: file_per_process, and file_per_group with group.per_node)"
         )
-    pattern = workload(p.workload)
-    if p.cache in ("shifted", "separate") or pattern.reads_elsewhere(p):
+    arrays = arrays_of(p, ranks)
+    if p.cache in ("shifted", "separate") or arrays.reads_elsewhere:
         return "with node_local no rank can read what another node wrote"
-    if pattern.makes_another(p):
+    if arrays.second_store:
         return "with node_local no store is made from another one"
     return None
 
@@ -417,10 +409,10 @@ def _with_source(case: Case, where: str, files: _Files) -> Case:
     except UserError as error:
         raise UserError(f"{where}.file: {error}") from None
     filled: dict[str, Any] = {"dtype": str(source.dtype)}
-    wanted = getattr(p, "shape", None) or getattr(p, "shape_per_rank", None)
+    wanted = p.given_shape
     if wanted is None:
-        filled["shape"] = source.shape
-    elif len(source.shape) != (axes := len(wanted) + (getattr(p, "steps", None) is not None)):
+        filled |= {"shape": source.shape} if keys_that_are(type(p), "shape") else {}
+    elif len(source.shape) != (axes := len(wanted) + p.has_steps):
         with_steps = ", steps included" if axes > len(wanted) else ""
         raise UserError(
             f"{where}.shape: {list(wanted)} has {axes} axes{with_steps}, the variable in {p.file} "

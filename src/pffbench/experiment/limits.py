@@ -11,10 +11,10 @@ import msgspec
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.errors import UserError
-from pffbench.experiment.plan import Plan
+from pffbench.experiment.plan import Plan, arrays_of
 from pffbench.parallel.launcher import FEWEST_ADDRESSES
 from pffbench.units import Size
-from pffbench.workloads.registry import workload
+from pffbench.workloads.writers import refuse_nodes
 
 if TYPE_CHECKING:
     from pffbench.parallel.topology import Topology
@@ -51,7 +51,7 @@ class Allowance(msgspec.Struct, frozen=True):
 
 def open_files(case: Case, plan: Plan) -> int:
     """Return how many files a rank may have open at a time, an upper estimate."""
-    at_once = getattr(case.options, "concurrency", None) or getattr(case.options, "workers", None)
+    at_once = case.options.files_at_once
     file_per = backend_class(case.parameters.backend).file_per
     if file_per == "chunk":
         at_once = at_once or _CONCURRENCY
@@ -90,10 +90,10 @@ def check_nodes(plan: Plan, topology: Topology, allowance: Allowance) -> None:
         With the first such case.
     """
     for case in plan.cases:
-        pattern = workload(case.parameters.workload)
-        if pattern.exchanges(case.parameters) and (
-            reason := pattern.beyond_nodes(case.parameters, topology, allowance.memory)
-        ):
+        if not case.parameters.exchanges:
+            continue
+        (family,) = arrays_of(case.parameters, topology.size).families
+        if reason := refuse_nodes(family, topology, allowance.memory):
             raise UserError(f"{case.id}: {reason}")
 
 

@@ -3,75 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
-from typing import TypeVar
 
 import msgspec
+from msgspec.structs import fields, replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Cuts
 from pffbench.backends.registry import backend_class
-from pffbench.case import Case, Parameters, itemsize
+from pffbench.case import Case, Parameters, itemsize, keys_that_are
 from pffbench.experiment.schema import Experiment
-from pffbench.parallel.decomposition import part_lengths
-from pffbench.workloads.base import CaseTotals
+from pffbench.workloads.arrays import CaseArrays, Family, Volume
 from pffbench.workloads.registry import workload
+from pffbench.workloads.writers import memory_of_writer
 
-P = TypeVar("P", bound=Parameters)
 
+def arrays_of(parameters: Parameters, ranks: int) -> CaseArrays:
+    """Return the arrays of a case whose parameters have passed the checks.
 
-class Contents(msgspec.Struct, frozen=True):
-    """Facts about the arrays of a case that a plan needs.
-
-    Parameters
-    ----------
-    volume : Volume
-        Number of arrays and bytes.
-    kinds : list of ArraySpec
-        One array of each kind, that of rank 0 first; empty where rank 0 opens none.
-    held : int
-        Bytes that a rank holds at a time at least: its longest call, or more.
-    cuts : tuple of tuple of int
-        Boundaries of the arrays that all ranks write together; empty where there are none.
+    A sweep over data, durability and cache states finds them once, so the families have the usual
+    values of these keys, see `as_in`.
     """
-
-    volume: CaseTotals
-    kinds: list[ArraySpec]
-    held: int
-    cuts: Cuts
-
-    @property
-    def blocks(self) -> list[int]:
-        """Sizes in bytes of the blocks of memory that data move through: a call's, and chunks."""
-        chunks = [(kind.chunks, kind.itemsize) for kind in self.kinds]
-        return [self.held, *(prod(shape) * n for shape, n in chunks if isinstance(shape, tuple))]
+    return _arrays(replace(parameters, **_usual_data(type(parameters))), ranks)
 
 
-def of_arrays(parameters: P) -> P:
-    """Return parameters with source, durability and cache state reset: equal for equal arrays.
-
-    A sweep over such parameters inspects its arrays once.
-    """
-    return msgspec.structs.replace(
-        parameters, source="uniform", file=None, variable=None, durability="close", cache="warm"
-    )
-
-
-def contents_of(parameters: Parameters, ranks: int) -> Contents:
-    """Return the contents of cases whose parameters have passed the checks."""
-    return _contents(of_arrays(parameters), ranks)
+@cache
+def _usual_data(kind: type[Parameters]) -> Mapping[str, object]:
+    of_data = keys_that_are(kind, "data")
+    return {f.name: f.default for f in fields(kind) if f.name in of_data}
 
 
 @lru_cache(maxsize=1024)
-def _contents(parameters: Parameters, ranks: int) -> Contents:
-    pattern = workload(parameters.workload)
-    return Contents(
-        pattern.volume(parameters, ranks),
-        pattern.kinds(parameters, ranks),
-        pattern.held(parameters, ranks),
-        pattern.cuts(parameters, ranks) if parameters.file_layout == "shared" else (),
-    )
+def _arrays(parameters: Parameters, ranks: int) -> CaseArrays:
+    return workload(parameters.workload).arrays(parameters, ranks)
+
+
+def as_in(case: Parameters, family: Family) -> Parameters:
+    """Return the parameters of a family with the data, durability and cache state of the case."""
+    of_data = {key: getattr(case, key) for key in keys_that_are(type(case), "data")}
+    return replace(family.parameters, **of_data)
 
 
 #: Space that a format adds to the data: metadata, and partly filled file system blocks.
@@ -119,7 +89,7 @@ class Cost(msgspec.Struct, frozen=True, gc=False):
         return self.writer_memory + self.writer_memory_of_rank * ranks_of_node
 
 
-def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = None) -> Cost:
+def cost_of(case: Case, ranks: int, budget: int) -> Cost:
     """Estimate the cost of a case.
 
     Parameters
@@ -130,77 +100,61 @@ def cost_of(case: Case, ranks: int, budget: int, contents: Contents | None = Non
         Number of ranks.
     budget : int
         Bytes that the buffers of a rank may take.
-    contents : Contents, optional
-        Its arrays, where they are known already.
     """
     p = case.parameters
-    backend = backend_class(p.backend)
-    contents = contents or contents_of(p, ranks)
-    volume = contents.volume
-    memory = _COPIES * max(contents.held, min(budget, -(-volume.nbytes // ranks)))
-    groups = p.groups(ranks)
-    square = p.file_layout == "own" and p.transfer == "collective" and groups.largest > 1
-    calls = volume.arrays * groups.largest * (getattr(p, "steps", None) or 1) if square else 0
-    more = (*workload(p.workload).held_by_writer(p, ranks), calls)
+    backend, arrays = backend_class(p.backend), arrays_of(p, ranks)
+    volume = arrays.volume
+    memory = _COPIES * max(arrays.held, min(budget, -(-volume.nbytes // ranks)))
+    more = (*memory_of_writer(arrays.families[0]), _square_calls(case, arrays))
     if backend.capabilities.discards:
         return Cost(volume.nbytes, volume.arrays, 0, 0, memory, *more)
-    stored = [_stored(case, one, ranks) for _, one in p.each]
-    files = groups.files + sum(n for n, _ in stored)
+    turns = arrays.in_turns
+    stored = [_stored(case, family, total, turns) for family, total in arrays.counted]
+    files = p.groups(ranks).files + sum(n for n, _ in stored)
     space = sum(nbytes for _, nbytes in stored) + files * _BLOCK
-    copies = copies_of_file(case)
+    copies = copies_of_file(case, ranks)
     return Cost(volume.nbytes, volume.arrays, copies * files, copies * space, memory, *more)
 
 
-def _stored(case: Case, p: Parameters, ranks: int) -> tuple[int, int]:
-    """Return the files of arrays of one kind beside their stores, and the bytes of their data.
+def _square_calls(case: Case, arrays: CaseArrays) -> int:
+    """Return the calls of all ranks to write, if each makes one for the arrays of every rank."""
+    p, groups = case.parameters, arrays.families[0].groups
+    if p.file_layout != "own" or p.transfer != "collective" or groups.largest == 1:
+        return 0
+    return sum(v.arrays * groups.largest * (f.steps or 1) for f, v in arrays.counted)
 
-    Parameters
-    ----------
-    case : Case
-        The case.
-    p : Parameters
-        Its parameters, with arrays of one kind only.
-    ranks : int
-        Number of ranks.
-    """
-    backend, contents = backend_class(p.backend), contents_of(p, ranks)
-    volume, times = contents.volume, _FORMAT_OVERHEAD
+
+def _stored(case: Case, family: Family, volume: Volume, in_turns: bool) -> tuple[int, int]:
+    """Return the files of arrays of one kind beside their stores, and the bytes of their data."""
+    backend = backend_class(case.parameters.backend)
     files = volume.arrays * (backend.file_per != "store")
-    if contents.kinds:
-        spec = contents.kinds[0]
-        stored = backend.storage(spec, case.options)
-        # In turns, arrays but the first are created when the length of their axes is known.
-        times *= stored.padding if workload(p.workload).defines_first(p) else 1.0
-        if backend.file_per == "chunk":
-            files += _units(case, p, ranks)
-    on_disk = volume.nbytes if volume.extent is None else volume.extent
-    return files, int(on_disk * times)
+    # In turns, arrays but the first are created when the length of their axes is known.
+    padding = 1.0 if in_turns else backend.storage(family.kinds[0], case.options).padding
+    if backend.file_per == "chunk":
+        files += _units(case, family, volume)
+    return files, int(volume.extent * (_FORMAT_OVERHEAD * padding))
 
 
-def _units(case: Case, p: Parameters, ranks: int) -> int:
+def _units(case: Case, family: Family, volume: Volume) -> int:
     """Count the chunks or shards of all arrays of one kind."""
-    pattern, contents = workload(p.workload), contents_of(p, ranks)
-    storage = backend_class(p.backend).storage
-    if p.layout == "file_per_group" and p.file_layout == "shared":
-        groups = p.groups(ranks)
-        firsts = [groups.group(index).start for index in range(groups.files)]
-        specs = [spec for first in firsts for spec in pattern.arrays(p, ranks, first)]
-        return sum(_count_units(spec, storage(spec, case.options).unit) for spec in specs)
-    spec, arrays = contents.kinds[0], contents.volume.arrays
+    storage = backend_class(case.parameters.backend).storage
+    spec = family.kinds[0]
     unit = storage(spec, case.options).unit
-    if unit is None or p.file_layout == "shared" or spec.shape == spec.logical_shape:
-        return arrays * _count_units(spec, unit)
+    if family.shared:
+        specs = (family.spec(box, None) for box in family.boxes)
+        each = (_count_units(s, storage(s, case.options).unit) for s in specs)
+        return family.count * sum(each)
+    if unit is None or family.dealt_to is not None:
+        return volume.arrays * _count_units(spec, unit)
     # Each part of a global array is an array, and the parts are of unequal lengths.
-    own = msgspec.structs.replace(p, layout="own", group=None, within=None, file_groups=None)
-    lengths = part_lengths(spec.logical_shape, pattern.cuts(own, ranks))
-    units = prod(sum(-(-n // c) for n in axis) for axis, c in zip(lengths, unit, strict=True))
-    return arrays // prod(map(len, lengths)) * units
+    axes = zip(family.stored_lengths, unit, strict=True)
+    return family.count * prod(sum(-(-n // c) for n in lengths) for lengths, c in axes)
 
 
-def copies_of_file(case: Case) -> int:
+def copies_of_file(case: Case, ranks: int) -> int:
     """Return the number of copies of a case's files that exist at a time."""
     p = case.parameters
-    return 2 if workload(p.workload).makes_another(p) else 1
+    return 2 if arrays_of(p, ranks).second_store else 1
 
 
 def _count_units(spec: ArraySpec, unit: tuple[int, ...] | None) -> int:

@@ -1,1 +1,1 @@
-"""Collective parts of a job: clock, agreement on errors, topology, decomposition, watchdog."""
+"""Collective parts of a job: clock, agreement on errors, topology, watchdog."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pffbench.parallel.decomposition import Box
-from pffbench.parallel.stretches import Integers, Stretches, common_runs
+from pffbench.geometry.box import Box
+from pffbench.geometry.stretches import Integers, Stretches, common_runs
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 
-from pffbench.parallel.file_groups import FileGroups
+from pffbench.geometry.groups import FileGroups
 from pffbench.parallel.single import mpi_of
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from pffbench.parallel.topology import Team
 from pffbench.provenance.binding import rank_facts
 from pffbench.provenance.facts import Facts
 from pffbench.storage.filesystem import filesystem
-from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
     from pffbench.experiment.plan import Plan
@@ -41,7 +40,7 @@ def collect_provenance(team: Team, plan: Plan, scratch: str) -> dict[str, Any] |
     for case in plan.cases:
         p = case.parameters
         optional = backend_class(p.backend).capabilities.libraries(p.codec, case.options)
-        for library in (*optional, *workload(p.workload).libraries(p)):
+        for library in (*optional, *p.libraries):
             with suppress(ImportError):  # the case itself fails, and says why
                 importlib.import_module(library)
             libraries.append(library)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, BinaryIO
 from pffbench.errors import UserError
 from pffbench.provenance.facts import Facts
 from pffbench.regular_files import open_regular
-from pffbench.workloads.registry import workload
 
 if TYPE_CHECKING:
     from pffbench.case import Case
@@ -44,7 +43,7 @@ def input_facts(cases: Iterable[Case]) -> Facts:
         names and sizes. The reason as text where a file cannot be read.
     """
     parameters = [case.parameters for case in cases]
-    names = {name for p in parameters for name in workload(p.workload).input_files(p)}
+    names = {name for p in parameters for name in p.input_files}
     return {name: _identity(name) for name in sorted(names)}
 
 

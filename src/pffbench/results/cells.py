@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from statistics import median
 from typing import NamedTuple, TypeVar
 
-from pffbench.case import Parameters
+from pffbench.case import Parameters, keys_that_are
 from pffbench.phases import TOTALS
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import CaseEntry
@@ -192,7 +192,7 @@ def _work(entry: CaseEntry) -> str:
     p = entry.parameters
     name = p.get("workload", "")
     kind = workload(name).parameters_type if is_workload(name) else Parameters
-    ways = kind.ways | _WAYS
+    ways = {*keys_that_are(kind, "way"), *_WAYS}
     return json.dumps({k: v for k, v in p.items() if k not in ways}, sort_keys=True, default=str)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from pffbench.backends.registry import backend_class
-from pffbench.case import Case, work_of
+from pffbench.case import Case, keys_that_are, work_of
 
 
 def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case]:
@@ -41,13 +41,6 @@ def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case
         members = groups[name]
         for place in _places(len(members), block, seed, name):
             yield members[place]
-
-
-#: Parameters that say how large the data are, or how many.
-_SIZES = frozenset({
-    "shape", "shape_per_rank", "read_shape", "read_start", "box", "arrays", "steps", "count",
-    "rows", "datasets", "datasets_per_rank", "granules",
-})  # fmt: skip
 
 
 def by_importance(cases: Sequence[Case]) -> list[list[Case]]:
@@ -83,7 +76,8 @@ def by_importance(cases: Sequence[Case]) -> list[list[Case]]:
 def _question(case: Case) -> str:
     """Return what a case asks, whatever the size of its data, as text."""
     work = msgspec.to_builtins(work_of(case.parameters), enc_hook=int)
-    return repr(sorted((key, value) for key, value in work.items() if key not in _SIZES))
+    sizes = keys_that_are(type(case.parameters), "size")
+    return repr(sorted((key, value) for key, value in work.items() if key not in sizes))
 
 
 def _places(count: int, block: int, seed: int, name: str) -> Sequence[int]:

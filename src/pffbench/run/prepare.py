@@ -33,7 +33,7 @@ from pffbench.experiment.load import (
     is_built_in,
     load_experiment,
 )
-from pffbench.experiment.plan import Plan, in_environment
+from pffbench.experiment.plan import Plan, arrays_of, in_environment
 from pffbench.parallel.batch_job import seconds_left
 from pffbench.parallel.single import lack_of_mpi
 from pffbench.parallel.topology import Team
@@ -50,7 +50,6 @@ from pffbench.storage.page_cache import reason_against_cold_reads
 from pffbench.storage.scratch import scratch_parent
 from pffbench.text import has_controls, one_line
 from pffbench.units import Duration
-from pffbench.workloads.registry import workload
 
 #: Part of the time left to a job that measuring may take; the rest is for what the estimates of
 #: repetitions miss, and for the report.
@@ -308,7 +307,7 @@ def check_paths(plan: Plan, parent: str, run_id: str) -> None:
     by_mpi_io = longest_path(os.environ, plan.ranks)
     for case in plan.cases:
         kind = backend_class(case.parameters.backend)
-        name = f"/{_longest_name(case.parameters)}{kind.suffix}"
+        name = f"/{_longest_name(case.parameters, plan.ranks)}{kind.suffix}"
         length = above + len(repetition_directory(case.id, blocks)) + len(name)
         if length + _WITHIN_STORE > _PATH_MAX:
             raise UserError(
@@ -323,7 +322,7 @@ def check_paths(plan: Plan, parent: str, run_id: str) -> None:
             )
 
 
-def _longest_name(p: Parameters) -> str:
+def _longest_name(p: Parameters, ranks: int) -> str:
     """Return the longest name, without its suffix, of the stores of a case."""
-    label = "-repacked" if workload(p.workload).makes_another(p) else ""
+    label = "-repacked" if arrays_of(p, ranks).second_store else ""
     return f"{p.file_stem(0)}{label}"

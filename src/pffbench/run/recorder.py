@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import asdict
 
-from pffbench.backends.hints import beside_count, beside_plan, without_effect
+from pffbench.backends.hints import Hinted, beside_count, beside_plan, without_effect
 from pffbench.case import Case
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID
 from pffbench.parallel.agreement import Failure
@@ -376,7 +376,8 @@ def _cache_state(r: GatheredRepetition) -> str:
 
 def _facts_of(r: GatheredRepetition) -> dict[str, str]:
     """Return the facts of a case, with what the count of ranks that wrote says of its hints."""
-    hints = getattr(r.case.options, "hints", None)
+    options = r.case.options
+    hints = options.hints if isinstance(options, Hinted) else {}
     if not hints:
         return r.facts
     idle = without_effect(r.case.options, r.case.parameters, r.own.shape[1])

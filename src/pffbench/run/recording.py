@@ -108,7 +108,7 @@ def case_entry(case: Case, plan: Plan, there: FileSystem) -> CaseEntry:
         roofline=case.roofline,
         raw=kind.capabilities.raw,
         verified=not kind.capabilities.discards,
-        notes=[*_notes(case), *workload(case.parameters.workload).notes(case.parameters)],
+        notes=[*_notes(case), *case.parameters.notes],
         cost=plan.costs[case.id],
         counts_reads=_counts_reads(case, there),
         # File systems without a block device of their own have the major number 0; their

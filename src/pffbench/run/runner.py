@@ -18,7 +18,7 @@ from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.data import Sources, seed_of_repetition
 from pffbench.errors import ResultsLostError, UserError
-from pffbench.experiment.plan import contents_of, copies_of_file, cost_of
+from pffbench.experiment.plan import arrays_of, copies_of_file, cost_of
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError, sleeping_barrier
 from pffbench.parallel.allocator import PLACES, Allocator, TransferBuffer
 from pffbench.parallel.batch_job import StopSignals, seconds_left
@@ -338,7 +338,7 @@ class Runner:
     def _prepared(self, case: Case, block: int, reads: int, peak: PeakMemory) -> Repetition:
         """Prepare a repetition, off the timer."""
         p, room = case.parameters, self._room_of(case)
-        self._allocator.prepare(p.settings, contents_of(p, self.team.size).blocks)
+        self._allocator.prepare(p.settings, arrays_of(p, self.team.size).blocks)
         seed = f"{self.spec.plan.experiment.seed}/{case.id}/{block}/{self.team.rank}"
         room.begin_at(random.Random(seed).randrange(PLACES))
         directory = repetition_directory(case.id, block)
@@ -379,7 +379,9 @@ class Runner:
             cost = self.spec.plan.costs[case.id]
             asked = self.scratch.directory if self.team.is_root else None
             groups = p.groups(self.team.size)
-            longest = cost.space // copies_of_file(case) * groups.largest // groups.ranks
+            longest = (
+                cost.space // copies_of_file(case, groups.ranks) * groups.largest // groups.ranks
+            )
             require_room(asked, cost.space, longest)
 
     def _room_of(self, case: Case) -> TransferBuffer:
@@ -522,14 +524,17 @@ def prepare_repetition(
         step.name = "data source"
         seed = seed_of_repetition(experiment.seed, number)
         source = sources.get(p.source, p.dtype, seed, p.file, p.variable)
-        types = {one.dtype or "" for _, one in p.each} - {"", p.dtype}
+        pattern = workload(p.workload)
+        arrays = pattern.arrays(p, team.size)
+        types = {family.parameters.dtype or "" for family in arrays.families} - {"", p.dtype}
         others = {str(t): sources.get(p.source, t, seed, None, None) for t in types}
         make_directory(step)
     return Repetition(
         case=case,
-        workload=workload(p.workload),
+        workload=pattern,
         backend=backend,
         source=source,
+        arrays=arrays,
         others=others,
         memory=int(experiment.memory),
         **given,

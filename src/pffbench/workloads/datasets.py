@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import prod
 from typing import Annotated, ClassVar
 
 import msgspec
 
-from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Backend, Cuts
-from pffbench.case import ArrayShape, Count, Parameters, itemsize
-from pffbench.parallel.decomposition import Box, GlobalArray
+from pffbench.backends.base import Backend
+from pffbench.case import ArrayShape, Count, DataSize, GivenShape, Parameters
+from pffbench.geometry.cut import Grid
+from pffbench.workloads.arrays import CaseArrays, Family
 from pffbench.workloads.attributes import Attributes
-from pffbench.workloads.base import (
-    CaseTotals,
-    CountColumn,
-    PhaseColumn,
-    Workload,
-    illegal_chunks,
-    make_spec,
-    taking_part,
-)
+from pffbench.workloads.base import CountColumn, PhaseColumn, Workload
+from pffbench.workloads.refusals import unfit_chunks, without_attributes
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import write_read_cycle
 
 
@@ -43,9 +33,9 @@ class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
         separate call.
     """
 
-    shape: ArrayShape | None = None
-    datasets: Count | None = None
-    datasets_per_rank: Count | None = None
+    shape: GivenShape[ArrayShape | None] = None
+    datasets: DataSize[Count | None] = None
+    datasets_per_rank: DataSize[Count | None] = None
     attributes: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
 
 
@@ -73,66 +63,18 @@ class Datasets(Workload):
     parameters_type = DatasetsParameters
     reads_once = True
 
-    def arrays(self, parameters: DatasetsParameters, ranks: int, rank: int) -> list[ArraySpec]:
-        everything = range(self._total(parameters, ranks))
-        numbers = self._numbers(parameters, ranks, rank) if parameters.alone else everything
-        owner_of = None if parameters.layout == "shared" else self._owners(parameters, ranks)
-        return list(self._specs(parameters, ranks, numbers, owner_of))
-
-    def kinds(self, parameters: DatasetsParameters, ranks: int) -> list[ArraySpec]:
-        owner_of = None if parameters.layout == "shared" else [0]
-        return list(self._specs(parameters, ranks, range(1), owner_of))
-
-    def largest_write(self, parameters: DatasetsParameters, ranks: int) -> int:
-        (spec,) = self.kinds(parameters, ranks)
-        return self._box(spec, ranks, 0).size * itemsize(spec.dtype)
-
-    def _specs(
-        self,
-        parameters: DatasetsParameters,
-        ranks: int,
-        numbers: range,
-        owner_of: Sequence[int] | None,
-    ) -> Iterator[ArraySpec]:
-        shape = parameters.shape
-        assert shape is not None
-        shared = owner_of is None
-        block = GlobalArray.in_slabs(shape, ranks).part(0).shape if shared else shape
-        nbytes = prod(shape) * parameters.itemsize
-        for place, number in enumerate(numbers):
-            yield make_spec(
-                parameters,
-                f"dataset_{number:06d}",
-                shape,
-                number=number,
-                offset=place * nbytes,
-                owner=None if owner_of is None else owner_of[number],
-                block=block,
-            )
-
-    def writes(self, parameters: DatasetsParameters, ranks: int, rank: int) -> list[Access]:
-        specs = self.arrays(parameters, ranks, rank)
-        return [
-            Access(spec, self._box(spec, ranks, rank))
-            for spec in taking_part(specs, parameters, rank)
-        ]
-
-    def _box(self, spec: ArraySpec, ranks: int, rank: int) -> Box:
-        if spec.owner is None:
-            return GlobalArray.in_slabs(spec.shape, ranks).part(rank)
-        mine = spec.owner == rank
-        return spec.whole if mine else Box(spec.whole.start, (0,) * len(spec.shape))
-
-    def cuts(self, parameters: DatasetsParameters, ranks: int) -> Cuts:
-        shape = parameters.shape
-        assert shape is not None
-        return GlobalArray.in_slabs(shape, ranks).boundaries
-
-    def volume(self, parameters: DatasetsParameters, ranks: int) -> CaseTotals:
-        total = self._total(parameters, ranks)
-        assert parameters.shape is not None
-        size = parameters.itemsize
-        return CaseTotals(total, total * prod(parameters.shape) * size)
+    def arrays(self, parameters: DatasetsParameters, ranks: int) -> CaseArrays:
+        p = parameters
+        assert p.shape is not None
+        family = Family(
+            parameters=p,
+            ranks=ranks,
+            cut=Grid.in_slabs(p.shape, ranks),
+            name=dataset_name,
+            count=p.datasets or (p.datasets_per_rank or 0) * ranks,
+            dealt_to=None if p.file_layout == "shared" else ranks,
+        )
+        return CaseArrays((family,))
 
     def run(self, repetition: Repetition) -> None:
         write_read_cycle(repetition, attributes=self.attributes(repetition))
@@ -144,29 +86,18 @@ class Datasets(Workload):
         kept = repetition.backend.capabilities.attributes
         return Attributes(p.attributes if kept else 0)
 
-    def refuse(self, parameters: DatasetsParameters, backend: type[Backend]) -> str | None:
-        has = backend.capabilities
-        if parameters.attributes and not has.raw and not has.attributes:
-            return f"{backend.name} stores no attributes; leave attributes out"
-        return None  # raw bytes bound the formats without them
-
-    def check(self, parameters: DatasetsParameters, ranks: int) -> str | None:
-        if parameters.shape is None:
+    def refuse(
+        self, parameters: DatasetsParameters, ranks: int, backend: type[Backend]
+    ) -> str | None:
+        p = parameters
+        if p.shape is None:
             return "shape is missing (the shape of each dataset, such as [128, 128])"
-        if (parameters.datasets is None) == (parameters.datasets_per_rank is None):
+        if (p.datasets is None) == (p.datasets_per_rank is None):
             return "give either datasets (in total) or datasets_per_rank"
-        return illegal_chunks(parameters, parameters.shape)
+        (family,) = self.arrays(p, ranks).families
+        return unfit_chunks(family) or without_attributes(p.attributes, backend)
 
-    @staticmethod
-    def _total(parameters: DatasetsParameters, ranks: int) -> int:
-        if parameters.datasets is not None:
-            return parameters.datasets
-        assert parameters.datasets_per_rank is not None
-        return parameters.datasets_per_rank * ranks
 
-    def _numbers(self, parameters: DatasetsParameters, ranks: int, rank: int) -> range:
-        total = self._total(parameters, ranks)
-        return range(rank * total // ranks, (rank + 1) * total // ranks)
-
-    def _owners(self, parameters: DatasetsParameters, ranks: int) -> list[int]:
-        return [r for r in range(ranks) for _ in self._numbers(parameters, ranks, r)]
+def dataset_name(index: int, owner: int | None) -> str:
+    """Return the name of a dataset."""
+    return f"dataset_{index:06d}"

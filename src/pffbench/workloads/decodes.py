@@ -11,7 +11,7 @@ from typing import Literal
 from pffbench.backends.base import Array
 from pffbench.backends.inspection import Chunking, StoredChunks
 from pffbench.backends.traits import SizesChunks, TellsLayout
-from pffbench.parallel.decomposition import Box, Shape
+from pffbench.geometry.box import Box, Shape
 from pffbench.parallel.process_counters import COUNTERS
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access
@@ -60,8 +60,8 @@ class Decodes:
             return
         with self.repetition.step("chunks"):
             stored = self._stored_chunks()
-        if not self.repetition.groups.alone:
-            stored = self.repetition.team.comm.bcast(stored)
+        if self.repetition.comm is not None:
+            stored = self.repetition.comm.bcast(stored)
         fetched = self._bytes_read()
         if self._compressed and stored and stored.nbytes and fetched:
             counted = round(fetched / (stored.nbytes / stored.count))
@@ -100,27 +100,6 @@ class Decodes:
 
 #: Unit of one call: one row along the last axis, or one chunk.
 Unit = Literal["rows", "chunks"]
-
-
-def granules_of(total: int, ranks: int, rank: int) -> range:
-    """Return the granules of a rank; the first ranks have those left over.
-
-    Parameters
-    ----------
-    total : int
-        Number of granules.
-    ranks, rank : int
-        Number of ranks, and one of them.
-    """
-    each, more = divmod(total, ranks)
-    first = rank * each + min(rank, more)
-    return range(first, first + each + (rank < more))
-
-
-def region_of(granule: Shape, granules: range) -> Box:
-    """Return the box of granules, which follow one another along the first axis."""
-    start = (granule[0] * granules.start, *(0 for _ in granule[1:]))
-    return Box(start, (granule[0] * len(granules), *granule[1:]))
 
 
 def unit_shape(shape: Shape, chunks: Shape, unit: Unit) -> Shape:

@@ -16,9 +16,9 @@ from math import isqrt
 
 import numpy as np
 
-from pffbench.parallel.decomposition import Shape
-from pffbench.parallel.stretches import Integers
-from pffbench.workloads.irregular import DecompositionMap
+from pffbench.geometry.box import Shape
+from pffbench.geometry.maps import DecompositionMap
+from pffbench.geometry.stretches import Integers
 from pffbench.workloads.map_files import write_npz, write_text
 
 

@@ -16,11 +16,11 @@ import psutil
 
 from pffbench.data.readers import open_arrays, open_variable
 from pffbench.errors import UserError
-from pffbench.parallel.decomposition import Shape
-from pffbench.parallel.stretches import Integers
+from pffbench.geometry.box import Shape
+from pffbench.geometry.maps import DecompositionMap
+from pffbench.geometry.stretches import Integers
 from pffbench.regular_files import open_regular
 from pffbench.units import Size
-from pffbench.workloads.irregular import DecompositionMap
 
 #: Bytes that a map's file may have, and the part of this machine's memory that an array in it may.
 _MOST_BYTES = 2**34

@@ -1,11 +1,9 @@
-"""Cases whose arrays are cut by a decomposition map: rules, chunks, and their line of a plan."""
+"""Cases whose arrays are cut by a decomposition map: rules, and the space that they need."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
-
-from msgspec.structs import replace
 
 from pffbench.backends.base import Backend
 from pffbench.parallel import open_file
@@ -75,12 +73,6 @@ def _refuse_overlaps(p: HyperslabParameters, backend: type[Backend]) -> str | No
     )
 
 
-def by_map(p: HyperslabParameters) -> HyperslabParameters:
-    """Return parameters with the chunks that a map's array has: no chunk is the part of a rank."""
-    without = p.irregular and p.chunks == "auto" and p.settings == "matched"
-    return replace(p, chunks="contiguous") if without else p
-
-
 #: Bytes of a block of a file system, of which a stretch touches one more than it fills.
 _BLOCK = 4096
 
@@ -92,16 +84,9 @@ def elements_in_files(p: HyperslabParameters, whole: int) -> int:
     fills it first. Blocks of the file system are filled by the stretches in them.
     """
     assert isinstance(p.decomposition, MapFile)
-    if p.rearrange != "none" or p.settings != "matched" or by_map(p).chunks != "contiguous":
+    chunked = p.settings != "matched" or p.chunks not in ("auto", "contiguous")
+    if p.rearrange != "none" or chunked:
         return whole
     found, each = p.decomposition.map, p.itemsize
     touched = int(found.lengths.sum()) + 2 * found.pieces * _BLOCK // each
     return min(found.extent, touched)
-
-
-def stretches_told(p: HyperslabParameters, ranks: int) -> str | None:
-    """Return how many stretches ranks have and how long they are; None without a map."""
-    if not isinstance(p.decomposition, MapFile):
-        return None
-    told = p.decomposition.map.told(ranks, p.itemsize)
-    return f"{p.decomposition.file}: {told}"

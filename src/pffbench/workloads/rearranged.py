@@ -20,8 +20,8 @@ import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call, LazyArrays, Store
+from pffbench.geometry.box import Box
 from pffbench.parallel.collectives import smallest
-from pffbench.parallel.decomposition import Box, Shape
 from pffbench.parallel.exchange import Exchange
 from pffbench.units import Size
 from pffbench.workloads.buffers import TransferMemory, calls_of, one_after_the_other
@@ -42,20 +42,16 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def rearranged_cycle(repetition: Repetition, shape: Shape, parts: Sequence[Box]) -> None:
+def rearranged_cycle(repetition: Repetition) -> None:
     """Write everything through the writers, then read it back; collective.
 
     Parameters
     ----------
     repetition : Repetition
-        The repetition; its arrays are cut alike, and all ranks share them.
-    shape : tuple of int
-        Shape of each array, without the axis of time steps.
-    parts : sequence of Box
-        The part of each rank.
+        The repetition; its arrays are of one family, and all ranks share them.
     """
     with repetition.step("plan"):
-        through = _Through(repetition, shape, parts)
+        through = _Through(repetition)
     through.connect()
     try:
         run_stages(repetition, through.write, partial(read_repeatedly, repetition, through.read))
@@ -108,12 +104,15 @@ class _Group(NamedTuple):
 class _Through:
     """The arrays of a case, this rank's part of them, and its boxes as a writer."""
 
-    def __init__(self, repetition: Repetition, shape: Shape, parts: Sequence[Box]) -> None:
+    def __init__(self, repetition: Repetition) -> None:
         p: Any = repetition.case.parameters
         team = repetition.team
+        (family,) = repetition.arrays.families
+        shape = family.cut.whole
+        parts = [family.cut.part(rank) for rank in range(team.size)]
         self._repetition = repetition
-        self._specs = repetition.workload.arrays(p, team.size, team.rank)
-        self._accesses = repetition.workload.writes(p, team.size, team.rank)
+        self._specs = repetition.arrays.arrays(team.rank)
+        self._accesses = repetition.arrays.writes(team.rank)
         self._axes = len(shape)
         spec = self._specs[0]
         writers = WriterRanks.of(p.writers, team.topology)

@@ -15,15 +15,16 @@ from pffbench.backends.inspection import StoredAs
 from pffbench.case import Case, Parameters, Stage
 from pffbench.data import Source
 from pffbench.data.verify import Mismatch
+from pffbench.geometry.groups import FileGroups
 from pffbench.parallel.agreement import AgreedStep
 from pffbench.parallel.allocator import TransferBuffer
 from pffbench.parallel.clock import PhaseClock
-from pffbench.parallel.file_groups import FileGroups
 from pffbench.parallel.process_counters import PeakMemory
 from pffbench.parallel.topology import Team
 from pffbench.storage.durability import DiskUsage
 from pffbench.storage.page_cache import CacheProof
 from pffbench.storage.scratch import Scratch
+from pffbench.workloads.arrays import CaseArrays
 from pffbench.workloads.base import Workload
 
 
@@ -68,6 +69,8 @@ class Repetition(msgspec.Struct, frozen=True):
         The case to run.
     workload, backend, source
         The objects that the case names.
+    arrays : CaseArrays
+        Its arrays, and the calls that move them.
     others : mapping of str to Source
         Data of arrays of other types than the case's, by type.
     scratch : Scratch
@@ -110,6 +113,7 @@ class Repetition(msgspec.Struct, frozen=True):
     workload: Workload
     backend: Backend
     source: Source
+    arrays: CaseArrays
     others: Mapping[str, Source]
     scratch: Scratch
     directory: str
@@ -130,7 +134,8 @@ class Repetition(msgspec.Struct, frozen=True):
 
     def with_parameters(self, parameters: Parameters) -> Repetition:
         """Return the repetition of a case with other parameters."""
-        return replace(self, case=replace(self.case, parameters=parameters))
+        arrays = self.workload.arrays(parameters, self.team.size)
+        return replace(self, case=replace(self.case, parameters=parameters), arrays=arrays)
 
     @property
     def groups(self) -> FileGroups:

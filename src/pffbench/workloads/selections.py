@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pffbench.backends.base import Array
 from pffbench.backends.traits import TellsLayout
 from pffbench.data import random
-from pffbench.parallel.decomposition import Box, Shape
+from pffbench.geometry.box import Box, Shape
 from pffbench.workloads.transfers import Access
 
 if TYPE_CHECKING:

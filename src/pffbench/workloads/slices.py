@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from math import prod
 from typing import Annotated, Literal
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Cuts
-from pffbench.case import Count, Extent, Parameters
-from pffbench.parallel.decomposition import Box, Shape
-from pffbench.workloads.base import (
-    CaseTotals,
-    Workload,
-    illegal_chunks,
-    make_spec,
-    own_chunks,
-    taking_part,
-)
+from pffbench.backends.base import Backend
+from pffbench.case import Count, DataSize, Extent, GivenShape, Parameters
+from pffbench.geometry.box import Box, Shape
+from pffbench.geometry.cut import Grid, Region
+from pffbench.workloads.arrays import CaseArrays, Family, at_once
+from pffbench.workloads.base import Impossible, Workload
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import (
     CountAmplification,
@@ -29,10 +24,9 @@ from pffbench.workloads.selections import (
     box_starts,
     slice_indices,
 )
-from pffbench.workloads.transfers import Access
+from pffbench.workloads.specs import illegal_chunks, own_chunks
 from pffbench.workloads.write_read import read_store, run_stages, write_store
 
-Integers = npt.NDArray[np.int64]
 VolumeShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=3, max_length=3)]
 #: Axis along which the volume is cut for writing: the middle one, so that blocks are long along
 #: both the first and the last axis and no order of a raw file is favoured.
@@ -65,19 +59,19 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
         Number of slices or boxes, each read by one call of each rank.
     """
 
-    shape: VolumeShape | None = None
-    shape_per_rank: VolumeShape | None = None
+    shape: GivenShape[VolumeShape | None] = None
+    shape_per_rank: GivenShape[VolumeShape | None] = None
     axis: Literal[0, 1, 2] | None = None
-    box: VolumeShape | None = None
+    box: DataSize[VolumeShape | None] = None
     position: Position = "first"
-    count: Count = 1
+    count: DataSize[Count] = 1
 
     def with_shape(self, ranks: int) -> SlicesParameters:
         """Return parameters with the shape of the volume, by the number of ranks."""
         if self.shape_per_rank is None or self.shape is not None:
             return self
         first, cut, last = self.shape_per_rank
-        shape = (first, cut * (ranks if self.layout == "shared" else 1), last)
+        shape = (first, cut * (ranks if self.file_layout == "shared" else 1), last)
         return replace(self, shape=shape)
 
 
@@ -91,60 +85,27 @@ class Slices(Workload):
     name = "slices"
     summary = "planes across an axis, or sub-boxes, read out of a large volume"
     parameters_type = SlicesParameters
-    places = ("axis", "box", "position", "count")
 
-    def arrays(self, parameters: SlicesParameters, ranks: int, rank: int) -> list[ArraySpec]:
+    def arrays(self, parameters: SlicesParameters, ranks: int) -> CaseArrays:
         p = parameters.with_shape(ranks)
-        shape = _shape(p)
-        if p.layout == "shared":
-            return [_spec(p, "volume", 0, None, 0)]
-        nbytes = prod(shape) * p.itemsize
-        if p.alone:
-            return [_spec(p, "volume", rank, rank, 0)]
-        return [_spec(p, f"volume_{r:06d}", r, r, r * nbytes) for r in range(ranks)]
-
-    def writes(self, parameters: SlicesParameters, ranks: int, rank: int) -> list[Access]:
-        """Return the blocks that a rank writes; ranks of one volume all make as many calls."""
-        p = parameters.with_shape(ranks)
-        shape = _shape(p)
-        edges, longest, step, _ = _blocks(p, ranks)
-        first, last = map(int, edges[rank : rank + 2] if p.layout == "shared" else edges)
-        found = []
-        for spec in taking_part(self.arrays(p, ranks, rank), p, rank):
-            mine = spec.owner in (rank, None)
-            for begin in range(first, first + longest, step):
-                extent = max(0, min(step, last - begin)) if mine else 0
-                found.append(Access(spec, _block(shape, min(begin, last), extent)))
-        return found
-
-    def reads(self, parameters: SlicesParameters, ranks: int, rank: int) -> list[Access]:
-        p = parameters.with_shape(ranks)
-        return [
-            Access(spec, _part(whole, spec, ranks, rank))
-            for spec in taking_part(self.arrays(p, ranks, rank), p, rank)
-            for whole in wanted(p)
-        ]
-
-    def reads_elsewhere(self, parameters: SlicesParameters) -> bool:
-        return parameters.layout == "shared"
-
-    def cuts(self, parameters: SlicesParameters, ranks: int) -> Cuts:
-        p = parameters.with_shape(ranks)
-        inner = sorted({*_written_edges(p, ranks).tolist()} - {0, _shape(p)[_WRITTEN_ALONG]})
-        return tuple(tuple(inner) if axis == _WRITTEN_ALONG else () for axis in range(3))
-
-    def volume(self, parameters: SlicesParameters, ranks: int) -> CaseTotals:
-        volumes = 1 if parameters.layout == "shared" else ranks
-        size = parameters.itemsize
-        return CaseTotals(volumes, volumes * prod(_shape(parameters.with_shape(ranks))) * size)
-
-    def kinds(self, parameters: SlicesParameters, ranks: int) -> list[ArraySpec]:
-        owner = None if parameters.layout == "shared" else 0
-        return [_spec(parameters.with_shape(ranks), "volume", 0, owner, 0)]
-
-    def largest_write(self, parameters: SlicesParameters, ranks: int) -> int:
-        _, longest, step, row = _blocks(parameters.with_shape(ranks), ranks)
-        return min(step, longest) * row
+        shape, unit, shared = _shape(p), _written_unit(p), p.file_layout == "shared"
+        cut = Grid(shape, (1, ranks if shared else 1, 1), "balanced", (1, unit, 1))
+        row = prod(shape) // shape[_WRITTEN_ALONG] * p.itemsize
+        step = max(1, _BLOCK_BYTES // (row * unit)) * unit
+        boxes = wanted(p)
+        family = Family(
+            parameters=parameters,
+            ranks=ranks,
+            cut=cut,
+            name=partial(_name, p),
+            count=1 if shared else ranks,
+            dealt_to=None if shared else ranks,
+            block=lambda _: _CUBE,
+            write=partial(_blocks, cut.largest.shape[_WRITTEN_ALONG], step),
+            read=at_once if shared else partial(_whole_boxes, boxes),
+            reading=tuple(_over_ranks(box, ranks) for box in boxes) if shared else None,
+        )
+        return CaseArrays((family,))
 
     def run(self, repetition: Repetition) -> None:
         run_stages(
@@ -153,10 +114,17 @@ class Slices(Workload):
             lambda: read_store(repetition, look=CountAmplification(repetition)),
         )
 
-    def check(self, parameters: SlicesParameters, ranks: int) -> str | None:
+    def refuse(
+        self, parameters: SlicesParameters, ranks: int, backend: type[Backend]
+    ) -> str | None:
         p = parameters
         if (p.shape is None) == (p.shape_per_rank is None):
             return "give either shape (of the volume, such as [621, 998, 520]) or shape_per_rank"
+        if p.layout == "file_per_group" and p.file_layout == "shared":
+            return Impossible(
+                "each slice is cut over all ranks, and a rank has the file of its group only; take "
+                "within: own, or layout: shared"
+            )
         p = p.with_shape(ranks)
         assert p.shape is not None
         if len(p.shape) != 3:  # that of a variable in the user's file
@@ -184,27 +152,8 @@ def _shape(p: SlicesParameters) -> Shape:
     return p.shape
 
 
-def _spec(p: SlicesParameters, name: str, number: int, owner: int | None, offset: int) -> ArraySpec:
-    return make_spec(p, name, _shape(p), number=number, offset=offset, owner=owner, block=_CUBE)
-
-
-def _blocks(p: SlicesParameters, ranks: int) -> tuple[Integers, int, int, int]:
-    """Return the edges of the ranks' parts, the longest part, the rows of a call, a row's bytes."""
-    shape, unit = _shape(p), _written_unit(p)
-    edges = _written_edges(p, ranks if p.layout == "shared" else 1)
-    row = prod(shape) // shape[_WRITTEN_ALONG] * p.itemsize
-    longest = int(np.diff(edges).max())
-    return edges, longest, max(1, _BLOCK_BYTES // (row * unit)) * unit, row
-
-
-def _block(shape: Shape, first: int, extent: int) -> Box:
-    """Return a block of the volume: `extent` rows of the axis along which it is written."""
-    return Box((0, first, 0), (shape[0] if extent else 0, extent, shape[2] if extent else 0))
-
-
-def _written_edges(p: SlicesParameters, ranks: int) -> Integers:
-    """Return where the ranks' parts of a volume begin and end, at edges of chunks if named."""
-    return _edges(_shape(p)[_WRITTEN_ALONG], ranks, _written_unit(p))
+def _name(p: SlicesParameters, index: int, owner: int | None) -> str:
+    return "volume" if owner is None or p.alone else f"volume_{index:06d}"
 
 
 def _written_unit(p: SlicesParameters) -> int:
@@ -213,41 +162,33 @@ def _written_unit(p: SlicesParameters) -> int:
     return chunks[_WRITTEN_ALONG] if isinstance(chunks, tuple) else 1
 
 
-def _edges(n: int, parts: int, unit: int) -> Integers:
-    """Cut ``0 .. n`` into parts whose numbers of whole units differ by at most one.
+def _blocks(longest: int, step: int, spec: ArraySpec, part: Box, rank: int) -> Iterator[Box]:
+    """Yield the blocks of a part that a rank writes.
 
     Parameters
     ----------
-    n : int
-        Length of the axis.
-    parts : int
-        Number of parts; the last ones may be empty.
-    unit : int
-        Inner edges are multiples of it.
+    longest : int
+        Rows of the longest part of any rank: ranks of one volume make as many calls.
+    step : int
+        Most rows of a block.
     """
-    return np.minimum(n, np.arange(parts + 1) * -(-n // unit) // parts * unit)
+    first, last = part.start[_WRITTEN_ALONG], part.stop[_WRITTEN_ALONG]
+    for begin in range(first, first + longest, step):
+        extent = max(0, min(step, last - begin))
+        shape = (part.shape[0], extent, part.shape[2]) if extent else (0, 0, 0)
+        yield Box((0, min(begin, last), 0), shape)
 
 
-def _part(whole: Box, spec: ArraySpec, ranks: int, rank: int) -> Box:
-    """Return a rank's part of a slice or box, which may be empty."""
-    if spec.owner is not None:
-        return whole if spec.owner == rank else Box(whole.start, (0, 0, 0))
-    axis = _cut_along(whole)
-    first, last = map(int, _edges_of_parts(whole, ranks)[rank : rank + 2])
-    if first == last:
-        return Box(whole.start, (0, 0, 0))
-    start = (*whole.start[:axis], whole.start[axis] + first, *whole.start[axis + 1 :])
-    return Box(start, (*whole.shape[:axis], last - first, *whole.shape[axis + 1 :]))
+def _whole_boxes(boxes: list[Box], spec: ArraySpec, part: Box, rank: int) -> Iterator[Box]:
+    """Yield whole slices or boxes of a rank's own volume, and nothing of another rank's."""
+    yield from (box if part.size else box.nothing for box in boxes)
 
 
-def _cut_along(whole: Box) -> int:
-    """Return the axis along which a slice or box is cut over the ranks."""
-    return next((a for a, n in enumerate(whole.shape) if n > 1), 0)
-
-
-def _edges_of_parts(whole: Box, ranks: int) -> Integers:
-    """Return where the ranks' parts of a slice or box begin and end, counted from its start."""
-    return _edges(whole.shape[_cut_along(whole)], ranks, 1)
+def _over_ranks(whole: Box, ranks: int) -> Region:
+    """Return a slice or box, cut over the ranks along its first long axis."""
+    axis = next((a for a, n in enumerate(whole.shape) if n > 1), 0)
+    grid = tuple(ranks if a == axis else 1 for a in range(len(whole.shape)))
+    return Region(whole.start, Grid(whole.shape, grid, "balanced"))
 
 
 def _check_places(p: SlicesParameters, shape: Shape) -> str | None:

@@ -8,28 +8,24 @@ The files are removed at the end.
 
 from __future__ import annotations
 
-from math import prod
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
 from msgspec.structs import replace
 
-from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Backend, Cuts
+from pffbench.backends.base import Backend
 from pffbench.backends.null import Null, NullOptions
-from pffbench.case import ArrayShape, Count, Parameters
+from pffbench.case import ArrayShape, Count, DataSize, GivenShape, Parameters, Way
+from pffbench.geometry.cut import Everything, Grid
+from pffbench.workloads.arrays import CaseArrays, Family
 from pffbench.workloads.attributes import Attributes
-from pffbench.workloads.base import (
-    CaseTotals,
-    PhaseColumn,
-    Workload,
-    illegal_chunks,
-    make_spec,
-)
+from pffbench.workloads.base import Impossible, PhaseColumn, Workload
+from pffbench.workloads.datasets import dataset_name
 from pffbench.workloads.read_proof import forget_data
+from pffbench.workloads.refusals import without_attributes
 from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.specs import illegal_chunks
 from pffbench.workloads.startup_read import read_everything
-from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import run_stages, write_store
 
 Strategy = Literal[
@@ -57,12 +53,10 @@ class StartupParameters(Parameters, frozen=True, kw_only=True, tag="startup"):
         ranks of its node share.
     """
 
-    shape: ArrayShape | None = None
-    datasets: Count = 1
+    shape: GivenShape[ArrayShape | None] = None
+    datasets: DataSize[Count] = 1
     attributes: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
-    strategy: Strategy = "every_rank"
-
-    ways: ClassVar[frozenset[str]] = Parameters.ways | {"strategy"}
+    strategy: Way[Strategy] = "every_rank"
 
     @property
     def shares_files(self) -> bool:
@@ -76,7 +70,6 @@ class StartOfJob(Workload):
     """
 
     name = "startup"
-    cuts_arrays = False
     columns = (
         PhaseColumn("open", "read", "open"),
         PhaseColumn(
@@ -90,55 +83,20 @@ class StartOfJob(Workload):
     summary = "small arrays for all ranks at job start: read by each, or read once and passed on"
     parameters_type = StartupParameters
 
-    def arrays(self, parameters: StartupParameters, ranks: int, rank: int) -> list[ArraySpec]:
-        """Return the arrays, all of rank 0; where it is alone with the store the others have none.
-
-        The store is made as a file of one rank, see `_alone`.
-        """
-        p, shape = parameters, parameters.shape
-        assert shape is not None
-        if p.alone and rank:
-            return []
-        nbytes = prod(shape) * p.itemsize
-        return [
-            make_spec(
-                p,
-                f"dataset_{number:06d}",
-                shape,
-                number=number,
-                offset=number * nbytes,
-                owner=0,
-                block=shape,
-            )
-            for number in range(p.datasets)
-        ]
-
-    def writes(self, parameters: StartupParameters, ranks: int, rank: int) -> list[Access]:
-        return [] if rank else self.reads(parameters, ranks, rank)
-
-    def reads(self, parameters: StartupParameters, ranks: int, rank: int) -> list[Access]:
-        """Return what each rank needs: everything, whether it reads itself or not."""
-        return [Access(spec, spec.whole) for spec in self.arrays(parameters, ranks, rank)]
-
-    def reads_elsewhere(self, parameters: StartupParameters) -> bool:
-        return True
-
-    def cuts(self, parameters: StartupParameters, ranks: int) -> Cuts:
-        return ()
-
-    def volume(self, parameters: StartupParameters, ranks: int) -> CaseTotals:
-        (spec,) = self.kinds(parameters, ranks)
-        return CaseTotals(parameters.datasets, parameters.datasets * spec.nbytes)
-
-    def kinds(self, parameters: StartupParameters, ranks: int) -> list[ArraySpec]:
-        return self.arrays(replace(parameters, datasets=1), ranks, 0)
-
-    def largest_write(self, parameters: StartupParameters, ranks: int) -> int:
-        (spec,) = self.kinds(parameters, ranks)
-        return spec.nbytes
-
-    def held(self, parameters: StartupParameters, ranks: int) -> int:
-        return self.volume(parameters, ranks).nbytes
+    def arrays(self, parameters: StartupParameters, ranks: int) -> CaseArrays:
+        """Return the arrays: rank 0 writes them, and every rank reads all of them."""
+        p = parameters
+        assert p.shape is not None
+        family = Family(
+            parameters=p,
+            ranks=ranks,
+            cut=Grid(p.shape, (1,) * len(p.shape)),
+            name=dataset_name,
+            count=p.datasets,
+            dealt_to=1,
+            reading=(Everything(p.shape),),
+        )
+        return CaseArrays((family,))
 
     def run(self, repetition: Repetition) -> None:
         """Let rank 0 write the store, then bring it into the memory of all ranks."""
@@ -160,7 +118,9 @@ class StartOfJob(Workload):
 
         run_stages(keeper, lambda: write_store(keeper, attributes=attributes), read, reading=keeper)
 
-    def check(self, parameters: StartupParameters, ranks: int) -> str | None:
+    def refuse(
+        self, parameters: StartupParameters, ranks: int, backend: type[Backend]
+    ) -> str | None:
         p = parameters
         if p.shape is None:
             return "shape is missing (the shape of each array, such as [1024])"
@@ -170,15 +130,13 @@ class StartOfJob(Workload):
             return "cache: shifted reads the partner's part, and here all ranks need everything"
         if p.transfer == "collective" and p.strategy != "collective":
             return f"transfer: collective needs strategy: collective, not {p.strategy}"
-        return illegal_chunks(p, p.shape)
-
-    def refuse(self, parameters: StartupParameters, backend: type[Backend]) -> str | None:
-        p, can = parameters, backend.capabilities
-        if p.strategy == "collective" and "collective" not in can.transfers:
-            return f"backend {backend.name} opens no store collectively (strategy: collective)"
-        if p.attributes and not can.raw and not can.attributes:
-            return f"{backend.name} stores no attributes; leave attributes out"
-        return None
+        if reason := illegal_chunks(p, p.shape):
+            return reason
+        if p.strategy == "collective" and "collective" not in backend.capabilities.transfers:
+            return Impossible(
+                f"backend {backend.name} opens no store collectively (strategy: collective)"
+            )
+        return without_attributes(p.attributes, backend)
 
 
 def _alone(repetition: Repetition) -> Repetition:

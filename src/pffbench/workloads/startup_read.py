@@ -61,8 +61,8 @@ def read_everything(
         Whether descriptors of the open store are counted, off the timer.
     """
     with repetition.step("plan"):
-        p, team = repetition.case.parameters, repetition.team
-        accesses = repetition.workload.reads(p, team.size, team.rank)
+        team = repetition.team
+        accesses = repetition.arrays.reads(team.rank)
         way = DELIVERIES[strategy](team)
     try:
         _read(repetition, path, accesses, way, attributes, counted)

@@ -16,8 +16,8 @@ from pffbench.backends.base import Array, Buffer, Call
 from pffbench.backends.traits import CountsMissing
 from pffbench.data import Mismatch, Source, verify
 from pffbench.data.views import Gathered, Strided
-from pffbench.parallel.decomposition import Box
-from pffbench.parallel.stretches import Stretches
+from pffbench.geometry.box import Box
+from pffbench.geometry.stretches import Stretches
 
 if TYPE_CHECKING:
     pass

@@ -12,7 +12,8 @@ then read from the device first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import ClassVar, Literal, cast
 
@@ -20,21 +21,17 @@ import numpy as np
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Backend, Cuts, LazyArrays
+from pffbench.backends.base import Array, Backend, LazyArrays
 from pffbench.backends.traits import Changes, Grows
-from pffbench.case import ArrayShape, Count, Parameters
+from pffbench.case import ArrayShape, Count, DataSize, GivenShape, Parameters
 from pffbench.data import GENERATORS
 from pffbench.data.views import Changed, Generation, Merged
-from pffbench.parallel.decomposition import Box, GlobalArray, Shape
-from pffbench.workloads.base import (
-    CaseTotals,
-    CountColumn,
-    Workload,
-    illegal_chunks,
-    make_spec,
-    taking_part,
-)
+from pffbench.geometry.box import Box, Shape
+from pffbench.geometry.cut import Grid
+from pffbench.workloads.arrays import CaseArrays, Family
+from pffbench.workloads.base import CountColumn, Impossible, Workload
 from pffbench.workloads.buffers import TransferMemory
+from pffbench.workloads.refusals import unfit_chunks
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import Mask, Selection, selected, selected_boxes
 from pffbench.workloads.transfer_phase import write_pieces
@@ -78,11 +75,11 @@ class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
         The elements read at the end, including appended rows.
     """
 
-    shape: ArrayShape | None = None
-    shape_per_rank: ArrayShape | None = None
+    shape: GivenShape[ArrayShape | None] = None
+    shape_per_rank: GivenShape[ArrayShape | None] = None
     change: Selection | Literal["append"] = "first_half"
-    rows: Count = 1
-    steps: Count = 1
+    rows: DataSize[Count] = 1
+    steps: DataSize[Count] = 1
     read: Selection = "all"
 
     changes_arrays: ClassVar[bool] = True
@@ -104,111 +101,24 @@ class Updates(Workload):
     summary = "parts of an array overwritten, or rows appended, after it was closed"
     parameters_type = UpdatesParameters
 
-    def __init__(self, *, grown: bool = False) -> None:
-        #: Whether this is the array with the appended rows.
-        self.grown = grown
-
-    def arrays(self, parameters: UpdatesParameters, ranks: int, rank: int) -> list[ArraySpec]:
-        p = parameters
-        if p.layout == "shared":
-            return [self._spec(p, ranks, None, _whole(p, ranks), 0)]
-        found: list[ArraySpec] = []
-        offset = 0
-        for owner in p.groups(ranks).members(rank):
-            part = _part(p, ranks, owner)
-            if part.size:
-                found.append(self._spec(p, ranks, owner, part, offset))
-                offset += found[-1].nbytes // found[-1].shape[0] * _final_rows(p, ranks)
-        return found
-
-    def _spec(
-        self, p: UpdatesParameters, ranks: int, owner: int | None, part: Box, offset: int
-    ) -> ArraySpec:
-        rows = _final_rows(p, ranks) if self.grown else part.shape[0]
-        widest = _part(p, ranks, 0) if owner is None else part
-        row = prod(widest.shape[1:]) * p.itemsize
-        made = make_spec(
-            p,
-            "records" if owner is None else f"records_{owner:06d}",
-            (rows, *part.shape[1:]),
-            number=0,
-            offset=offset,
-            owner=owner,
-            block=(max(1, _BLOCK_BYTES // row), *widest.shape[1:]),
-            origin=part.start,
-            logical_shape=(_final_rows(p, ranks), *_whole(p, ranks).shape[1:]),
-        )
-        return made if self.grown else replace(made, growth=p.appended)
-
-    def writes(self, parameters: UpdatesParameters, ranks: int, rank: int) -> list[Access]:
-        return self._accesses(parameters, ranks, rank, "all", _whole(parameters, ranks).shape[0])
-
-    def changes(self, parameters: UpdatesParameters, ranks: int, rank: int) -> list[list[Access]]:
-        """Return the accesses that a rank changes, by step; only ``append`` has more than one."""
-        p, rows = parameters, _whole(parameters, ranks).shape[0]
-        if p.change != "append":
-            return [self._accesses(p, ranks, rank, p.change, rows)]
-        return [
-            [
-                Access(a.spec, Box((begin, *a.box.start[1:]), (p.rows, *a.box.shape[1:])))
-                for a in self._accesses(p, ranks, rank, "all", rows)
-            ]
-            for begin in range(rows, rows + p.appended, p.rows)
-        ]
-
-    def changed(self, parameters: UpdatesParameters, ranks: int) -> Changed:
-        """Return a function of the elements of a box that hold the newer data at the end."""
-        p, rows = parameters, _whole(parameters, ranks).shape[0]
-
-        def tell(start: Shape, extent: Shape) -> Mask:
-            if p.change == "append":
-                index = np.arange(start[0], start[0] + extent[0])
-                return (index >= rows).reshape(-1, *(1,) * (len(extent) - 1))
-            return selected(p.change, start, extent, rows, p.rows)
-
-        return tell
-
-    def reads(self, parameters: UpdatesParameters, ranks: int, rank: int) -> list[Access]:
-        p = parameters
-        return self._accesses(p, ranks, rank, p.read, _final_rows(p, ranks))
-
-    def _accesses(
-        self, p: UpdatesParameters, ranks: int, rank: int, selection: Selection, rows: int
-    ) -> list[Access]:
-        found = []
-        for spec in taking_part(self.arrays(p, ranks, rank), p, rank):
-            part = _part(p, ranks, rank)
-            start, inner = (0, *part.start[1:]), part.shape[1:]
-            if spec.owner is not None:  # of another rank's array nothing
-                start = (0,) * len(part.start)
-                inner = inner if spec.owner == rank else (0,) * len(inner)
-            part = Box(start, (rows, *inner))
-            boxes = selected_boxes(selection, part, spec.origin, rows, p.rows)
-            found += [Access(spec, box) for box in boxes]
-        return found
-
-    def cuts(self, parameters: UpdatesParameters, ranks: int) -> Cuts:
-        return _cut(parameters, ranks).boundaries
-
-    def volume(self, parameters: UpdatesParameters, ranks: int) -> CaseTotals:
-        p = parameters
-        parts = 1
-        if p.layout != "shared":
-            parts = sum(1 for rank in range(ranks) if _part(p, ranks, rank).size)
-        row = prod(_whole(p, ranks).shape[1:]) * p.itemsize
-        return CaseTotals(parts, _final_rows(p, ranks) * row)
+    def arrays(self, parameters: UpdatesParameters, ranks: int) -> CaseArrays:
+        return CaseArrays((_family(parameters, ranks),))
 
     def run(self, repetition: Repetition) -> None:
         """Write, change and read back; collective."""
         p = _parameters(repetition)
         settle = settle_cache_again if p.cache == "dropped" else settle_cache
-        merged = Merged(repetition.source, self.changed(p, repetition.team.size))
-        changed = replace(repetition, workload=Updates(grown=True), source=merged)
+        ranks = repetition.team.size
+        merged = Merged(repetition.source, changed_elements(p, ranks))
+        grown = CaseArrays((_family(p, ranks, grown=True),))
+        changed = replace(repetition, arrays=grown, source=merged)
         run_stages(
             repetition, lambda: _write(repetition), lambda: read_store(changed), settle=settle
         )
 
-    def check(self, parameters: UpdatesParameters, ranks: int) -> str | None:
+    def refuse(
+        self, parameters: UpdatesParameters, ranks: int, backend: type[Backend]
+    ) -> str | None:
         p = parameters
         if p.source not in GENERATORS:
             return (
@@ -220,15 +130,17 @@ class Updates(Workload):
         shape = _whole(p, ranks).shape
         if len(shape) < 2:
             return f"an array of rows has 2 axes or more, {list(shape)} has {len(shape)}"
-        held = shape if p.layout == "shared" else _part(p, ranks, 0).shape
-        return illegal_chunks(p, held, axes=range(1, len(shape) + 1)) or _check_selections(
-            p, shape[0], _final_rows(p, ranks)
+        return (
+            unfit_chunks(_family(p, ranks), axes=range(1, len(shape) + 1))
+            or _check_selections(p, shape[0], _final_rows(p, ranks))
+            or _unchangeable(backend)
         )
 
-    def refuse(self, parameters: UpdatesParameters, backend: type[Backend]) -> str | None:
-        if issubclass(backend, Changes):
-            return None
-        return f"backend {backend.name} does not change what it has written"
+
+def _unchangeable(backend: type[Backend]) -> str | None:
+    if issubclass(backend, Changes):
+        return None
+    return Impossible(f"backend {backend.name} does not change what it has written")
 
 
 def _check_selections(p: UpdatesParameters, rows: int, final_rows: int) -> str | None:
@@ -256,14 +168,68 @@ def _final_rows(p: UpdatesParameters, ranks: int) -> int:
     return _whole(p, ranks).shape[0] + p.appended
 
 
-def _cut(p: UpdatesParameters, ranks: int) -> GlobalArray:
-    """Return the array as it is cut: over all ranks along the second axis."""
-    shape = _whole(p, ranks).shape
-    return GlobalArray(shape, (1, ranks, *(1 for _ in shape[2:])))
+def _family(p: UpdatesParameters, ranks: int, *, grown: bool = False) -> Family:
+    """Return the array, as first written or with the appended rows, cut along its second axis."""
+    rows, *inner = _whole(p, ranks).shape
+    whole = (rows + (p.appended if grown else 0), *inner)
+    return Family(
+        parameters=p,
+        ranks=ranks,
+        cut=Grid(whole, (1, ranks, *(1 for _ in inner[1:]))),
+        name=_name,
+        growth=0 if grown else p.appended,
+        block=partial(_rows_of_a_block, p.itemsize),
+        write=partial(_boxes, p, "all", rows),
+        read=partial(_boxes, p, p.read, _final_rows(p, ranks)),
+    )
 
 
-def _part(p: UpdatesParameters, ranks: int, rank: int) -> Box:
-    return _cut(p, ranks).part(rank)
+def _name(index: int, owner: int | None) -> str:
+    return "records" if owner is None else f"records_{owner:06d}"
+
+
+def _rows_of_a_block(itemsize: int, part: Shape) -> Shape:
+    """Return the chunk of ``chunks: block``."""
+    return (max(1, _BLOCK_BYTES // (prod(part[1:]) * itemsize)), *part[1:])
+
+
+def _boxes(
+    p: UpdatesParameters, selection: Selection, rows: int, spec: ArraySpec, part: Box, rank: int
+) -> Iterable[Box]:
+    """Return what a selection among so many rows takes of a rank's part, one box a call."""
+    with_rows = Box(part.start, (rows, *part.shape[1:]))
+    return selected_boxes(selection, with_rows, spec.origin, rows, p.rows)
+
+
+def changes(arrays: CaseArrays, p: UpdatesParameters, ranks: int, rank: int) -> list[list[Access]]:
+    """Return the accesses that a rank changes, by step; only ``append`` has more than one."""
+    rows = _whole(p, ranks).shape[0]
+    selection: Selection = "all" if p.change == "append" else p.change
+    (family,) = arrays.families
+    changing = replace(family, write=partial(_boxes, p, selection, rows))
+    changed = CaseArrays((changing,)).writes(rank)
+    if p.change != "append":
+        return [changed]
+    return [
+        [
+            Access(a.spec, Box((begin, *a.box.start[1:]), (p.rows, *a.box.shape[1:])))
+            for a in changed
+        ]
+        for begin in range(rows, rows + p.appended, p.rows)
+    ]
+
+
+def changed_elements(p: UpdatesParameters, ranks: int) -> Changed:
+    """Return a function of the elements of a box that hold the newer data at the end."""
+    rows = _whole(p, ranks).shape[0]
+
+    def is_changed(start: Shape, extent: Shape) -> Mask:
+        if p.change == "append":
+            index = np.arange(start[0], start[0] + extent[0])
+            return (index >= rows).reshape(-1, *(1,) * (len(extent) - 1))
+        return selected(p.change, start, extent, rows, p.rows)
+
+    return is_changed
 
 
 def _parameters(repetition: Repetition) -> UpdatesParameters:
@@ -287,26 +253,26 @@ def _change(repetition: Repetition) -> set[str]:
     """Open the store again and apply the changes; return the files written to."""
     p, team, clock = _parameters(repetition), repetition.team, repetition.clock
     with repetition.step("plan"):
-        workload = cast("Updates", repetition.workload)
-        specs = workload.arrays(p, team.size, team.rank)
-        changes = workload.changes(p, team.size, team.rank)
+        specs = repetition.arrays.arrays(team.rank)
+        steps = changes(repetition.arrays, p, team.size, team.rank)
         path, comm = repetition.path, repetition.comm
+        owner = repetition.groups.owner(team.rank)
     backend = repetition.backend
     assert isinstance(backend, Changes)
     with clock.phase("reopen"):
         store = backend.reopen(path, comm)
         repetition.open_stores.append(store)
-    mine = [spec for spec in specs if spec.owner in (None, team.rank)]
+    mine = [spec for spec in specs if spec.owner in (None, owner)]
     growing = specs if store.collective_growth and p.change == "append" else mine
-    needed = list(dict.fromkeys([*growing, *(access.spec for access in changes[0])]))
+    needed = list(dict.fromkeys([*growing, *(access.spec for access in steps[0])]))
     wanted = specs if store.collective_lookup else needed
     with repetition.step("preparation"):
         open_wanted = store.opener(wanted)
-    with clock.phase("reopen_array", operations=count_owned(specs, team.rank)):
+    with clock.phase("reopen_array", operations=count_owned(specs, owner)):
         returned = open_wanted()
     arrays = LazyArrays(store, wanted, returned)
     rows = specs[0].shape[0] if specs else 0
-    rounds = (Round(specs, accesses) for accesses in changes)
+    rounds = (Round(specs, accesses) for accesses in steps)
     memory = TransferMemory(repetition)
     for group in memory.turns(rounds):
         for turn, pieces in zip(group, memory.for_writing(group), strict=True):
@@ -324,6 +290,7 @@ def _extend(
     with repetition.step("preparation"):
         growing = (arrays[spec.name] for spec in specs)
         calls = [array.resizer(rows) for array in growing if isinstance(array, Grows)]
-    with repetition.clock.phase("extend", operations=count_owned(specs, repetition.team.rank)):
+    owner = repetition.groups.owner(repetition.team.rank)
+    with repetition.clock.phase("extend", operations=count_owned(specs, owner)):
         for call in calls:
             call()

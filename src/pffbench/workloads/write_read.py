@@ -11,6 +11,7 @@ from functools import partial
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, LazyArrays, Store
+from pffbench.backends.hints import Hinted, asked_hints
 from pffbench.backends.inspection import StoredAs
 from pffbench.backends.traits import Describes, Reports, SizesChunks
 from pffbench.storage.durability import (
@@ -79,7 +80,7 @@ def _prepare_cache(repetition: Repetition, written: set[str]) -> tuple[CacheProo
     """Establish the cache state for the files that this rank is going to read."""
     comm, cache = repetition.team.comm, repetition.case.parameters.cache
     to_read = written
-    if repetition.workload.reads_elsewhere(repetition.case.parameters):
+    if repetition.arrays.reads_elsewhere:
         to_read = set().union(*comm.allgather(written))
     elif cache == "shifted":
         reader = repetition.team.topology.partners.index(repetition.team.rank)
@@ -180,10 +181,10 @@ def write_store(
     attributes: Attributes = NO_ATTRIBUTES,
 ) -> set[str]:
     """Create, write and close the store; return the files that this rank wrote to."""
-    p, team, clock = repetition.case.parameters, repetition.team, repetition.clock
+    team, clock = repetition.team, repetition.clock
     with repetition.step("plan"):
-        specs = repetition.workload.arrays(p, team.size, team.rank)
-        accesses = repetition.workload.writes(p, team.size, team.rank)
+        specs = repetition.arrays.arrays(team.rank)
+        accesses = repetition.arrays.writes(team.rank)
         path, comm = repetition.path, repetition.comm
         owner = repetition.groups.owner(team.rank)
     with clock.phase("create"):
@@ -235,7 +236,7 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
         if repetition.keeps_directory and repetition.keeps_data:
             observed.disk = disk_usage([repetition.scratch.path(repetition.directory)])
             looks = repetition.inspect and team.is_root
-            if looks and repetition.workload.arrays(p, team.size, 0):
+            if looks and repetition.arrays.arrays(0):
                 observed.stored_as = describe_store(repetition)
         if not suffix:
             _count_stored(repetition)
@@ -252,7 +253,7 @@ def _count_stored(repetition: Repetition) -> None:
     if not counts or not isinstance(backend, SizesChunks):
         return
     owner = repetition.groups.owner(team.rank)
-    owned = list(_owned(repetition.workload.arrays(p, team.size, team.rank), owner))
+    owned = list(_owned(repetition.arrays.arrays(team.rank), owner))
     if not owned:
         return  # a rank without data has no file
     for found in backend.stored_chunks(repetition.path, [spec.name for spec in owned]):
@@ -278,11 +279,11 @@ def read_store(
     attributes: Attributes = NO_ATTRIBUTES,
 ) -> None:
     """Open the store, read, and verify every byte off the timer."""
-    p, team, clock = repetition.case.parameters, repetition.team, repetition.clock
+    clock = repetition.clock
     with repetition.step("plan"):
         author = repetition.reader_of
-        specs = repetition.workload.arrays(p, team.size, author)
-        accesses = repetition.workload.reads(p, team.size, author)
+        specs = repetition.arrays.arrays(author)
+        accesses = repetition.arrays.reads(author)
         path, comm = repetition.read_path, repetition.read_comm
         owner = repetition.groups.owner(author)
     with clock.phase("open"):
@@ -330,8 +331,8 @@ def note_facts_of_reading(repetition: Repetition, store: Store) -> None:
     """
     with repetition.step("facts"):
         options, noted = repetition.case.options, repetition.observed.facts
-        asked = getattr(options, "hints", None) or getattr(options, "striping", None)
-        if asked and isinstance(store, Reports):
+        asks = isinstance(options, Hinted) and bool(asked_hints(options))
+        if asks and isinstance(store, Reports):
             found = store.transfer_facts()
             for key in _OF_HINTS & found.keys():
                 if noted.get(key) != found[key]:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from pffbench.case import PerNodeOrCount
-from pffbench.parallel.decomposition import Box, Shape, rank_box
-from pffbench.parallel.stretches import boxes_of_run
+from pffbench.geometry.box import Box, Shape
+from pffbench.geometry.cut import Grid
+from pffbench.geometry.stretches import boxes_of_run
 from pffbench.parallel.topology import Topology
+from pffbench.units import Size
+
+if TYPE_CHECKING:
+    from pffbench.workloads.arrays import Family
 
 Rearrange = Literal["none", "gather", "box", "chunk_owner"]
 
@@ -102,7 +107,7 @@ def parts_of_writers(
         found = [[parts[rank] for rank in ranks] for ranks in writers.gathered()]
     elif rearrange == "box":
         grid = (count, *(1 for _ in shape[1:]))
-        found = [[rank_box(shape, grid, number, "balanced")] for number in range(count)]
+        found = [[Grid(shape, grid, "balanced").part(number)] for number in range(count)]
     else:
         found = [list(_of_owner(shape, unit, number, count)) for number in range(count)]
     return {
@@ -119,6 +124,43 @@ def _of_owner(shape: Shape, unit: Shape, number: int, count: int) -> Iterator[Bo
         start = tuple(a * length for a, length in zip(box.start, unit, strict=True))
         stop = tuple(min(n, b * length) for n, b, length in zip(shape, box.stop, unit, strict=True))
         yield Box(start, tuple(b - a for a, b in zip(start, stop, strict=True)))
+
+
+def memory_of_writer(family: Family) -> tuple[int, int]:
+    """Return the bytes that a writer rank holds, and more bytes for each rank of its node."""
+    writers, each = family.writers, family.parameters.itemsize
+    if not isinstance(writers, Writers):
+        return 0, 0
+    part, whole = family.largest_call, prod(family.cut.whole) * each
+    if writers.count is not None:
+        return part + -(-whole // writers.count), 0
+    return part, -(-whole // (family.ranks * (writers.per_node or 1)))
+
+
+def refuse_nodes(family: Family, topology: Topology, memory: int) -> str | None:
+    """Return why the nodes of a job are too few or too small for the writers, or None.
+
+    Parameters
+    ----------
+    family : Family
+        Arrays that go through writers.
+    topology : Topology
+        The nodes.
+    memory : int
+        Bytes that each rank may take.
+    """
+    chosen, fewest = family.writers or "all", min(topology.ranks_per_node)
+    if isinstance(chosen, Writers) and (chosen.per_node or 0) > fewest:
+        return f"writers.per_node is {chosen.per_node}, but a node has {fewest} ranks"
+    parts = [family.cut.part(rank) for rank in range(topology.size)]
+    writers = WriterRanks.of(chosen, topology)
+    most = largest_share(writers, parts, topology.nodes) * family.parameters.itemsize
+    if most <= memory:
+        return None
+    return (
+        f"the ranks and writers of a node need {Size(most)} of memory a rank for one array or "
+        f"step, where {Size(memory)} are available; name more writers, or use more nodes"
+    )
 
 
 def largest_share(writers: WriterRanks, parts: Sequence[Box], nodes: Sequence[int]) -> int:

@@ -18,7 +18,7 @@ from pffbench.backends.inspection import StoredAs, StoredLayout, Touched
 from pffbench.backends.raw.layout import RawOptions, RawStore, place_of
 from pffbench.backends.raw.posix import Posix, PosixStore
 from pffbench.case import Options, Parameters
-from pffbench.parallel.decomposition import Box
+from pffbench.geometry.box import Box
 from pffbench.units import SmallSize
 
 if TYPE_CHECKING:

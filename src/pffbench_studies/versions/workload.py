@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Backend, Cuts
-from pffbench.case import Count, Parameters
-from pffbench.workloads.base import (
-    DEFAULT_LEVELS,
-    CaseTotals,
-    CountColumn,
-    Workload,
-    make_spec,
-)
-from pffbench.workloads.transfers import Access
+from pffbench.backends.base import Backend
+from pffbench.case import Count, Parameters, Way
+from pffbench.geometry.box import Box
+from pffbench.geometry.cut import Grid
+from pffbench.workloads.arrays import CaseArrays, Family, Volume
+from pffbench.workloads.base import CountColumn, Impossible, Workload
+from pffbench.workloads.specs import DEFAULT_LEVELS
 from pffbench_studies.versions.history import (
     COLUMNS,
     KINDS,
@@ -58,12 +56,16 @@ class VersionsParameters(Parameters, frozen=True, kw_only=True, tag="versions"):
 
     kind: KindName
     versions: Count
-    keep: Keep = "last"
+    keep: Way[Keep] = "last"
     probabilities: Probabilities = "as_described"
-    change: Change = "batch"
+    change: Way[Change] = "batch"
 
-    ways: ClassVar[frozenset[str]] = Parameters.ways | {"keep", "change"}
     changes_arrays: ClassVar[bool] = True
+    optional_libraries: ClassVar[Mapping[str, str]] = {
+        way.package: f"{backend}: no versions with keep: {keep}"
+        for (backend, keep), way in WAYS.items()
+        if way.package
+    }
 
     def history(self, seed: int, rank: int) -> History:
         """Return the history of a rank's table."""
@@ -76,6 +78,11 @@ class VersionsParameters(Parameters, frozen=True, kw_only=True, tag="versions"):
         level = DEFAULT_LEVELS.get(codec, 0) if self.level is None else self.level
         assert isinstance(self.chunks, tuple)
         return ColumnStorage(self.chunks[0], codec, level)
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        library = WAYS[self.backend, self.keep].package
+        return (library,) if library else ()
 
     @property
     def keeps_all(self) -> bool:
@@ -93,49 +100,33 @@ class Versions(Workload):
     )
     summary = "versions of a table that changes, stored in different ways"
     parameters_type = VersionsParameters
-    places = ("kind", "versions", "probabilities")
-    optional_libraries: ClassVar[Mapping[str, str]] = {
-        way.package: f"{backend}: no versions with keep: {keep}"
-        for (backend, keep), way in WAYS.items()
-        if way.package
-    }
 
-    def arrays(self, parameters: VersionsParameters, ranks: int, rank: int) -> list[ArraySpec]:
-        """Return the columns of the initial table, as if they were arrays of a plain store."""
-        start = KINDS[parameters.kind].start
-        shapes = {"key0": start[:1], "key1": start[-1:], "val": start}
-        chunks = parameters.storage.chunks
-        return [
-            make_spec(
-                parameters,
-                name,
-                shapes[name],
-                number=number,
-                offset=0,
-                owner=rank,
-                block=chunks(len(shapes[name])),
-            )
-            for number, name in enumerate(COLUMNS)
-        ]
-
-    def writes(self, parameters: VersionsParameters, ranks: int, rank: int) -> list[Access]:
-        """Return nothing: edits of a table are written, not boxes of an array."""
-        return []
-
-    def cuts(self, parameters: VersionsParameters, ranks: int) -> Cuts:
-        return ()
-
-    def volume(self, parameters: VersionsParameters, ranks: int) -> CaseTotals:
+    def arrays(self, parameters: VersionsParameters, ranks: int) -> CaseArrays:
+        """Return the columns of the initial tables, as if they were arrays of a plain store."""
         p = parameters
         tables = p.versions + 1 if p.keep == "copies" else 1
         nbytes = expected_bytes(p.kind, p.versions, p.probabilities, p.keep, p.storage.chunk)
-        return CaseTotals(ranks * len(COLUMNS) * tables, ranks * nbytes)
+        start = KINDS[p.kind].start
+        columns = {"key0": start[:1], "key1": start[-1:], "val": start}
+        families = tuple(
+            Family(
+                parameters=p,
+                ranks=ranks,
+                cut=Grid(shape, (1,) * len(shape)),
+                name=partial(_name, name),
+                count=ranks,
+                dealt_to=ranks,
+                write=_no_calls,
+                read=_no_calls,
+            )
+            for name, shape in columns.items()
+        )
+        totals = Volume(ranks * len(COLUMNS) * tables, ranks * nbytes, ranks * nbytes)
+        return CaseArrays(families, totals)
 
-    def libraries(self, parameters: VersionsParameters) -> tuple[str, ...]:
-        library = WAYS[parameters.backend, parameters.keep].package
-        return (library,) if library else ()
-
-    def check(self, parameters: VersionsParameters, ranks: int) -> str | None:
+    def refuse(
+        self, parameters: VersionsParameters, ranks: int, backend: type[Backend]
+    ) -> str | None:
         p = parameters
         if not p.alone:
             return (
@@ -148,25 +139,36 @@ class Versions(Workload):
             return f"source {p.source} is not possible: values are random (source: uniform)"
         if not (isinstance(p.chunks, tuple) and len(p.chunks) == 1):
             return "chunks must be one length, that of chunks along each axis, such as [4096]"
-        return None
-
-    def refuse(self, parameters: VersionsParameters, backend: type[Backend]) -> str | None:
-        p = parameters
-        way = WAYS.get((p.backend, p.keep))
-        if way is None:
-            able = ", ".join(keep for name, keep in WAYS if name == p.backend) or "none"
-            return f"backend {p.backend} cannot keep {p.keep} (ways that it can: {able})"
-        if p.codec not in ("auto", *CODECS[p.backend]):
-            able = ", ".join(CODECS[p.backend])
-            return f"versions in {p.backend} cannot have codec {p.codec} (they can: {able})"
-        if way.package and find_spec(way.package) is None:
-            return (
-                f"keep {p.keep} needs the Python package {way.package}, which is not installed "
-                f"({way.remedy})"
-            )
-        return None
+        beyond = _beyond(p)
+        return None if beyond is None else Impossible(beyond)
 
     def run(self, repetition: Repetition) -> None:
         from pffbench_studies.versions.repetition import run_versions
 
         run_versions(repetition)
+
+
+def _beyond(p: VersionsParameters) -> str | None:
+    """Return why the libraries cannot keep versions as asked, or None."""
+    way = WAYS.get((p.backend, p.keep))
+    if way is None:
+        able = ", ".join(keep for name, keep in WAYS if name == p.backend) or "none"
+        return f"backend {p.backend} cannot keep {p.keep} (ways that it can: {able})"
+    if p.codec not in ("auto", *CODECS[p.backend]):
+        able = ", ".join(CODECS[p.backend])
+        return f"versions in {p.backend} cannot have codec {p.codec} (they can: {able})"
+    if way.package and find_spec(way.package) is None:
+        return (
+            f"keep {p.keep} needs the Python package {way.package}, which is not installed "
+            f"({way.remedy})"
+        )
+    return None
+
+
+def _name(column: str, index: int, owner: int | None) -> str:
+    return column
+
+
+def _no_calls(spec: ArraySpec, part: Box, rank: int) -> tuple[Box, ...]:
+    """Return no calls: edits of a table are written, not boxes of an array."""
+    return ()

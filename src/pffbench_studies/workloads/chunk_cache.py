@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from functools import partial
 from itertools import islice
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec, ByteOrder
 from pffbench.backends.base import Backend
-from pffbench.case import ChunkShape, Count, Parameters, Transfer
-from pffbench.workloads.base import CaseTotals, PhaseColumn, illegal_chunks, taking_part
+from pffbench.case import ChunkShape, Count, DataSize, Transfer, Way
+from pffbench.geometry.box import Box
+from pffbench.geometry.cut import Everything, Grid
+from pffbench.workloads.arrays import CaseArrays
+from pffbench.workloads.base import Impossible, PhaseColumn
 from pffbench.workloads.chunk_cache import (
     ChunkCache,
     ChunkCacheParameters,
+    empty_boxes,
     granule_of,
-    stored_shape,
+    granules_of,
+    in_units,
     unit_of,
-    with_empty,
 )
 from pffbench.workloads.decodes import Decodes, Unit, count, cut
+from pffbench.workloads.refusals import unfit_chunks
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.transfers import Access
 from pffbench.workloads.write_read import read_store, run_stages, write_store
 from pffbench_studies.workloads.repack import (
     PROGRAM,
@@ -65,18 +71,13 @@ class StudyChunkCacheParameters(
 
     write: Unit = "chunks"
     sharing: Literal["own", "interleaved"] = "own"
-    read_transfer: Transfer | None = None
-    byte_order: ByteOrder = "native"
-    repack_chunks: ChunkShape | None = None
-    repack_with: Literal["library", "h5repack"] = "library"
-    repack_codec: Literal["none", "gzip"] | None = None
-    datasets: Count = 1
-    repack_datasets: Count | None = None
-
-    ways: ClassVar[frozenset[str]] = Parameters.ways | {
-        "read_transfer", "byte_order", "repack_chunks", "repack_with", "repack_codec",
-        "repack_datasets",
-    }  # fmt: skip
+    read_transfer: Way[Transfer | None] = None
+    byte_order: Way[ByteOrder] = "native"
+    repack_chunks: Way[ChunkShape | None] = None
+    repack_with: Way[Literal["library", "h5repack"]] = "library"
+    repack_codec: Way[Literal["none", "gzip"] | None] = None
+    datasets: DataSize[Count] = 1
+    repack_datasets: Way[Count | None] = None
 
     @property
     def transfer_of_reads(self) -> Transfer:
@@ -113,55 +114,22 @@ class StudyChunkCache(ChunkCache):
     parameters_type = StudyChunkCacheParameters
     columns = (PhaseColumn("repack", "write", "repack"),)
 
-    def arrays(self, parameters: Any, ranks: int, rank: int) -> list[ArraySpec]:
-        first = [
-            replace(spec, byte_order=parameters.byte_order)
-            for spec in super().arrays(parameters, ranks, rank)
-        ]
-        nbytes = sum(spec.nbytes for spec in first)
-        return first + [
-            replace(
-                spec,
-                name=f"{spec.name}_{number}",
-                number=number,
-                offset=spec.offset + number * nbytes,
-            )
-            for number in range(1, parameters.datasets)
-            for spec in first
-        ]
-
-    def kinds(self, parameters: Any, ranks: int) -> list[ArraySpec]:
-        one = replace(parameters, datasets=1)
-        order = parameters.byte_order
-        return [replace(spec, byte_order=order) for spec in super().kinds(one, ranks)]
-
-    def volume(self, parameters: Any, ranks: int) -> CaseTotals:
-        one, datasets = super().volume(parameters, ranks), parameters.datasets
-        return CaseTotals(datasets * one.arrays, datasets * one.nbytes)
-
-    def writes(self, parameters: Any, ranks: int, rank: int) -> list[Access]:
-        return self.accesses(parameters, ranks, rank, parameters.write)
-
-    def largest_write(self, parameters: Any, ranks: int) -> int:
-        return self.largest_call(parameters, ranks, parameters.write)
-
-    def reads(self, parameters: Any, ranks: int, rank: int) -> list[Access]:
-        p: StudyChunkCacheParameters = parameters.as_read()
-        if p.sharing == "own":
-            return self.accesses(p, ranks, rank, p.read)
-        found = []
-        for spec in taking_part(self.arrays(p, ranks, rank), p, rank):
-            unit = unit_of(p, spec, p.read)
-            mine = list(islice(cut(spec.whole, unit), rank, None, ranks))
-            most = -(-count(spec.whole, unit) // ranks)
-            found += [Access(spec, box) for box in with_empty(mine, most, spec)]
-        return found
-
-    def reads_elsewhere(self, parameters: Any) -> bool:
-        return bool(parameters.sharing == "interleaved")
-
-    def makes_another(self, parameters: Any) -> bool:
-        return bool(parameters.repacks)
+    def arrays(self, parameters: Any, ranks: int) -> CaseArrays:
+        p: StudyChunkCacheParameters = parameters
+        one = granules_of(p, ranks)
+        granules = one.cut
+        assert isinstance(granules, Grid)
+        family = replace(
+            one,
+            name=_name,
+            count=p.datasets,
+            byte_order=p.byte_order,
+            write=partial(in_units, p, granules, p.write),
+        )
+        if p.sharing == "interleaved":
+            everything = Everything(granules.whole)
+            family = replace(family, read=partial(_every_nth_unit, p, ranks), reading=(everything,))
+        return CaseArrays((family,), second_store=p.repacks)
 
     def run(self, repetition: Repetition) -> None:
         """Write granules, rewrite the store with other chunks, read it and count decodes.
@@ -186,30 +154,51 @@ class StudyChunkCache(ChunkCache):
             reading=reading,
         )
 
-    def check(self, parameters: Any, ranks: int) -> str | None:
+    def refuse(self, parameters: Any, ranks: int, backend: type[Backend]) -> str | None:
         p: StudyChunkCacheParameters = parameters
-        return super().check(p, ranks) or _check_sharing(p) or _check_repacking(p, ranks)
+        if reason := super().refuse(p, ranks, backend):
+            return reason
+        if reason := _check_sharing(p) or _check_repacking(p, ranks):
+            return reason
+        beyond = _beyond(p, backend)
+        return None if beyond is None else Impossible(beyond)
 
-    def refuse(self, parameters: Any, backend: type[Backend]) -> str | None:
-        p: StudyChunkCacheParameters = parameters
-        can = backend.capabilities
-        if not can.raw and p.byte_order not in can.byte_orders:
-            return f"backend {p.backend} stores numbers in native byte order only"
-        if not p.repacks:
-            return None
-        if can.raw:
-            return f"backend {p.backend} stores raw bytes, which have no chunks to repack"
-        if p.repack_with == "library":
-            return None
-        if p.backend not in ("hdf5", "netcdf4"):
-            return f"{PROGRAM} rewrites HDF5 files, which backend {p.backend} does not make"
-        if p.codec not in ("auto", "none", "gzip") or p.shuffle not in (None, "none"):
-            return f"repack_with: {PROGRAM} is for codec none or gzip without a shuffle"
-        if not isinstance(p.as_read().chunks, tuple):
-            return f"repack_with: {PROGRAM} needs a chunk shape (repack_chunks, or chunks)"
-        if shutil.which(PROGRAM) is None:
-            return f"{PROGRAM} is not in PATH; take repack_with: library"
+
+def _beyond(p: StudyChunkCacheParameters, backend: type[Backend]) -> str | None:
+    """Return why a backend, or the program that rewrites its files, cannot do the case, or None."""
+    can = backend.capabilities
+    if not can.raw and p.byte_order not in can.byte_orders:
+        return f"backend {p.backend} stores numbers in native byte order only"
+    if not p.repacks:
         return None
+    if can.raw:
+        return f"backend {p.backend} stores raw bytes, which have no chunks to repack"
+    if p.repack_with == "library":
+        return None
+    if p.backend not in ("hdf5", "netcdf4"):
+        return f"{PROGRAM} rewrites HDF5 files, which backend {p.backend} does not make"
+    if p.codec not in ("auto", "none", "gzip") or p.shuffle not in (None, "none"):
+        return f"repack_with: {PROGRAM} is for codec none or gzip without a shuffle"
+    if not isinstance(p.as_read().chunks, tuple):
+        return f"repack_with: {PROGRAM} needs a chunk shape (repack_chunks, or chunks)"
+    if shutil.which(PROGRAM) is None:
+        return f"{PROGRAM} is not in PATH; take repack_with: library"
+    return None
+
+
+def _name(index: int, owner: int | None) -> str:
+    first = "granules" if owner is None else f"granules_rank_{owner:06d}"
+    return f"{first}_{index}" if index else first
+
+
+def _every_nth_unit(
+    p: StudyChunkCacheParameters, ranks: int, spec: ArraySpec, part: Box, rank: int
+) -> Iterator[Box]:
+    """Yield each unit whose number is the rank modulo the number of ranks."""
+    unit = unit_of(p, spec, p.read)
+    yield from islice(cut(part, unit), rank, None, ranks)
+    units = count(part, unit)
+    yield from empty_boxes(spec, -(-units // ranks) - len(range(rank, units, ranks)))
 
 
 def _check_sharing(p: StudyChunkCacheParameters) -> str | None:
@@ -239,12 +228,12 @@ def _check_repacking(p: StudyChunkCacheParameters, ranks: int) -> str | None:
         return "repack_codec: gzip needs layout: file_per_process, a file that one rank rewrites"
     if p.repack_codec == "gzip" and p.codec not in ("auto", "none", "gzip"):
         return f"repack_codec: gzip is for codec none or gzip, which is {p.codec} here"
-    if reason := illegal_chunks(p.as_read(), stored_shape(p, ranks)):
+    if reason := unfit_chunks(granules_of(p.as_read(), ranks)):
         return f"repack_{reason}"
     granule = granule_of(p)
     if p.repack_chunks is None:
         return None
-    if p.layout == "shared" and ranks > 1 and granule[0] % p.repack_chunks[0]:
+    if p.file_layout == "shared" and ranks > 1 and granule[0] % p.repack_chunks[0]:
         return (
             f"repack_chunks {list(p.repack_chunks)}: ranks rewrite their own granules, so along "
             f"the first axis whole chunks must make a granule of {granule[0]}"
@@ -256,7 +245,7 @@ def _repack(repetition: Repetition, reading: Repetition) -> set[str]:
     p, team = _parameters(repetition), repetition.team
     if p.repack_with == "library":
         granules = replace(p, chunks=p.shape, write="chunks")
-        copies = repetition.workload.writes(granules, team.size, team.rank)
+        copies = repetition.workload.arrays(granules, team.size).writes(team.rank)
         written = repack_by_library(repetition, reading, copies)
     else:
         written = repack_by_program(repetition, reading, p.repack_datasets)

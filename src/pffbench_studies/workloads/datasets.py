@@ -14,9 +14,10 @@ from typing import Any, Literal, TextIO
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer, Call, what_was_read
+from pffbench.backends.base import Backend, Buffer, Call, what_was_read
 from pffbench.storage.durability import files_below
 from pffbench.storage.page_cache import resident_bytes
+from pffbench.workloads.arrays import CaseArrays
 from pffbench.workloads.base import CountColumn
 from pffbench.workloads.datasets import Datasets, DatasetsParameters
 from pffbench.workloads.repetition import Repetition
@@ -59,6 +60,11 @@ class StudyDatasetsParameters(DatasetsParameters, frozen=True, kw_only=True, tag
     read_sink: ReadSink = "buffer"
     read_copy: bool = False
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        printed = "read: each array is turned into text and printed within the time"
+        return (printed,) if self.read_sink == "print" else ()
+
 
 class StudyDatasets(Datasets):
     """As `datasets`, with another order of the steps, and copies that are read and printed."""
@@ -66,16 +72,21 @@ class StudyDatasets(Datasets):
     name = "study_datasets"
     summary = "datasets created and written one after the other, with printed reads (study 1)"
     parameters_type = StudyDatasetsParameters
-    places = ("order",)
     columns = (
         *Datasets.columns,
         CountColumn("copy resident MiB", "read", "read", "copy_resident_bytes", 2**20),
     )
 
+    def arrays(self, parameters: Any, ranks: int) -> CaseArrays:
+        in_turns = parameters.order == "interleaved"
+        of_case = super().arrays(parameters, ranks)
+        return replace(of_case, in_turns=in_turns, second_store=parameters.read_copy)
+
     def run(self, repetition: Repetition) -> None:
         p = repetition.case.parameters
         assert isinstance(p, StudyDatasetsParameters)
-        rounds, attributes = self.rounds(p, repetition.team.size), self.attributes(repetition)
+        rounds = rounds_of(p, repetition.arrays, repetition.team.size)
+        attributes = self.attributes(repetition)
         reading = replace(repetition, label="_copy") if p.read_copy else repetition
         with open_sink(p.read_sink) as sink:
             read = partial(read_store, reading, rounds, sink, attributes=attributes)
@@ -87,27 +98,18 @@ class StudyDatasets(Datasets):
                 reading=reading,
             )
 
-    def makes_another(self, parameters: Any) -> bool:
-        return bool(parameters.read_copy)
-
-    def check(self, parameters: Any, ranks: int) -> str | None:
+    def refuse(self, parameters: Any, ranks: int, backend: type[Backend]) -> str | None:
         if parameters.read_copy and parameters.cache == "separate":
             return "read_copy copies what the same job wrote; cache: separate is not possible"
-        return super().check(parameters, ranks)
+        return super().refuse(parameters, ranks, backend)
 
-    def rounds(self, parameters: StudyDatasetsParameters, ranks: int) -> Rounds:
-        """Return the function that cuts arrays and accesses into rounds, in the order asked for."""
-        if parameters.order == "create_first":
-            return all_at_once
-        total = self.volume(parameters, ranks).arrays
-        return one_by_one(total if parameters.layout == "shared" else -(-total // ranks))
 
-    def defines_first(self, parameters: Any) -> bool:
-        return bool(parameters.order == "create_first")
-
-    def notes(self, parameters: Any) -> tuple[str, ...]:
-        printed = "read: each array is turned into text and printed within the time"
-        return (printed,) if parameters.read_sink == "print" else ()
+def rounds_of(p: StudyDatasetsParameters, arrays: CaseArrays, ranks: int) -> Rounds:
+    """Return the function that cuts arrays and accesses into rounds, in the order asked for."""
+    if p.order == "create_first":
+        return all_at_once
+    (family,) = arrays.families
+    return one_by_one(family.count if family.shared else -(-family.count // ranks))
 
 
 def _copy_store(repetition: Repetition, copy: Repetition, written: set[str]) -> set[str]:

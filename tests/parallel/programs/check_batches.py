@@ -7,11 +7,11 @@ from mpi4py import MPI
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.data import make_source
+from pffbench.geometry.box import Box
 from pffbench.parallel.allocator import TransferBuffer
-from pffbench.parallel.decomposition import Box
-from pffbench.workloads.base import Access
 from pffbench.workloads.buffers import batches, calls_of, one_after_the_other
 from pffbench.workloads.transfer_phase import amount
+from pffbench.workloads.transfers import Access
 
 COMM = MPI.COMM_WORLD
 ROOM = TransferBuffer()

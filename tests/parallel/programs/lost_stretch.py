@@ -6,7 +6,7 @@ import pffbench.backends.file_layout as runs_of_file
 import pffbench.parallel.exchange as exchange
 from pffbench.__main__ import main
 from pffbench.backends.file_layout import UnequalRuns
-from pffbench.parallel.stretches import CommonRuns, Stretches, common_runs
+from pffbench.geometry.stretches import CommonRuns, Stretches, common_runs
 
 write_unequal_runs = runs_of_file._write_unequal_runs
 

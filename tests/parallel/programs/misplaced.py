@@ -4,7 +4,7 @@ import sys
 
 from pffbench.backends.raw.posix import PosixArray
 from pffbench.cli import main
-from pffbench.parallel.decomposition import Box
+from pffbench.geometry.box import Box
 
 prepare = PosixArray.writer
 SWAPPED = {3: 4, 4: 3}

@@ -9,7 +9,7 @@ from mpi4py import MPI
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import define_arrays
 from pffbench.backends.registry import backend_class
-from pffbench.parallel.decomposition import Box
+from pffbench.geometry.box import Box
 
 N, ROUNDS = 2**15, 50
 comm = MPI.COMM_WORLD

@@ -40,9 +40,9 @@ def write(directory, case):
     alone = p.layout == "file_per_process"
     stem = f"rank-{COMM.rank}" if alone else "shared"
     store = backend.create(str(directory / (stem + backend.suffix)), None if alone else COMM)
-    arrays = define_arrays(store, pattern.arrays(p, COMM.size, COMM.rank))
+    arrays = define_arrays(store, pattern.arrays(p, COMM.size).arrays(COMM.rank))
     source = make_source(p.source, p.dtype, seed=1)
-    for access in pattern.writes(p, COMM.size, COMM.rank):
+    for access in pattern.arrays(p, COMM.size).writes(COMM.rank):
         spec, box = access.spec, access.box
         data = np.empty(box.shape, spec.dtype)
         source.fill(data, spec.number, spec.data_start(box), spec.logical_shape)

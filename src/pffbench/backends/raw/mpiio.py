@@ -12,8 +12,8 @@ from pffbench.backends.base import MPI_CALL_LIMIT, Array, Buffer, Call, Store
 from pffbench.backends.file_layout import ArrayInFile
 from pffbench.backends.hints import Hints, Striping, check_hints, facts_of, info_of
 from pffbench.backends.raw.layout import RawArray, RawBackend, RawOptions, RawStore, place_of
-from pffbench.parallel.decomposition import Box
-from pffbench.parallel.stretches import Stretches
+from pffbench.geometry.box import Box
+from pffbench.geometry.stretches import Stretches
 from pffbench.units import Size
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from pffbench.backends.file_layout import (
     write_runs,
 )
 from pffbench.backends.raw.layout import RawArray, RawBackend, RawOptions, RawStore, place_of
+from pffbench.geometry.box import Box
 from pffbench.parallel.agreement import together
-from pffbench.parallel.decomposition import Box
 
 if TYPE_CHECKING:
     from mpi4py import MPI

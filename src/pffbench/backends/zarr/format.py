@@ -16,7 +16,8 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Cuts
 from pffbench.backends.chunk_limits import refuse_codec
 from pffbench.backends.inspection import Chunking, StoredAs, StoredChunks
-from pffbench.parallel.decomposition import Box, Shape, nearest_aligned
+from pffbench.geometry.box import Box, Shape
+from pffbench.geometry.cut import nearest_aligned
 
 
 def refuse_chunks(

@@ -57,6 +57,10 @@ class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
     chunk_grid: Literal["regular", "rectilinear"] = "regular"
     consolidated: bool = False
 
+    @property
+    def files_at_once(self) -> int | None:
+        return self.concurrency or self.workers
+
 
 _PIPELINES = {
     "library": "zarr.core.codec_pipeline.BatchedCodecPipeline",
@@ -129,7 +133,7 @@ def _refuse_grid(
         return f"{what} needs format: 3 without shards"
     if any(spec.parts is None for spec in specs):
         return f"{what} needs layout: shared, and workload hyperslab"
-    if getattr(parameters, "rearrange", "none") == "chunk_owner":
+    if parameters.owns_chunks:
         return f"{what} has no chunks of equal shape to own; take rearrange: gather"
     by_part = parameters.chunks == "block"
     if not by_part and (parameters.chunks, parameters.settings) != ("auto", "matched"):

@@ -33,8 +33,8 @@ from pffbench.backends.zarr.format import (
     usual_key,
 )
 from pffbench.case import ChunkShape, Options, Parameters
+from pffbench.geometry.box import Box, Shape
 from pffbench.parallel.agreement import together
-from pffbench.parallel.decomposition import Box, Shape
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer, Call, Store
@@ -25,7 +26,7 @@ from pffbench.backends.zarr.store import (
     ZarrDirectory,
 )
 from pffbench.case import Settings
-from pffbench.parallel.decomposition import Box, Shape
+from pffbench.geometry.box import Box, Shape
 from pffbench.units import CacheSize, Size
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class TensorStore(ZarrDirectory[TensorStoreOptions]):
     title = "Zarr (TensorStore)"
     summary = "Zarr directory store through TensorStore (no MPI inside)"
     libraries = ("tensorstore",)
+    # The library opens arrays and no attributes of them.
+    capabilities = replace(ZarrDirectory.capabilities, attributes=False)
 
     def __init__(self, options: TensorStoreOptions, settings: Settings) -> None:
         super().__init__(options, settings)

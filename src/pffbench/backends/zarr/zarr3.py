@@ -33,7 +33,7 @@ from pffbench.backends.zarr.settings import (
 )
 from pffbench.backends.zarr.store import GroupStore, GrowingArray, ZarrDirectory
 from pffbench.case import Parameters, Settings
-from pffbench.parallel.decomposition import Box, Shape
+from pffbench.geometry.box import Box, Shape
 
 if TYPE_CHECKING:
     from mpi4py import MPI

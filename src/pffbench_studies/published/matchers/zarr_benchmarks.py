@@ -13,7 +13,7 @@ from pffbench.phases import in_common
 from pffbench.results.spread import spread
 from pffbench.results.summary import CaseSummary, Summary, compression_ratio
 from pffbench.text import value_text
-from pffbench.workloads.base import DEFAULT_LEVELS
+from pffbench.workloads.specs import DEFAULT_LEVELS
 from pffbench_studies.published.counterparts import Match, but, cases_like
 from pffbench_studies.published.curves import Curves, PublishedAxis, curves_over
 from pffbench_studies.published.matchers import Matcher

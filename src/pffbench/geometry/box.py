@@ -1,0 +1,78 @@
+"""Boxes of indices: rectangular parts of arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import msgspec
+
+Shape = tuple[int, ...]
+
+
+class Box(msgspec.Struct, frozen=True):
+    """A rectangular part of an array, or every n-th element of one (in HDF5 words: a hyperslab)."""
+
+    #: Index of the first element along each axis.
+    start: Shape
+    #: Number of elements along each axis; a zero makes the box empty.
+    shape: Shape
+    #: Distance of neighbouring elements along each axis; empty when it is 1 along all.
+    stride: Shape = ()
+
+    @property
+    def steps(self) -> Shape:
+        """The stride along each axis, ones included."""
+        return self.stride or (1,) * len(self.shape)
+
+    @property
+    def stop(self) -> Shape:
+        """Index past the last element along each axis."""
+        return tuple(a + e for a, e in zip(self.start, self.extent, strict=True))
+
+    @property
+    def extent(self) -> Shape:
+        """Length from the first to the last element along each axis, gaps included."""
+        each = zip(self.shape, self.steps, strict=True)
+        return tuple((n - 1) * step + 1 if n else 0 for n, step in each)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The box as a NumPy index."""
+        if self.stride:
+            return tuple(map(slice, self.start, self.stop, self.stride))
+        return tuple(slice(a, b) for a, b in zip(self.start, self.stop, strict=True))
+
+    @property
+    def nothing(self) -> Box:
+        """An empty box that begins there."""
+        return Box(self.start, (0,) * len(self.shape))
+
+    def common(self, other: Box) -> Box:
+        """Return the part of this box without stride that another one has too; it may be empty."""
+        start = tuple(map(max, self.start, other.start))
+        stop = tuple(map(min, self.stop, other.stop))
+        return Box(start, tuple(max(0, b - a) for a, b in zip(start, stop, strict=True)))
+
+    def split(self, limit: int) -> Iterator[Box]:
+        """Cut the box along its first long axis into boxes of at most ``limit`` elements.
+
+        The boxes come in C order and are contiguous parts of a C-ordered buffer of the box,
+        so that each of them can be moved directly from its part of that buffer.
+        """
+        if self.size <= limit:
+            yield self
+            return
+        axis = next(i for i, n in enumerate(self.shape) if n > 1)
+        step = max(1, limit // math.prod(self.shape[axis + 1 :]))
+        for first in range(0, self.shape[axis], step):
+            extent = min(step, self.shape[axis] - first)
+            begin = self.start[axis] + first * self.steps[axis]
+            start = (*self.start[:axis], begin, *self.start[axis + 1 :])
+            shape = (*self.shape[:axis], extent, *self.shape[axis + 1 :])
+            yield from Box(start, shape, self.stride).split(limit)

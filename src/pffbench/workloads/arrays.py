@@ -1,0 +1,474 @@
+"""The arrays of a case, declared once: how ranks cut them, and the calls that move the parts.
+
+A workload returns `CaseArrays`. A plan, the checks, a footprint and a run ask nothing else about
+its arrays, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from pffbench.backends.array_spec import ArraySpec, ByteOrder
+from pffbench.case import Parameters
+from pffbench.geometry.box import Box, Shape
+from pffbench.geometry.cut import Cut, Parts, edges_inside, part_lengths
+from pffbench.geometry.groups import FileGroups
+from pffbench.geometry.maps import MapCut
+from pffbench.geometry.stretches import Stretches
+from pffbench.workloads.specs import make_spec
+from pffbench.workloads.transfers import Access
+
+if TYPE_CHECKING:
+    from pffbench.workloads.writers import Writers
+
+#: The boxes of an array that a rank moves, one a call, from its part of the array and its number.
+#: Ranks that share an array make equally many calls, of which some are empty. The first call is
+#: one of the longest.
+Calls = Callable[[ArraySpec, Box, int], Iterable[Box]]
+#: The shape of a chunk with ``chunks: block``, from the shape of a part; None for no chunks.
+Block = Callable[[Shape], Shape | None]
+
+
+def at_once(spec: ArraySpec, part: Box, rank: int) -> Iterable[Box]:
+    """Return one call for the part of a rank."""
+    return (part,)
+
+
+def one_part(part: Shape) -> Shape:
+    """Return the part of a rank as a chunk."""
+    return part
+
+
+class Volume(msgspec.Struct, frozen=True):
+    """Number and bytes of arrays, over all ranks.
+
+    Parameters
+    ----------
+    arrays : int
+        Number of arrays that are defined.
+    nbytes : int
+        Bytes of array data that all ranks move, before compression.
+    extent : int
+        Upper bound of the bytes on disk, before compression: less than the arrays have where a
+        decomposition map leaves gaps.
+    """
+
+    arrays: int
+    nbytes: int
+    extent: int
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """Arrays that are alike: of one shape, cut in one way, and moved by the same calls.
+
+    In layouts without shared arrays the parts of ranks are arrays, or each array is dealt to a
+    rank. A rank whose part is empty has no such array.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        The case, with these arrays only.
+    ranks : int
+        Number of ranks.
+    cut : Cut
+        The part of each rank.
+    name : callable
+        Returns the name of an array, from its number in the family and the rank that owns it, or
+        None.
+    count : int
+        Number of arrays.
+    first : int
+        Number of the first of them among all arrays of the case.
+    dealt_to : int, optional
+        Number of ranks that own the arrays as wholes, in equal shares of consecutive arrays.
+    steps : int, optional
+        Number of time steps: an array gets a leading axis of this length, and each step is moved
+        by calls of its own.
+    growth : int
+        Rows appended along the first axis after the array has been written.
+    block : callable
+        Shape of a chunk with ``chunks: block``.
+    chunk_per_part : bool
+        Whether chunks may be the parts of ranks where these have unequal lengths.
+    byte_order : {"native", "big"}
+        Byte order in the store.
+    write, read : callable
+        The calls that move a rank's part.
+    reading : tuple of Parts, optional
+        Parts that each rank reads of each array in place of what it wrote, one after the other.
+    author : callable, optional
+        Returns the rank whose part a rank reads, if it is not its own.
+    writers : "all" or Writers, optional
+        The ranks through which data are moved; None if each rank moves its own.
+    extent : callable, optional
+        Returns how many elements of an array are on disk, if not all of them.
+    label : str
+        Beginning of a message about these arrays; empty if the case has no others.
+    """
+
+    parameters: Parameters
+    ranks: int
+    cut: Cut
+    name: Callable[[int, int | None], str]
+    count: int = 1
+    first: int = 0
+    dealt_to: int | None = None
+    steps: int | None = None
+    growth: int = 0
+    block: Block = one_part
+    chunk_per_part: bool = False
+    byte_order: ByteOrder = "native"
+    write: Calls = at_once
+    read: Calls = at_once
+    reading: tuple[Parts, ...] | None = None
+    author: Callable[[int], int] | None = None
+    writers: Literal["all"] | Writers | None = None
+    extent: Callable[[], int] | None = None
+    label: str = ""
+
+    # ---- what is stored
+
+    @property
+    def shared(self) -> bool:
+        """Whether ranks share each array, those of a group if groups of ranks share files."""
+        return self.dealt_to is None and self.parameters.file_layout == "shared"
+
+    @property
+    def irregular(self) -> bool:
+        """Whether a decomposition map says which elements each rank has."""
+        return isinstance(self.cut, MapCut)
+
+    @cached_property
+    def groups(self) -> FileGroups:
+        """Which ranks share a file."""
+        return self.parameters.groups(self.ranks)
+
+    @property
+    def whole(self) -> Box:
+        """An array, without time steps."""
+        return Box((0,) * len(self.cut.whole), self.cut.whole)
+
+    @property
+    def lengths(self) -> tuple[Shape, ...]:
+        """For each axis the lengths of the parts; none of them is empty."""
+        return part_lengths(self.cut.whole, self.cut.edges)
+
+    @property
+    def stored_lengths(self) -> tuple[Shape, ...]:
+        """The lengths of the parts as they are stored, with time steps and rows appended later."""
+        (*before, last), *inner = self.lengths
+        lengths = ((*before, last + self.growth), *inner)
+        return lengths if self.steps is None else ((self.steps,), *lengths)
+
+    @property
+    def first_part(self) -> Shape:
+        """Shape of the first part that is not empty: that of rank 0, unless its part is empty."""
+        return tuple(axis[0] for axis in self.lengths)
+
+    @cached_property
+    def boxes(self) -> list[Box]:
+        """The part of a shared array that each file has, but for empty ones."""
+        found = (self._around(self.groups.group(index)) for index in range(self.groups.files))
+        return [box for box in found if box.size]
+
+    def _around(self, members: range) -> Box:
+        return self.whole if len(members) == self.ranks else self.cut.around(members)
+
+    def specs(self, rank: int, offset: int = 0) -> list[ArraySpec]:
+        """Return the arrays of the store that a rank opens, in the order of their definition.
+
+        Parameters
+        ----------
+        rank : int
+            The rank.
+        offset : int
+            Bytes of the arrays before them.
+        """
+        found = []
+        for index, owner, model in self._placed(self.groups.members(rank)):
+            name = self.name(index, owner)
+            found.append(replace(model, name=name, number=self.first + index, offset=offset))
+            offset += self.stored_bytes(model)
+        return found
+
+    def stored_bytes(self, spec: ArraySpec) -> int:
+        """Return the bytes of an array with the rows that it gets later."""
+        return spec.nbytes // spec.shape[0] * (spec.shape[0] + self.growth)
+
+    def _placed(self, members: range) -> Iterator[tuple[int, int | None, ArraySpec]]:
+        """Yield the number, the owner and the storage of each array in the file of some ranks."""
+        if self.dealt_to is not None:
+            shares, model = FileGroups(self.dealt_to, self.count), self.spec(self.whole, 0)
+            for owner in range(members.start, min(members.stop, self.dealt_to)):
+                owned = replace(model, owner=self.groups.owner(owner))
+                yield from ((index, owner, owned) for index in shares.group(owner))
+            return
+        parts: Iterable[tuple[int | None, Box]]
+        if self.shared:
+            parts = [(None, self._around(members))]
+        else:
+            parts = ((rank, self.cut.part(rank)) for rank in members)
+        models = [(owner, self.spec(part, owner)) for owner, part in parts if part.size]
+        for index in range(self.count):
+            yield from ((index, owner, model) for owner, model in models)
+
+    def spec(self, box: Box, owner: int | None) -> ArraySpec:
+        """Return the first array, or what a file or an owner has of it.
+
+        Parameters
+        ----------
+        box : Box
+            The part of the array that is stored.
+        owner : int, optional
+            The rank that owns it; None if ranks share it.
+        """
+        lead = () if self.steps is None else (self.steps,)
+        ones = tuple(1 for _ in lead)
+        rows, *inner = self.cut.whole
+        block = self.block(self.first_part if owner is None else box.shape)
+        parts: tuple[int | Shape, ...] | None = None
+        if self.chunk_per_part and owner is None:
+            parts = (*ones, *part_lengths(box.shape, edges_inside(self.cut.edges, box)))
+        made = make_spec(
+            self.parameters,
+            self.name(0, owner),
+            (*lead, *box.shape),
+            number=self.first,
+            offset=0,
+            owner=None if owner is None else self.groups.owner(owner),
+            block=None if block is None else (*ones, *block),
+            origin=(*(0 for _ in lead), *box.start),
+            logical_shape=(*lead, rows + self.growth, *inner),
+            parts=parts,
+        )
+        if self.growth or self.byte_order != "native":
+            return replace(made, growth=self.growth, byte_order=self.byte_order)
+        return made
+
+    @cached_property
+    def kinds(self) -> list[ArraySpec]:
+        """An array of each shape that is stored, that of rank 0 first.
+
+        Of files of one rank each, those of rank 0 only.
+        """
+        if self.shared:
+            return [self.spec(box, None) for box in {b.shape: b for b in self.boxes}.values()]
+        shapes: Iterable[Shape] = [self.cut.whole]
+        if self.dealt_to is None:
+            several = self.parameters.file_layout == "own"
+            shapes = product(
+                *(dict.fromkeys(axis if several else axis[:1]) for axis in self.lengths)
+            )
+        return [self.spec(Box((0,) * len(shape), shape), 0) for shape in shapes]
+
+    @cached_property
+    def volume(self) -> Volume:
+        """Number and bytes of the arrays."""
+        each = self.count * (self.steps or 1) * self.parameters.itemsize
+        rows, *inner = self.cut.whole
+        whole = prod((rows + self.growth, *inner))
+        stored = 1
+        if self.shared:
+            stored = len(self.boxes)
+        elif self.dealt_to is None:
+            stored = prod(map(len, self.lengths))
+        moved = whole if self.writers is not None or not self.irregular else self.cut.size
+        extent = moved if self.extent is None else self.extent()
+        return Volume(self.count * stored, each * moved, each * extent)
+
+    @property
+    def cuts(self) -> tuple[Shape, ...]:
+        """Where parts of ranks meet in arrays that they share, for each axis of the array.
+
+        Chunks that reach over such a place have several writers.
+        """
+        if not self.shared:
+            return ()
+        edges = self.cut.edges
+        if self.parameters.owns_chunks:
+            edges = ((),) * len(edges)
+        elif len(self.boxes) > 1:
+            inside = (edges_inside(edges, box) for box in self.boxes)
+            edges = tuple(tuple(sorted(set().union(*axis))) for axis in zip(*inside, strict=True))
+        return edges if self.steps is None else ((), *edges)
+
+    # ---- what is moved
+
+    def accesses(
+        self, rank: int, specs: Sequence[ArraySpec], *, reads: bool = False
+    ) -> Iterator[Access]:
+        """Yield the calls of a rank on arrays that it has open.
+
+        A rank makes a call for its own arrays and for shared ones, and in collective transfers for
+        those of the others, of which it moves nothing.
+
+        Parameters
+        ----------
+        rank : int
+            The rank.
+        specs : sequence of ArraySpec
+            Its `specs`.
+        reads : bool
+            Whether it reads.
+        """
+        calls = self.read if reads else self.write
+        if reads and self.author is not None:
+            rank = self.author(rank)
+        if not (reads and self.reading is not None):
+            p, me = self.parameters, self.groups.owner(rank)
+            together = (p.transfer_of_reads if reads else p.transfer) == "collective"
+            specs = [spec for spec in specs if together or spec.owner in (me, None)]
+        for spec in specs:
+            for part in self._parts(spec, rank, reads=reads):
+                for box in calls(spec, part, rank):
+                    yield from (Access(spec, one) for one in self.by_step(box))
+
+    def _parts(self, spec: ArraySpec, rank: int, *, reads: bool) -> Iterator[Box]:
+        """Yield what a rank moves of a stored array, without steps."""
+        if reads and self.reading is not None:
+            yield from (cut.part(rank) for cut in self.reading)
+        elif spec.owner is None:
+            yield self._within(spec, self.cut.part(rank))
+        else:
+            shape = spec.shape[-len(self.cut.whole) :]
+            mine = spec.owner == self.groups.owner(rank)
+            yield Box((0,) * len(shape), shape if mine else (0,) * len(shape))
+
+    def _within(self, spec: ArraySpec, part: Box) -> Box:
+        """Return a part of the array as a part of what a file has of it."""
+        origin = spec.origin[-len(part.start) :]
+        if not any(origin):
+            return part
+        start = tuple(max(0, a - b) for a, b in zip(part.start, origin, strict=True))
+        return Box(start, part.shape)
+
+    def by_step(self, box: Box) -> Iterator[Box]:
+        """Yield a box, or the same elements of each time step."""
+        if self.steps is None:
+            yield box
+        elif isinstance(box, Stretches):
+            yield from (box.in_step(step, self.steps) for step in range(self.steps))
+        else:
+            lead = 1 if box.size else 0
+            for step in range(self.steps):
+                yield Box((step, *box.start), (lead, *box.shape))
+
+    @cached_property
+    def largest_call(self) -> int:
+        """Bytes of the longest call of any rank that writes."""
+        part = self.cut.largest if self.dealt_to is None else self.whole
+        stored = (self.whole, None) if self.shared else (Box((0,) * len(part.start), part.shape), 0)
+        first = next(iter(self.write(self.spec(*stored), part, 0)), None)
+        return 0 if first is None else first.size * self.parameters.itemsize
+
+    @property
+    def held(self) -> int:
+        """Bytes that a rank holds at a time at least, however little memory it has."""
+        return self.volume.nbytes if self.read_by_all else self.largest_call
+
+    @property
+    def reads_elsewhere(self) -> bool:
+        """Whether ranks read what other ranks wrote."""
+        return self.reading is not None or self.author is not None
+
+    @property
+    def read_by_all(self) -> bool:
+        """Whether every rank reads all of each array, although one rank owns it."""
+        return self.dealt_to is not None and self.reading is not None
+
+
+class CaseArrays(msgspec.Struct, frozen=True, dict=True):
+    """All arrays of a case.
+
+    Parameters
+    ----------
+    families : tuple of Family
+        The arrays, in the order in which they are defined and written.
+    totals : Volume, optional
+        Number and bytes, if the arrays as declared do not tell them.
+    in_turns : bool
+        Whether each array is defined after the one before it was written.
+    second_store : bool
+        Whether a second store is made from the written one, so that both are on disk.
+    """
+
+    families: tuple[Family, ...]
+    totals: Volume | None = None
+    in_turns: bool = False
+    second_store: bool = False
+
+    def arrays(self, rank: int) -> list[ArraySpec]:
+        """Return the arrays of the store that a rank opens, in the order of their definition.
+
+        In a shared file these are the arrays of all ranks; in a file of one rank its own.
+        """
+        return [spec for _, specs in self._specs(rank) for spec in specs]
+
+    def writes(self, rank: int) -> list[Access]:
+        """Return the calls by which a rank writes."""
+        specs = self._specs(rank)
+        return [a for family, some in specs for a in family.accesses(rank, some)]
+
+    def reads(self, rank: int) -> list[Access]:
+        """Return the calls by which a rank reads."""
+        specs = self._specs(rank)
+        return [a for family, some in specs for a in family.accesses(rank, some, reads=True)]
+
+    def _specs(self, rank: int) -> Iterator[tuple[Family, list[ArraySpec]]]:
+        offset = 0
+        for family in self.families:
+            yield family, (specs := family.specs(rank, offset))
+            offset += sum(map(family.stored_bytes, specs))
+
+    @cached_property
+    def volume(self) -> Volume:
+        """Number and bytes of all arrays."""
+        each = [volume for _, volume in self.counted]
+        return Volume(
+            sum(v.arrays for v in each), sum(v.nbytes for v in each), sum(v.extent for v in each)
+        )
+
+    @property
+    def counted(self) -> list[tuple[Family, Volume]]:
+        """The families with their number and bytes; the first one where only totals are known."""
+        if self.totals is not None:
+            return [(self.families[0], self.totals)]
+        return [(family, family.volume) for family in self.families]
+
+    @property
+    def kinds(self) -> list[ArraySpec]:
+        """An array of each kind, that of rank 0 first."""
+        return [kind for family in self.families for kind in family.kinds]
+
+    @property
+    def held(self) -> int:
+        """Bytes that a rank holds at a time at least, however little memory it has."""
+        return max(family.held for family in self.families)
+
+    @property
+    def reads_elsewhere(self) -> bool:
+        """Whether ranks read what other ranks wrote."""
+        return any(family.reads_elsewhere for family in self.families)
+
+    @property
+    def maps(self) -> str | None:
+        """Description of the decomposition maps that cut arrays; None without any."""
+        found = (
+            family.cut.describe(family.parameters.itemsize)
+            for family in self.families
+            if isinstance(family.cut, MapCut)
+        )
+        return "; ".join(dict.fromkeys(found)) or None
+
+    @cached_property
+    def blocks(self) -> list[int]:
+        """Sizes in bytes of the blocks of memory that data move through: a call's, and chunks."""
+        chunks = [(kind.chunks, kind.itemsize) for kind in self.kinds]
+        return [self.held, *(prod(shape) * n for shape, n in chunks if isinstance(shape, tuple))]
