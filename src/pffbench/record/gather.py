@@ -24,6 +24,7 @@ from pffbench.parallel.process_counters import COUNTERS, IO
 from pffbench.parallel.single import mpi_of
 from pffbench.parallel.topology import Team
 from pffbench.phases import READ_PHASES
+from pffbench.storage.block_device import DeviceReads
 from pffbench.storage.durability import DiskUsage, Settled
 from pffbench.storage.page_cache import CacheProof
 
@@ -117,6 +118,8 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
         together; NaN if unknown.
     resident_after : int or None
         With a dropped cache: bytes of the files in the page cache after reading.
+    device_reads : DeviceReads
+        With a dropped cache: what the devices of all nodes read meanwhile, for all programs.
     added_memory : array of float64, shape (ranks,), optional
         Bytes of memory that each rank added in a read, at most.
     mismatches : tuple of str
@@ -164,7 +167,18 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
     kernel_bytes: float = math.nan
     device_bytes: float = math.nan
     resident_after: int | None = None
+    device_reads: DeviceReads = DeviceReads()
     added_memory: Matrix | None = None
+
+    @property
+    def own_device_reads(self) -> int | None:
+        """Requests of this job to the devices; None if unknown.
+
+        The kernel counts requests of a device for all programs, but bytes for each process. Where
+        the device delivered as many bytes as this job fetched, no request was another program's.
+        """
+        requests, nbytes = self.device_reads
+        return int(requests) if nbytes == self.device_bytes else None
 
     @property
     def new_memory(self) -> int | None:
@@ -198,7 +212,7 @@ def gather(
     own = [n for t in times for n in (t.own, t.synced, t.nbytes, t.operations, *t.counters)]
     reading = (
         observed.verified_bytes, observed.kernel_bytes, observed.device_bytes,
-        observed.added_memory,
+        observed.added_memory, *observed.device_reads,
     )  # fmt: skip
     apart = [peak, *reading, *conditions.numbers]
     here = np.array([*apart, *own], dtype=np.float64)
@@ -214,8 +228,8 @@ def gather(
     # Data read several times are reported as the mean over the reads.
     each = np.array([observed.reads if phase in READ_PHASES else 1 for phase in phases])
     by_kind /= each[:, np.newaxis]
-    verified, kernel, device, _ = everywhere[:, 1:5].sum(axis=0)
     begin = 1 + len(reading)
+    verified, kernel, device, _, *device_reads = everywhere[:, 1:begin].sum(axis=0).tolist()
     return GatheredRepetition(
         case=repetition.case,
         number=number,
@@ -244,6 +258,7 @@ def gather(
         kernel_bytes=float(kernel),
         device_bytes=float(device),
         resident_after=observed.resident_after,
+        device_reads=DeviceReads(*device_reads),
         added_memory=everywhere[:, 4] / observed.reads,
     )
 

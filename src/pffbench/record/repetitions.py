@@ -129,6 +129,10 @@ class ReadState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         systems without a device of their own.
     resident_after : int or None
         With cache ``dropped``: bytes of the files in the page cache after reading.
+    device_reads : int or None
+        With cache ``dropped``: requests that the block devices of the nodes answered in all reads.
+        None if the file system has none, or if they delivered more bytes than this job fetched:
+        then they answered other programs too.
     new_memory : int or None
         Bytes of memory that all ranks together got from the kernel in the phase `read`.
     """
@@ -139,6 +143,7 @@ class ReadState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     times: Positive = 1
     device_bytes: Natural | None = None
     resident_after: Natural | None = None
+    device_reads: Natural | None = None
     new_memory: Natural | None = None
 
 

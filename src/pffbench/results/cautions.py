@@ -9,6 +9,7 @@ from statistics import median
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord
 from pffbench.results.cells import NOT_IN_FORCE, Cell, grouped
+from pffbench.results.cold_reads import device_note
 from pffbench.results.compare import Comparison
 from pffbench.results.judge import FEWEST
 from pffbench.results.load import LoadSummary, busy, unsettled
@@ -48,6 +49,7 @@ def cautions(
     for some in grouped(formats, lambda one: one.cells[0][0].keys["column"]).values():
         yield from _sums(some)
     yield from _reads(run)
+    yield from filter(None, [device_note(run)])
     yield from (f"{text}." for text in unsettled(load))
     if run.record.accept_busy:
         yield from (f"Accepted, as asked: {text}." for text in busy(load))

@@ -399,6 +399,7 @@ def _read_state(r: GatheredRepetition) -> ReadState:
         times=r.reads,
         device_bytes=None if math.isnan(r.device_bytes) else int(r.device_bytes),
         resident_after=r.resident_after,
+        device_reads=r.own_device_reads,
         new_memory=r.new_memory,
     )
 

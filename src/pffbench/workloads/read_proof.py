@@ -17,6 +17,7 @@ from functools import cache, partial
 from pffbench.backends.traits import Forgets
 from pffbench.parallel.allocator import SLACK, TransferBuffer, use_huge_pages
 from pffbench.parallel.process_counters import metered
+from pffbench.storage.block_device import DeviceReads, count_device_reads
 from pffbench.storage.page_cache import resident_bytes
 from pffbench.workloads.repetition import Repetition
 
@@ -46,16 +47,27 @@ def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
     files : set of str
         The files that this rank is going to read.
     """
+    observed, dropped = repetition.observed, repetition.case.parameters.cache == "dropped"
+    # Before the step that all ranks leave together: no rank reads the files before that.
+    before = _device_of_node(repetition) if dropped else DeviceReads()
     forget_data(repetition)
-    observed = repetition.observed
     observed.own_bytes = 0.0
     with metered() as counted:
         yield
     observed.kernel_bytes = counted[KERNEL] - observed.own_bytes
     observed.device_bytes = counted[DEVICE]
-    if repetition.case.parameters.cache == "dropped":
+    if dropped:
         repetition.clock.tell("residency")
-        repetition.observed.resident_after = resident_bytes(repetition.team, files)
+        observed.resident_after = resident_bytes(repetition.team, files)
+        # All ranks have ended their reads by now, since they counted the pages together.
+        observed.device_reads = _device_of_node(repetition).since(before)
+
+
+def _device_of_node(repetition: Repetition) -> DeviceReads:
+    """Return the reads of this node's device, on the rank that counts them for all of the node."""
+    if not repetition.team.is_leader:
+        return DeviceReads(0.0, 0.0)
+    return count_device_reads(repetition.scratch.directory)
 
 
 def forget_data(repetition: Repetition) -> None:

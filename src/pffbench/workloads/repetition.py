@@ -21,6 +21,7 @@ from pffbench.parallel.allocator import TransferBuffer
 from pffbench.parallel.clock import PhaseClock
 from pffbench.parallel.process_counters import PeakMemory
 from pffbench.parallel.topology import Team
+from pffbench.storage.block_device import DeviceReads
 from pffbench.storage.durability import DiskUsage
 from pffbench.storage.page_cache import CacheProof
 from pffbench.storage.scratch import Scratch
@@ -52,6 +53,9 @@ class Observed(msgspec.Struct):
     added_memory: float = 0.0
     #: With a dropped cache: bytes in the page cache after reading, over all nodes.
     resident_after: int | None = None
+    #: With a dropped cache: what the device of this node read meanwhile for all programs, on one
+    #: rank of the node; 0 on the others.
+    device_reads: DeviceReads = DeviceReads()
 
     def count(self, phase: str, what: str, amount: float) -> None:
         """Add to a counter of this rank in a phase."""

@@ -1,0 +1,96 @@
+"""What reads from disk needed of the device, and what stayed in memory, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from pffbench.record.repetitions import Repetition
+from pffbench.record.run import MeasuredRun
+from pffbench.results.names import format_name
+from pffbench.results.words import listed
+from pffbench.text import counted
+from pffbench.units import Size
+
+
+def device_note(run: MeasuredRun) -> str:
+    """Return how many reads of the device each format needed; empty if none read from disk.
+
+    It also says whether directories and inodes stayed in memory, which evicting a file's pages does
+    not drop.
+    """
+    cold: dict[str, list[str]] = {}
+    for case in run.by_case:
+        entry = run.record.cases[case]
+        read = entry.parameters.get("cache") == "dropped" and _reads(run, case)
+        if read and not (entry.raw or entry.excluded):
+            cold.setdefault(format_name(entry.backend), []).append(case)
+    return f"Read from disk: {_requests(run, cold)} {_metadata(run, cold)}" if cold else ""
+
+
+def _reads(run: MeasuredRun, case: str) -> list[Repetition]:
+    return [one for one in run.by_case[case] if one.read and not one.warmup]
+
+
+def _requests(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
+    """Return the requests of each format; of several cases the fewest and the most."""
+    found: dict[str, str] = {}
+    for name, cases in cold.items():
+        known = [n for case in cases if (n := _median_requests(run, case)) is not None]
+        if known:
+            most = counted(max(known), "device read") if not found else str(max(known))
+            found[name] = most if min(known) == max(known) else f"{min(known)}–{most}"
+    if not found:
+        return f"device reads are not counted, because {_why_not(run, cold)}."
+    first, *others = found
+    counts = [f"{found[first]} per repetition with {first}"]
+    counts += [f"{found[name]} with {name}" for name in others]
+    missing = [name for name in cold if name not in found]
+    why = f" (not counted: {listed(missing)}, because {_why_not(run, cold)})" if missing else ""
+    return f"{', '.join(counts)}{why}."
+
+
+def _median_requests(run: MeasuredRun, case: str) -> int | None:
+    known = [one.read.device_reads for one in _reads(run, case) if one.read]
+    numbers = [number for number in known if number is not None]
+    return round(median(numbers)) if numbers else None
+
+
+def _why_not(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
+    if any(run.record.cases[case].counts_device for cases in cold.values() for case in cases):
+        return "other programs may have used the device"
+    there = (run.record.provenance.get("filesystem") or {}).get("type") or "the file system"
+    return f"{there} has no device here"
+
+
+def _metadata(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
+    """Return what was read in addition to the pages of the files."""
+    known = {
+        name: median(some)
+        for name, cases in cold.items()
+        if (some := [n for case in cases for n in _bytes_besides_pages(run, case)])
+    }
+    if not known:
+        return "Directories and inodes may have been in memory."
+    if not any(known.values()):
+        return "Directories and inodes stayed in memory."
+    texts = [f"{Size(int(nbytes))} with {name}" for name, nbytes in known.items()]
+    return f"Directories and inodes came from the device too: {listed(texts)}."
+
+
+def _bytes_besides_pages(run: MeasuredRun, case: str) -> list[int]:
+    """Return, by repetition, the bytes fetched from the device beyond the pages of the files.
+
+    Unknown for files that are mapped or read in parts several times. Holes of a file, and contents
+    so small that the file system keeps them in the inode, enter memory without blocks of data.
+    """
+    entry = run.record.cases[case]
+    if not (entry.counts_device and entry.counts_reads):
+        return []
+    found = []
+    for one in _reads(run, case):
+        read, disk = one.read, one.disk or entry.disk
+        if read and read.device_bytes is not None and read.resident_after is not None:
+            pages = min(read.resident_after, disk.stored) if disk else read.resident_after
+            found.append(max(0, read.device_bytes - pages))
+    return found
