@@ -99,21 +99,6 @@ WAITING = tuple(phase.name for phase in PHASES if phase.does == "device")
 ORDER = tuple(phase.name for phase in PHASES)
 
 
-def totals_of(seconds: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int, float]]:
-    """Sum the seconds of the phases of each total, by repetition.
-
-    Parameters
-    ----------
-    seconds : dict of str to dict
-        Seconds by phase and repetition; a repetition counts where each of its phases has it.
-    """
-    found = {}
-    for total, parts in TOTALS.items():
-        whole = in_common([seconds[part] for part in parts if part in seconds])
-        found[total] = {number: sum(values) for number, values in whole.items()}
-    return {total: by_repetition for total, by_repetition in found.items() if by_repetition}
-
-
 def in_common(times: Sequence[Mapping[int, float]]) -> dict[int, list[float]]:
     """Return the values of several mappings for each repetition that all of them have."""
     numbers = set.intersection(*map(set, times)) if times else set()

@@ -12,7 +12,8 @@ import h5py
 import numpy as np
 import pytest
 
-from launch import run_experiment
+from launch import PROGRAMS, run_experiment
+from pffbench.phases import TOTALS
 from pffbench.results.summary import summarise
 
 pytestmark = pytest.mark.parallel
@@ -193,3 +194,39 @@ def test_comparisons_that_the_time_budget_does_not_hold_are_named_in_the_verdict
     assert done.record["time_needed"] > 0
     assert "\nNot measured: " in done.stdout
     assert "VALID: nothing verified, 1 of 2 cases fitted in the time" in done.stdout
+
+
+def test_a_total_is_the_largest_sum_of_a_rank(tmp_path):
+    """A sum of the slowest ranks of all phases would be longer."""
+    case = {"workload": "hyperslab", "shape_per_rank": [64, 256], "durability": "sync",
+            "layout": "file_per_process", "backend": ["hdf5", "posix"]}  # fmt: skip
+    done = run_experiment(tmp_path, 2, repetitions=6, cases=[case])
+    assert done.status == 0, done.said
+    if done.record["clock"] != "own":
+        pytest.skip("ranks share a core here, and totals are sums of phases")
+    longer = 0
+    with h5py.File(done.out / "ranks.h5") as file:
+        for one in done.repetitions:
+            group = file[one["case"]]
+            names = list(group.attrs["phases"])
+            own = group["own"][list(group["repetition"]).index(one["round"])]
+            for total, seconds in one["totals"].items():
+                parts = [names.index(part) for part in TOTALS[total] if part in names]
+                assert seconds == pytest.approx(own[parts].sum(axis=0).max(), rel=1e-12)
+                longer += own[parts].max(axis=1).sum() > seconds * (1 + 1e-9)
+    assert longer
+
+
+def test_memory_begins_at_another_place_of_a_page_in_each_round(tmp_path):
+    """The kernel copies to some places faster; NumPy's memory begins at any multiple of 16."""
+    case = {"workload": "hyperslab", "shape_per_rank": [16, 256], "backend": "posix"}
+    done = run_experiment(
+        tmp_path, 1, repetitions=8, cases=[case], program=(PROGRAMS / "places.py",),
+        env={"PLACES": str(tmp_path / "places")},
+    )  # fmt: skip
+    assert done.status == 0, done.said
+    lines = [line.split() for line in (tmp_path / "places").read_text().splitlines()]
+    for direction in ("write", "read"):
+        begins = [int(begin) for way, begin in lines if way == direction]
+        assert len(set(begins)) >= 6, begins
+        assert all(begin % 16 == 0 for begin in begins), begins
