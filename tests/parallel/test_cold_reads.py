@@ -61,8 +61,8 @@ def run_there(tmp_path, mounted, *arguments, backends=FORMATS, **more):
 def note(done):
     """Return what the answer says of the device, as one line."""
     text = " ".join(done.stdout.split())
-    end = r"(?:stayed in memory|came from the device too: .*? with Zarr)\."
-    (found,) = re.findall(rf"Read from disk: .*?{end}", text)
+    end = r"(?:inodes in memory|inodes read too: .*?Zarr [\d.]+ \w+)\."
+    (found,) = re.findall(rf"Device reads: .*?{end}", text)
     return found
 
 
@@ -94,9 +94,8 @@ def test_device_reads_are_counted_for_each_repetition(own_disk, tmp_path):
     middle = {name: round(median(some)) for name, some in counts.items()}
     assert middle["zarr"] >= 64 > middle["hdf5"]  # Zarr reads 32 chunks of each rank, each a file
     assert note(done) == (
-        f"Read from disk: {middle['hdf5']} device reads per repetition with HDF5, "
-        f"{middle['netcdf4']} with netCDF-4, {middle['zarr']} with Zarr. "
-        "Directories and inodes stayed in memory."
+        f"Device reads: HDF5 {middle['hdf5']}, netCDF-4 {middle['netcdf4']}, "
+        f"Zarr {middle['zarr']}. Directories and inodes in memory."
     )
 
 
@@ -110,8 +109,7 @@ def test_reads_that_another_program_shares_are_not_counted(own_disk, tmp_path):
     assert "device_reads" not in one["read"]
     assert bytes_besides_data(one) == 0
     assert note(done) == (
-        "Read from disk: device reads are not counted, because other programs may have "
-        "used the device. Directories and inodes stayed in memory."
+        "Device reads: not counted (shared device). Directories and inodes in memory."
     )
 
 
@@ -126,7 +124,7 @@ def test_a_hook_that_drops_directories_is_seen_to_have_done_it(own_disk, tmp_pat
     assert done.status == 0, done.said
     (one,) = done.repetitions
     assert bytes_besides_data(one) >= 4096
-    assert "Directories and inodes came from the device too: " in note(done)
+    assert "Directories and inodes read too: " in note(done)
 
 
 @pytest.mark.parametrize("layout", sampled(["shared", "file_per_process"], "file_per_process"))

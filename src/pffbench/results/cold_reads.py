@@ -8,8 +8,6 @@ from statistics import median
 from pffbench.record.repetitions import Repetition
 from pffbench.record.run import MeasuredRun
 from pffbench.results.names import format_name
-from pffbench.results.words import listed
-from pffbench.text import counted
 from pffbench.units import Size
 
 
@@ -25,7 +23,7 @@ def device_note(run: MeasuredRun) -> str:
         read = entry.parameters.get("cache") == "dropped" and _reads(run, case)
         if read and not (entry.raw or entry.excluded):
             cold.setdefault(format_name(entry.backend), []).append(case)
-    return f"Read from disk: {_requests(run, cold)} {_metadata(run, cold)}" if cold else ""
+    return f"Device reads: {_requests(run, cold)}. {_metadata(run, cold)}." if cold else ""
 
 
 def _reads(run: MeasuredRun, case: str) -> list[Repetition]:
@@ -37,17 +35,12 @@ def _requests(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
     found: dict[str, str] = {}
     for name, cases in cold.items():
         known = [n for case in cases if (n := _median_requests(run, case)) is not None]
-        if known:
-            most = counted(max(known), "device read") if not found else str(max(known))
-            found[name] = most if min(known) == max(known) else f"{min(known)}–{most}"
-    if not found:
-        return f"device reads are not counted, because {_why_not(run, cold)}."
-    first, *others = found
-    counts = [f"{found[first]} per repetition with {first}"]
-    counts += [f"{found[name]} with {name}" for name in others]
-    missing = [name for name in cold if name not in found]
-    why = f" (not counted: {listed(missing)}, because {_why_not(run, cold)})" if missing else ""
-    return f"{', '.join(counts)}{why}."
+        ends = dict.fromkeys(map(str, (min(known), max(known)) if known else ()))
+        found[name] = "–".join(ends) or f"not counted ({_why_not(run, cases)})"
+    first = next(iter(found.values()))
+    if first.startswith("not") and set(found.values()) == {first}:
+        return first
+    return ", ".join(f"{name} {number}" for name, number in found.items())
 
 
 def _median_requests(run: MeasuredRun, case: str) -> int | None:
@@ -56,11 +49,10 @@ def _median_requests(run: MeasuredRun, case: str) -> int | None:
     return round(median(numbers)) if numbers else None
 
 
-def _why_not(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
-    if any(run.record.cases[case].counts_device for cases in cold.values() for case in cases):
-        return "other programs may have used the device"
-    there = (run.record.provenance.get("filesystem") or {}).get("type") or "the file system"
-    return f"{there} has no device here"
+def _why_not(run: MeasuredRun, cases: Sequence[str]) -> str:
+    if any(run.record.cases[case].counts_device for case in cases):
+        return "shared device"
+    return str((run.record.provenance.get("filesystem") or {}).get("type") or "no device")
 
 
 def _metadata(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
@@ -71,11 +63,11 @@ def _metadata(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
         if (some := [n for case in cases for n in _bytes_besides_pages(run, case)])
     }
     if not known:
-        return "Directories and inodes may have been in memory."
+        return "Directories and inodes may be in memory"
     if not any(known.values()):
-        return "Directories and inodes stayed in memory."
-    texts = [f"{Size(int(nbytes))} with {name}" for name, nbytes in known.items()]
-    return f"Directories and inodes came from the device too: {listed(texts)}."
+        return "Directories and inodes in memory"
+    texts = [f"{name} {Size(int(nbytes))}" for name, nbytes in known.items()]
+    return f"Directories and inodes read too: {', '.join(texts)}"
 
 
 def _bytes_besides_pages(run: MeasuredRun, case: str) -> list[int]:

@@ -88,6 +88,9 @@ def _raw(purpose: Purpose, backend: str) -> str:
 
 def notes(found: Compared) -> Iterator[str]:
     """Yield the sentences below the table."""
+    prices = found.decided.prices
+    headings = [purpose.heading for purpose in found.decided.purposes]
+    costs = [words.percent(prices[h]) if h in prices else "?" for h in headings]
     if every := [*found.formats, *found.changes]:
         most = max(len(c.cells) for c in found.formats or every)
         what = "sizes and layouts" if found.formats else "other settings"
@@ -95,17 +98,14 @@ def notes(found: Compared) -> Iterator[str]:
         marks = {"same": "same: ±10 %", "open": "~: open"}
         there = {c.verdict.word for c in every}
         explained = "".join(f"; {text}" for word, text in marks.items() if word in there)
+        explained += "; ?: not measured" if "?" in costs and len(prices) > 1 else ""
         base = format_name(found.decided.backend)
         yield f"×: {base}'s time{over} (95 %){explained}."
-    prices = found.decided.prices
-    headings = [purpose.heading for purpose in found.decided.purposes]
-    costs = [words.percent(prices[h]) if h in prices else "?" for h in headings]
     if len(prices) > 1 and set(costs) == {words.percent(1.0)}:
         yield "In no column alone is another way faster."
     elif len(prices) > 1:
-        lacking = " (?: not measured)" if "?" in costs else ""
         in_all = words.listed(costs)
-        yield f"In each column alone it is at most {in_all} slower than the best way{lacking}."
+        yield f"In each column alone it is at most {in_all} slower than the best way."
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."
     yield from _changes(found)
