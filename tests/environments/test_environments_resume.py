@@ -95,6 +95,23 @@ def test_the_block_at_hand_is_run_again_as_a_whole_and_the_others_stay(killed, t
     assert "the run is finished" in again.stderr
 
 
+def move(out):
+    """Make a run one of other hosts."""
+    record = json.loads((out / "run.json").read_text())
+    record["topology"]["hosts"] = ["elsewhere"] * record["ranks"]
+    (out / "run.json").write_text(json.dumps(record))
+
+
+@pytest.mark.full
+def test_a_job_on_other_hosts_continues_and_is_valid(killed, tmp_path):
+    out = copy_of(killed, tmp_path)
+    move(out)
+    resumed = pffbench_cli("run", "--batch", "--out", out, "--trust", out=out)
+    assert resumed.status == 0, resumed.said
+    assert resumed.record["valid"] is True
+    assert "Limited: the run was resumed on other hosts (" in resumed.stdout
+
+
 def assert_not_resumed(out, sentence, *arguments, ranks=None):
     """See that a run is not resumed, and that its record stays as it is."""
     before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
@@ -123,6 +140,9 @@ def test_what_is_not_the_same_run_is_refused(killed, tmp_path):
     libraries["h5py"]["version"] = "0.1"
     (out / "run.json").write_text(json.dumps(record))
     assert_not_resumed(out, "not the same run: two: h5py version was 0.1, now it is", "--trust")
+    (out / "run.json").write_text(text)
+    move(out)
+    assert_not_resumed(out, "the ranks of the run were on elsewhere, and these are on", "--trust")
 
 
 def test_a_run_whose_input_file_was_replaced_is_refused(killed, tmp_path):

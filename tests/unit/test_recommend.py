@@ -69,6 +69,8 @@ def test_only_ways_with_the_values_are_chosen_from(tmp_path):
     assert only.way == {"backend": "hdf5"}
     alone = advise(run, ONCE, {"backend": ["zarr"]}, 0.25)
     assert alone.answer.word == "MEASURED"
+    assert alone.answer.headline.startswith("--only backend=zarr leaves one way")
+    assert not alone.answer.command  # which would compare with what was left out
     assert "import zarr" in alone.program
     with pytest.raises(UserError, match="--only backend=npy: the run has hdf5, netcdf4, zarr"):
         advise(run, ONCE, {"backend": ["npy"]}, 0.25)
