@@ -49,7 +49,7 @@ def test_a_line_each_tenth_bounds_what_is_left_by_the_time_budget(
 @pytest.mark.parametrize(
     ("cases", "rounds", "budget", "each", "most"),
     [
-        pytest.param(24, 41, 120, 0.4, 5, id="default"),
+        pytest.param(24, 41, 120, 0.4, 4, id="default"),
         pytest.param(2, 9, None, 0.1, 0, id="seconds"),
         pytest.param(24, 3, None, 300, 3, id="long rounds"),
         pytest.param(4, 1000, None, 10, 9, id="long"),

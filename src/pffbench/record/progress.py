@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
 #: Fewest seconds between two lines of progress, so that a run of two minutes has a few.
-_SELDOM = 20.0
+_SELDOM = 25.0
 #: A tenth of the run, but for rounding.
 _TENTH = 0.0999
 

@@ -25,7 +25,6 @@ from pffbench.results.load import LoadSummary
 from pffbench.results.names import format_name, value_name
 from pffbench.results.obstacles import (
     command_to_repeat,
-    duration_of,
     obstacle,
     seconds_again,
 )
@@ -286,7 +285,6 @@ def evidence_of(run: MeasuredRun, cells: Sequence[Cell] = ()) -> str:
     cases = counted(len(each), "case")
     if out := record.without_time:
         cases = f"{len(each)} of {len(each) + out} cases fitted in the time"
-    took = duration_of(record)
     mpi = record.provenance.get("mpi_io") or {}
     facts = [
         _verified(record),
@@ -295,7 +293,6 @@ def evidence_of(run: MeasuredRun, cells: Sequence[Cell] = ()) -> str:
         "one process without MPI" if "missing" in mpi else counted(record.ranks, "rank"),
         _sizes(cells),
         str((record.provenance.get("filesystem") or {}).get("type") or ""),
-        duration_text(took) if took else "",
     ]
     return f"{word}: {', '.join(filter(None, facts))}."
 

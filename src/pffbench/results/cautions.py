@@ -13,7 +13,7 @@ from pffbench.results.cold_reads import device_note
 from pffbench.results.compare import Comparison
 from pffbench.results.judge import FEWEST
 from pffbench.results.load import LoadSummary, busy, unsettled
-from pffbench.results.names import case_names, format_name, gathered, labels
+from pffbench.results.names import format_name, gathered, labels, names_apart
 from pffbench.results.phases import MUCH_FAULTED
 from pffbench.results.rerun import budget_for, larger
 from pffbench.results.words import listed, number
@@ -52,7 +52,8 @@ def cautions(
     yield from filter(None, [device_note(run)])
     yield from (f"{text}." for text in unsettled(load))
     if run.record.accept_busy:
-        yield from (f"Accepted, as asked: {text}." for text in busy(load))
+        found = (text.partition(";")[0] for text in busy(load))
+        yield from (f"Accepted, as asked: {text}." for text in found)
 
 
 def _not_measured(run: MeasuredRun, cells: Sequence[Cell]) -> Iterator[str]:
@@ -78,8 +79,8 @@ def _not_measured(run: MeasuredRun, cells: Sequence[Cell]) -> Iterator[str]:
     if limited:
         texts.append(f"Not measured: {gathered(one.label or one.case for one in limited)}")
     if few:
-        names = case_names(record.cases)
-        texts.append(f"In fewer than {FEWEST} rounds: {gathered(names[case] for case in few)}")
+        names = names_apart(record.cases, few).values()
+        texts.append(f"In fewer than {FEWEST} rounds: {gathered(names)}")
     if texts:
         yield f"{'. '.join(texts)}{_too_little_time(record)}."
 
@@ -90,9 +91,11 @@ def _too_little_time(record: RunRecord) -> str:
     if not budget or not record.time_needed:
         return ""
     enough = budget_for(record.time_needed)
+    job = any(record.provenance.get(name) for name in ("slurm", "flux"))
+    also = ", or a longer time limit of the job" if job else ""
     return (
         f", because the time budget of {budget:g} s is too short. --set time_budget={enough} holds "
-        "all, or a longer time limit of the job"
+        f"all{also}"
     )
 
 

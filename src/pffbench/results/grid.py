@@ -11,7 +11,7 @@ from pffbench.results.compare import Comparison
 from pffbench.results.comparisons import AVERAGED, Compared
 from pffbench.results.decision import Decision, Way
 from pffbench.results.judge import Pair, estimates
-from pffbench.results.names import format_name, value_name
+from pffbench.results.names import RAW, format_name, value_name
 from pffbench.results.purposes import Purpose
 from pffbench.results.table import Table
 
@@ -43,7 +43,7 @@ def rows(found: Compared) -> Iterator[list[str]]:
         texts = [there.get(purpose.heading, "") for purpose in decided.purposes]
         yield [compared_name(found, some[0]), *texts]
     if any(cell.raw for purpose in decided.purposes for cell in purpose.cells):
-        yield ["raw I/O", *(_raw(purpose, decided.backend) for purpose in decided.purposes)]
+        yield [RAW, *(_raw(purpose, decided.backend) for purpose in decided.purposes)]
 
 
 def compared_name(found: Compared, one: Comparison) -> str:

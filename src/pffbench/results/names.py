@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from pffbench.backends.registry import backend_class, is_backend
 from pffbench.record.run_json import CaseEntry
@@ -12,6 +12,8 @@ from pffbench.results.words import listed
 
 #: Keys that follow from others, or say where and when it was measured.
 UNSAID = frozenset({"run", "ranks", "total", "work", "workload", NOT_IN_FORCE})
+#: Name of all raw transfers.
+RAW = "raw I/O"
 _FILES = {
     "shared": "one shared file",
     "own": "one file, an array per rank",
@@ -55,31 +57,47 @@ def labels(keys: Mapping[str, Keys]) -> dict[str, str]:
     return {name: ", ".join(words(own, differing)) for name, own in keys.items()}
 
 
-def case_names(entries: Mapping[str, CaseEntry]) -> dict[str, str]:
-    """Return what sets each case apart, in words; raw transfers, which follow formats, are one."""
-    formats = {case: keys_of(entry) for case, entry in entries.items() if not entry.raw}
-    return dict.fromkeys(entries, "raw I/O") | labels(formats)
+def names_apart(entries: Mapping[str, CaseEntry], lost: Collection[str]) -> dict[str, str]:
+    """Return what sets some cases apart from all others, in words, by one key if that is enough.
+
+    Raw transfers, which go with the formats, have one name.
+    """
+    every = {case: keys_of(entry) for case, entry in entries.items() if not entry.raw}
+    differing = varying(list(every.values()), UNSAID)
+    sides = [[keys for case, keys in every.items() if (case in lost) == side] for side in (0, 1)]
+    for key in ("backend", *differing):
+        kept, gone = ({keys.get(key) for keys in side} for side in sides)
+        if kept.isdisjoint(gone):
+            differing = [key]
+            break
+    return {
+        case: ", ".join(words(every[case], differing)) if case in every else RAW for case in lost
+    }
 
 
 def gathered(names: Iterable[str], most: int = 3) -> str:
-    """Return names in a few words: those that differ in their format alone together.
+    """Return names in a few words: equal formats, and what else is equal, are named once.
 
     Parameters
     ----------
     names : iterable of str
-        As `labels` returns them.
+        As `names_apart` returns them; raw transfers are left out next to formats.
     most : int
         Largest number of such groups that are named.
     """
+    every = list(names)
     formats: dict[str, dict[str, None]] = {}
-    for name in names:
+    for name in [name for name in every if name != RAW] or every:
         backend, _, rest = name.partition(", ")
         formats.setdefault(rest, {})[backend] = None
+    rests: dict[tuple[str, ...], list[str]] = {}
+    for rest, some in formats.items():
+        rests.setdefault(tuple(some), []).append(rest)
     texts = [
-        f"{listed(list(some))} ({rest})" if rest else listed(list(some))
-        for rest, some in formats.items()
+        f"{listed(some)} ({'; '.join(of_them)})" if any(of_them) else listed(some)
+        for some, of_them in rests.items()
     ]
-    more = sum(map(len, list(formats.values())[most:]))
+    more = sum(len(some) * len(of_them) for some, of_them in list(rests.items())[most:])
     return listed([*texts[:most], *([f"{more} more"] if more else [])])
 
 

@@ -34,7 +34,7 @@ from pffbench.record.run_json import CaseEntry, FailureEntry, FloorEntry, LeftOu
 from pffbench.record.validity import clock_trouble, missing_repetitions, read_trouble
 from pffbench.regular_files import SpareDescriptors
 from pffbench.results.cells import not_in_force
-from pffbench.results.names import case_names
+from pffbench.results.names import names_apart
 from pffbench.storage.page_cache import DROPPED_BELOW
 
 
@@ -323,7 +323,7 @@ class Recorder:
     def leave_out(self, cases: Sequence[str], why: str) -> None:
         """Record which cases the time does not hold, with the reason; the answer names them."""
         record = self.run_record
-        names = case_names(record.cases)
+        names = names_apart(record.cases, cases)
         planned = len(record.cases)
         for case in cases:
             del record.cases[case]
