@@ -182,7 +182,7 @@ def test_a_store_that_does_not_open_again_ends_its_case(tmp_path):
     ({"backend": "netcdf4", "change": "append"}, "in collective transfer only"),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path, case, words):
-    np.save(tmp_path / "rows.npy", np.ones((1, 7, 10)))
+    np.save(tmp_path / "rows.npy", np.ones((7, 10)))
     path = write_experiment(tmp_path, cases=[{"workload": "updates", "shape": [7, 10], **case}])
     done = pffbench_cli("plan", path, cwd=tmp_path)
     assert done.status == 2
