@@ -156,3 +156,12 @@ def test_what_is_impossible_is_refused_before_anything_is_made(tmp_path, change,
     assert run.status == 2, run.said
     assert said in run.said.replace("\n", " ")
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_file_is_refused_as_a_source_since_the_tables_have_no_shape_to_fill_in(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((4, 5)))
+    case = COMMON | {"backend": "hdf5", "keep": "last", "source": "file", "file": "a.npy"}
+    path = write_experiment(tmp_path, impossible="refuse", cases=[case])
+    run = pffbench_cli("plan", path, cwd=tmp_path)
+    assert run.status == 2, run.said
+    assert "source file is not possible: values are random" in run.said.replace("\n", " ")

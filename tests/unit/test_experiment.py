@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from hypothesis import given
@@ -411,3 +412,24 @@ def test_control_characters_are_refused_where_they_stand(text):
 
 def test_several_lines_of_text_are_text():
     assert parse('a: "b\\tc\\nd"', "x") == {"a": "b\tc\nd"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"workload": "hyperslab", "shape": [7, 3], "steps": 2}, None),
+        ({"workload": "hyperslab", "shape": [7], "steps": 2}, r"\[7\] has 2 axes, steps included"),
+        ({"workload": "hyperslab", "shape_per_rank": [2, 7, 3]}, None),
+        ({"workload": "datasets", "shape": [7, 3], "datasets": 2}, r"\[7, 3\] has 2 axes, the var"),
+        ({"workload": "updates", "shape": [2, 7, 3]}, "what is changed must differ"),
+    ],
+)
+def test_axes_of_a_users_file_are_those_of_the_arrays_and_their_steps(tmp_path, keys, said):
+    """The steps of updates are not an axis."""
+    np.save(tmp_path / "a.npy", np.zeros((2, 7, 3), "float32"))
+    entry = {"backend": "hdf5", "source": "file", "file": str(tmp_path / "a.npy"), **keys}
+    if said is None:
+        assert len(plan(entry, ranks=1).cases) >= 1
+        return
+    with pytest.raises(UserError, match=said):
+        plan(entry, ranks=1)
