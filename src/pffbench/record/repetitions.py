@@ -38,18 +38,18 @@ class PhaseTimes(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     phase : str
         The phase that was timed.
     seconds : float
-        The time of the job, of which all statistics are made: `own_max` where each rank has a core
-        of its own. Where ranks share cores (``clock`` in `run.json`) it is `synced_max` less the
+        The time of the job, from which all statistics are made: `own_max` if each rank has a
+        separate core. If ranks share cores (``clock`` in `run.json`) it is `synced_max` less the
         time of an empty phase, and never less than `own_max`.
     own_max, own_median, own_min : float
-        Own time of the slowest, the middle and the fastest rank: from when it left the barrier
-        before the phase until its own end of it. Of data that move in several batches the slowest
-        rank of each batch is added up.
+        Own time of the slowest, the middle and the fastest rank: from leaving the barrier before
+        the phase until its own end of the phase. For data in several batches the times of the
+        slowest rank of each batch are added up.
     synced_max : float
         Largest time of any rank from the same barrier until the barrier after the phase. It
         includes one barrier.
     bytes : int
-        Array data moved by all ranks, before compression; 0 where no data move.
+        Array data moved by all ranks, before compression. 0 if no data move.
     operations : int
         Library calls of all ranks: arrays in `define` and `open_array`, transfers in `write` and
         `read`, files and directories in `sync`.
@@ -58,9 +58,9 @@ class PhaseTimes(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     cpu_seconds : float
         Processor time of all ranks and all their threads.
     minor_faults : int
-        Pages mapped anew, of all ranks together.
+        Newly mapped pages of all ranks together.
     idlest_rank : int
-        Rank that spent most of the phase off the processor.
+        Rank that spent the most time of the phase off the processor.
     idle_seconds : float
         Seconds that this rank spent off the processor in the phase.
     """
@@ -91,13 +91,13 @@ class MachineState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         Bytes of earlier writes, of all programs and file systems of the node, that were not on
         their device when the repetition began.
     load : float
-        Load average of the last minute; processes that wait for devices are in it.
+        Load average of the last minute, including processes that wait for devices.
     busy_others : float
         Part of the node's processor time that other processes used, 0 to 1.
     steal : float
         Part of the processor time that the host of a virtual machine used, 0 to 1.
     cpu_pressure, io_pressure : float
-        Part of the repetition in which some process waited for a processor, or for a device.
+        Part of the repetition in which a process waited for a processor, or for a device.
     """
 
     settle_seconds: float = 0.0
@@ -120,19 +120,20 @@ class ReadState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     resident : float or None
         Part of the pages of the files to be read that was in the page cache before `open`.
     verified_bytes : int
-        Bytes compared with what they should be, over all ranks: all bytes that the phases of
-        reading moved, times `times`, or the run is INVALID.
+        Bytes compared with the expected ones, over all ranks: all bytes that the phases of reading
+        moved, times `times`, or the run is INVALID.
     times : int
-        How often everything was read; numbers of the phases of reading are means over so many.
+        Number of times that all data were read. Numbers of the phases of reading are means over
+        them.
     device_bytes : int or None
-        Bytes that the kernel fetched from a device for these processes, in all reads; 0 on file
-        systems without a device of their own.
+        Bytes that the kernel fetched from a device for these processes, in all reads. 0 on file
+        systems without a device.
     resident_after : int or None
         With cache ``dropped``: bytes of the files in the page cache after reading.
     device_reads : int or None
         With cache ``dropped``: requests that the block devices of the nodes answered in all reads.
-        None if the file system has none, or if they delivered more bytes than this job fetched:
-        then they answered other programs too.
+        None if the file system has none, or if they delivered more bytes than this job fetched,
+        because then they answered other programs too.
     new_memory : int or None
         Bytes of memory that all ranks together got from the kernel in the phase `read`.
     """
@@ -155,7 +156,7 @@ class Counted(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     phase, name : str
         The phase and the counter.
     total, largest : float
-        Of all ranks together, and of the rank with most.
+        Of all ranks together, and of the rank with the largest count.
     """
 
     phase: str
@@ -180,17 +181,18 @@ class Repetition(msgspec.Struct, frozen=True, omit_defaults=True):
     phases : tuple of PhaseTimes
         The phases in their order.
     totals : dict of str to float
-        Seconds of each total: where each rank has a core of its own, the sum of a rank's own times
-        over the phases of the total, of the rank with the largest sum; else the sum of the phases.
+        Seconds of each total. If each rank has a separate core, it is the largest sum over the
+        ranks of a rank's own times of the phases of the total. Otherwise it is the sum of the
+        phases.
     warmup : bool
         Whether it is left out of all statistics.
     valid : bool
-        False: something read was wrong, or the cache state asked for was not reached; `run.json`
-        has the reason.
+        False if bytes read were wrong, or the requested cache state was not reached. `run.json` has
+        the reason.
     part : {"all", "write", "read"}
         The part of the repetition that the job did.
     peak_memory : int
-        Largest peak of resident memory of any rank, in bytes; -1 where Linux does not report it.
+        Largest peak of resident memory of any rank, in bytes, or -1 if Linux does not report it.
     machine : MachineState
         The nodes.
     read : ReadState, optional
@@ -198,7 +200,7 @@ class Repetition(msgspec.Struct, frozen=True, omit_defaults=True):
     disk : DiskUsage, optional
         Of a repetition that writes, when the store was closed.
     counts : tuple of Counted
-        With `counters`: what the kernel and the workload counted.
+        With `counters`: counts of the kernel and of the workload.
     """
 
     case: str

@@ -106,11 +106,11 @@ class CaseEntry(msgspec.Struct, forbid_unknown_fields=True):
     roofline : bool
         Whether the program added it, to show the cost of the raw bytes.
     verified : bool
-        Whether what it reads is compared with what it wrote.
+        Whether the data read are compared with the written ones.
     notes : list of str
-        What could not be matched with the other formats.
+        Differences from the other formats that could not be avoided.
     cost : Cost
-        What was planned.
+        The planned cost.
     counts_reads, counts_device : bool
         Whether the kernel counts bytes read, and bytes fetched from the device.
     same_case : str
@@ -124,9 +124,9 @@ class CaseEntry(msgspec.Struct, forbid_unknown_fields=True):
     failure : FailureEntry, optional
         Why it ended.
     invalid : str
-        Why nothing that it measured counts; usually empty.
+        Reason why its measurements do not count, usually empty.
     stopped_after : int, optional
-        Number of repetitions, where the run decided it.
+        Number of repetitions, if the run decided it.
     """
 
     parameters: JsonObject
@@ -191,8 +191,8 @@ class FloorEntry(msgspec.Struct, frozen=True):
     measured : int
         Number of measurements.
     memory_copy_bytes_per_second, memory_new_bytes_per_second : float
-        Rates at which all ranks together copy memory, and get memory from the kernel; 0 if not
-        measured.
+        Rates at which all ranks together copy memory, and get memory from the kernel (0 if not
+        measured).
     """
 
     own: Amount
@@ -212,9 +212,9 @@ class LeftOut(msgspec.Struct, frozen=True):
     case, reason : str
         Its name, and why.
     limit : str
-        ``time`` where the time budget did not hold it.
+        ``time`` if the time budget was too short for it.
     label : str
-        What sets it apart from the other cases, in words; empty where it was never planned.
+        Its difference from the other cases, in words, empty if it was never planned.
     """
 
     case: str

@@ -212,9 +212,10 @@ CASE_QUANTITIES = (
     Quantity(
         "cache",
         "cache",
-        "State of the page cache before reading; several with slashes when repetitions differ.",
+        "State of the page cache before reading. Several states with slashes if repetitions "
+        "differ.",
     ),
-    Quantity("invalid", "invalid", "Why the case takes part in no comparison, figure or answer."),
+    Quantity("invalid", "invalid", "Reason why the case enters no comparison, figure or answer."),
 )
 #: Quantities of a phase, or of a total of phases.
 PHASE_QUANTITIES = (
@@ -234,7 +235,7 @@ PHASE_QUANTITIES = (
     Quantity(
         "mean_s",
         lambda p: mean(p.by_round.values()),
-        "Mean, as studies publish it; one slow repetition moves it.",
+        "Mean, as studies publish it. One slow repetition changes it.",
         float,
     ),
     Quantity(
@@ -245,49 +246,49 @@ PHASE_QUANTITIES = (
     Quantity(
         "low_s",
         "seconds.low",
-        "Lower end of the 95 % interval of the median, by order statistics; `nan` for fewer "
-        "than five repetitions. It tells nothing of another day with another load.",
+        "Lower end of the 95 % interval of the median, by order statistics. `nan` for fewer than "
+        "five repetitions. It does not cover another day with another load.",
         table=TotalColumn("low–high", Unit.interval),
     ),
     Quantity(
         "high_s",
         "seconds.high",
-        "Upper end of this interval. Whether two ways differ is shown by the answer, not by "
-        "whether their intervals overlap.",
+        "Upper end of this interval. The answer shows whether two ways differ. An overlap of "
+        "their intervals does not.",
     ),
     Quantity("cv", "seconds.cv", "Standard deviation over mean."),
     Quantity(
         "first_done_mib_s",
         lambda p: _mib(p.first_done),
-        "Bytes of all ranks over the median time of the fastest rank, for `write` and `read`; "
-        "far above `rate_mib_s` means imbalance.",
+        "Bytes of all ranks over the median time of the fastest rank, for `write` and `read`. Far "
+        "above `rate_mib_s` means imbalance.",
     ),
     Quantity(
         "ms_per_array",
         lambda p: p.per_array * 1e3,
-        "Median time over the number of arrays of all ranks, in ms: inverse throughput, not "
+        "Median time over the number of arrays of all ranks, in ms. It is inverse throughput, not "
         "latency.",
         float,
     ),
     Quantity(
         "operations_per_s",
         "operations_rate",
-        "`operations` over the median time; empty for totals. Operations are library calls, not "
+        "`operations` over the median time, empty for totals. Operations are library calls, not "
         "system calls.",
     ),
     Quantity(
         "us_per_operation",
         lambda p: 1e6 / p.operations_rate if p.operations_rate else None,
-        "Median time over `operations` of all ranks, in µs: what one small operation takes, such "
-        "as creating a dataset or setting an attribute. Where it is far above the clock's floor "
-        "over `operations`, fractions of a microsecond are resolved.",
+        "Median time over `operations` of all ranks, in µs: the time of one small operation, such "
+        "as creating a dataset or setting an attribute. If it is far above the clock's floor over "
+        "`operations`, fractions of a microsecond are resolved.",
     ),
     Quantity(
         "roofline",
         "roofline",
         "Speed as a part of the fastest raw transfer's median, for `write`, `read` and the "
-        "totals; no raw transfer is taken to be faster than copying memory. It can be over 1: "
-        "raw I/O varies too, and a format can move fewer bytes.",
+        "totals. No bound is faster than copying memory. It can be over 1, because raw I/O varies "
+        "too, and a format can move fewer bytes.",
         table=TotalColumn(
             "roof",
             _roof_cell,
@@ -298,15 +299,15 @@ PHASE_QUANTITIES = (
     Quantity(
         "cpu_s",
         "cpu_seconds",
-        "Median of `cpu_seconds`; a total adds its phases first.",
+        "Median of `cpu_seconds`. A total adds its phases first.",
         table=TotalColumn("cpu {unit}", Unit.cpu, "cpu: processor time of all ranks together"),
     ),
     Quantity(
         "rate_mib_s",
         lambda p: _mib(p.rate),
         "Bytes over the median time, in MiB/s, for `write`, `read` and the totals. With "
-        "durability `close` it can be the speed of memory; that of `write` alone can be a "
-        "buffer's.",
+        "durability `close` it can be the speed of memory. The speed of `write` alone can be the "
+        "speed of a buffer.",
         table=TotalColumn(
             "MiB/s",
             lambda _, p: rate_cell(p),
@@ -316,14 +317,13 @@ PHASE_QUANTITIES = (
     Quantity(
         "faulted",
         "faulted",
-        "Bytes of memory taken anew over the bytes moved; in reads `new_memory`, else small pages "
-        "(`minor_faults`).",
+        "Bytes of newly allocated memory over the bytes moved: in reads `new_memory`, otherwise "
+        "small pages (`minor_faults`).",
     ),
     Quantity(
         "new_memory_s",
         "new_memory_seconds",
-        "Seconds that taking this memory costs a read: `new_memory` over the rate that was "
-        "measured in the run.",
+        "Seconds that this memory costs a read: `new_memory` over the rate measured in the run.",
         table=TotalColumn(
             "new mem {unit}",
             Unit.new_memory,
@@ -334,8 +334,8 @@ PHASE_QUANTITIES = (
     Quantity(
         "imbalance",
         "ranks.imbalance",
-        "Time of the slowest over that of the middle rank, the median over repetitions; 1 when "
-        "all are alike. Empty for totals.",
+        "Time of the slowest rank over the time of the middle rank, the median over repetitions. "
+        "1 if all ranks are equally fast. Empty for totals.",
     ),
     Quantity(
         "slowest_rank",
@@ -346,7 +346,8 @@ PHASE_QUANTITIES = (
     Quantity(
         "slowest_rank_share",
         "ranks.slowest_share",
-        "Part of the repetitions in which it was; of R equal ranks each has about 1/R.",
+        "Part of the repetitions in which it was the slowest. With R equal ranks each has about "
+        "1/R.",
     ),
     Quantity(
         "slowest_host",
@@ -357,8 +358,8 @@ PHASE_QUANTITIES = (
     Quantity(
         "slowest_host_share",
         "ranks.host_share",
-        "Part of the repetitions in which it was; far above the host's part of the ranks it is "
-        "a slow node.",
+        "Part of the repetitions in which it was the slowest. Far above the host's part of the "
+        "ranks means a slow node.",
     ),
     Quantity(
         "warning_codes",
