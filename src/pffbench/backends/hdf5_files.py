@@ -280,7 +280,7 @@ class Hdf5FileOptions(Options, frozen=True, kw_only=True):
         Objects of at least this size begin at multiples of it (``H5Pset_alignment``,
         ``nc_set_alignment``).
     alignment_threshold : Size, optional
-        With ``alignment``: the smallest size of objects that are aligned, if it differs.
+        With ``alignment``: the smallest size of objects that are aligned (default: the alignment).
     hints : dict
         MPI-IO hints for files that ranks share, such as ``{cb_nodes: 4, romio_ds_write: disable}``.
         The hints in force are read back into `run.json`. A hint without effect causes a warning.

@@ -66,9 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--counts",
         action="store_true",
-        help="compare counts in place of times, exactly: system calls, bytes, chunks; one "
-        "repetition of each run is enough, also on a busy machine. RUN may be one of several "
-        "environments",
+        help="compare counts instead of times, exactly: system calls, bytes, chunks. One "
+        "repetition of each run is enough, also on a busy machine. RUN may be one run of "
+        "several environments",
     )
     parser.add_argument(
         "--by",

@@ -149,9 +149,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drop-hook",
         metavar="COMMAND",
-        help="command that each node runs last before reads with cache: dropped, to drop what "
-        "pffbench cannot, such as directories and inodes "
-        "(example: --drop-hook 'sudo /usr/local/sbin/drop-caches')",
+        help="command that each node runs last before reads with cache: dropped, for caches that "
+        "pffbench cannot drop, such as directories and inodes (example: --drop-hook 'sudo "
+        "/usr/local/sbin/drop-caches')",
     )
     printed = parser.add_mutually_exclusive_group()
     printed.add_argument(

@@ -116,8 +116,8 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         has ceil(n / p) elements, and the last ones fewer or none, so that chunks can be aligned.
         ``balanced``: the parts differ by one element at most.
     cut_unit : list of int, optional
-        Ranks hold whole multiples of this shape, and the remainder at the end of an axis; they then
-        differ by units in place of elements. With the shape of the chunks, or of the shards, no
+        Ranks hold whole multiples of this shape, and the remainder at the end of an axis. The parts
+        then differ by units instead of elements. With the shape of the chunks, or of the shards, no
         chunk has data of two ranks.
     read_decomposition : {"slab", "pencil", "block"}, optional
         Another decomposition for reading (layout ``shared`` only).
