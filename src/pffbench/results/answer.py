@@ -229,7 +229,7 @@ def _headline(decision: Decision, most: float) -> str:
     if math.isinf(decision.price):
         return f"the ways share fewer than {FEWEST} rounds."
     return (
-        f"{name} is the safest way, but may be {percent(decision.price)} slower than another one "
+        f"the safest is {name}: it may be {percent(decision.price)} slower than another way "
         f"(95 %). A decision needs {100 * (most - 1):.0f} % or less."
     )
 
