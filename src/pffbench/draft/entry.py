@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from pffbench.backends.registry import backend_class
 from pffbench.case import LEVELS, Compressor
 from pffbench.data.readers import open_variable
 from pffbench.draft.shapes import (
@@ -203,14 +202,6 @@ class Entry:
                 f"{name}: level {level} is outside of {least} to {most}, so measured with "
                 f"{self._codec['level']}"
             )
-        codec, shuffle = self._codec["codec"], self._codec.get("shuffle", "none")
-        what = "and is measured without compression" if self._swept else "and is left out"
-        for kind in map(backend_class, dict.fromkeys(_WAYS["backend"])):
-            can = kind.capabilities
-            if codec not in can.codecs:
-                yield f"{name}: {kind.title} has no key for codec {codec}, {what}"
-            elif shuffle not in can.shuffles.get(codec, {"none"}):
-                yield f"{name}: {kind.title} has no {shuffle} shuffle before {codec}, {what}"
 
 
 def list_names(names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ questions that users ask of a file: which format, chunks and codec, and one file
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
 from pffbench.experiment.plan import Plan
-from pffbench.text import has_controls, one_line, plain_name
+from pffbench.text import counted, has_controls, one_line, plain_name
 
 #: Most bytes of an entry: in a run of the time budget each case moves them ten times or more.
 _MOST_BYTES, _TIME_BUDGET = 8 * 2**20, "240 s"
@@ -67,9 +68,11 @@ def draft_experiment(path: Path, ranks: int = 2) -> Draft:
     if len(found) > MOST_NAMES:
         notes.append(f"only the first {len(found)} arrays of the file were looked at")
     notes += [note for entry in entries for note in entry.notes()]
-    notes.append("attributes, dimensions and groups are not part of an experiment")
     experiment = _experiment(path, entries)
     plan = _plan(path, experiment, ranks)
+    left_out = Counter(reason for _, reason in plan.left_out)
+    notes += [f"{counted(n, 'case')} left out: {reason}" for reason, n in left_out.items()]
+    notes.append("attributes, dimensions and groups are not part of an experiment")
     text = _write_yaml(path, experiment, notes)
     swept, *others = entries
     listed = (str(swept), f"  compared: {swept.sweeps}", *map(str, others))
