@@ -1,10 +1,12 @@
 """`pffbench doctor` as its users call it: under mpiexec, alone, and where MPI must not start."""
 
+import json
 import os
 
 import pytest
 
 from launch import entries_below, environment, pffbench_cli, run, sampled
+from planted import planted
 
 pytestmark = pytest.mark.parallel
 
@@ -61,6 +63,41 @@ def test_a_scratch_directory_of_the_user_is_left_as_it_was(tmp_path):
     assert done.status == 0, done.said
     assert str(scratch) in text_of(done).replace(" ", "")
     assert entries_below(tmp_path) == [str(scratch)]
+
+
+def known(done):
+    """Return the findings about known corruptions, by report."""
+    found = json.loads(done.stdout)["findings"]
+    return {f["text"].split(": ")[0]: f for f in found if f["topic"] == "Known corruptions"}
+
+
+@pytest.mark.full
+def test_known_corruptions_are_tried_where_they_are_asked_for(tmp_path):
+    asked = known(doctor(tmp_path, "--stack", "--json", ranks=3))
+    assert len(asked) >= 4
+    assert {one["status"] for one in asked.values()} <= {"ok", "problem"}
+    assert all(one["remedy"] for one in asked.values() if one["status"] == "problem")
+    assert not known(doctor(tmp_path, "--json", ranks=3))
+
+
+@pytest.mark.parametrize("ranks", sampled([2, 3], 2))
+def test_each_trial_shows_data_that_are_not_read_back(tmp_path, ranks):
+    """The system claims that it has read the files of the trials."""
+    plant = planted("known-", read="suppress", size=1)
+    found = known(doctor(tmp_path, "--stack", "--json", ranks=ranks, **plant))
+    of_ranks = found.pop("open-mpi/ompi#10546")
+    assert len(found) >= 3
+    assert {one["status"] for one in found.values()} == {"problem"}, found
+    if ranks == 3:
+        assert of_ranks["status"] == "problem"
+    else:
+        assert of_ranks["status"] == "unknown"
+        assert "not tried: needs 3 ranks or more" in of_ranks["text"]
+
+
+def test_nothing_is_tried_where_libraries_are_not_loaded(tmp_path):
+    found = known(doctor(tmp_path, "--stack", "--no-mpi", "--json"))
+    assert {one["status"] for one in found.values()} == {"unknown"}
 
 
 @pytest.mark.parametrize("how", [{"ranks": 2}, {}])

@@ -24,6 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="directory on the file system under test (example: --scratch /lustre/me)",
     )
+    parser.add_argument(
+        "--stack",
+        action="store_true",
+        help="also try corruptions that public reports name, each in about a second",
+    )
     add_json(parser)
 
 
@@ -37,4 +42,9 @@ def main(arguments: argparse.Namespace) -> int:
         text = f"{error}; install pffbench with its dependencies: {to_install_analysis()}"
         print(f"pffbench: {text}", file=sys.stderr)
         return NOT_VALID
-    return examine(arguments.scratch, with_mpi=not arguments.no_mpi, as_json=arguments.json)
+    return examine(
+        arguments.scratch,
+        with_mpi=not arguments.no_mpi,
+        known=arguments.stack,
+        as_json=arguments.json,
+    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import asdict, replace
 
-from pffbench.doctor import libraries, locks, mpi_stack, node, scratch, trial
+from pffbench.doctor import libraries, locks, mpi_stack, node, scratch, stack, trial
 from pffbench.doctor.finding import Finding, Findings, lines_of, look_at, problem
 from pffbench.doctor.installation import find_installation
 from pffbench.doctor.spack import check_spack
@@ -65,6 +65,7 @@ CHECKS_OF_SCRATCH: Checks = (
     ("Scratch", locks.check_locks),
     ("MPI-IO", mpi_stack.check_mpi_io),
     ("Clock", node.check_clock),
+    ("Known corruptions", stack.check_stack),
 )
 #: Topic of the run, and its directory of results.
 RUN, OUT = "Parallel I/O", "results"
@@ -111,7 +112,7 @@ class Report:
         return NOT_VALID if problems else VALID
 
 
-def examine(given: str | None, *, with_mpi: bool, as_json: bool) -> int:
+def examine(given: str | None, *, with_mpi: bool, known: bool, as_json: bool) -> int:
     """Examine software and machine on all ranks, and print the findings; collective.
 
     Parameters
@@ -120,6 +121,8 @@ def examine(given: str | None, *, with_mpi: bool, as_json: bool) -> int:
         The scratch parent that the user named.
     with_mpi : bool
         Whether MPI may be started, and libraries imported.
+    known : bool
+        Whether corruptions that public reports name are tried.
     as_json : bool
         Whether the findings are printed as JSON.
 
@@ -139,8 +142,8 @@ def examine(given: str | None, *, with_mpi: bool, as_json: bool) -> int:
             no_mpi, comm = "not looked at, since MPI would not find the other processes", None
     if comm is None:
         alone = cast("MPI.Intracomm", SingleProcess(no_mpi))
-        return _Examination(alone, given, report, runs=False).run()
-    return _Examination(comm, given, report, runs=True).run()
+        return _Examination(alone, given, report, runs=False, known=known).run()
+    return _Examination(comm, given, report, runs=True, known=known).run()
 
 
 class _Examination:
@@ -156,15 +159,18 @@ class _Examination:
         Gets the findings on rank 0.
     runs : bool
         Whether libraries may be imported, and the smallest experiment run.
+    known : bool
+        Whether corruptions that public reports name are tried.
     """
 
     def __init__(
-        self, comm: MPI.Intracomm, given: str | None, report: Report, *, runs: bool
+        self, comm: MPI.Intracomm, given: str | None, report: Report, *, runs: bool, known: bool
     ) -> None:
         self._team = Team.of(comm)
         self._given = given
         self._report = report
         self._runs = runs
+        self._known = known
         #: The facts, on rank 0.
         self._subject: Subject | None = None
         self._made: Scratch | None = None
@@ -225,6 +231,8 @@ class _Examination:
             refused, tries = self._try_locks(made.directory)
             floor = measure_floor(team.comm) if self._runs else None
             self._note(refused=refused, tries=tries, floor=floor)
+            if self._known:
+                self._note(attempts=self._try_stack(made.directory))
             with AgreedStep(team.comm, "looking at the scratch directory"):
                 self._note_directory(made.directory)
         self._check(CHECKS_OF_SCRATCH)
@@ -268,6 +276,11 @@ class _Examination:
         nodes = team.topology.nodes
         met = zip(nodes, results, strict=True)
         return refused, [(node != nodes[0], one) for node, one in met if one is not None]
+
+    def _try_stack(self, directory: str) -> list[stack.Attempt]:
+        if not self._runs:
+            return stack.try_none("libraries were not loaded")
+        return stack.try_all(self._team, directory)
 
     def _try(self) -> None:
         """Run the smallest experiment, and plan it with each backend, layout and transfer."""

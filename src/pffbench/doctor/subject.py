@@ -12,6 +12,7 @@ import msgspec
 
 from pffbench.backends.registry import installed
 from pffbench.doctor.installation import Installation, find_installation
+from pffbench.doctor.stack import Attempt
 from pffbench.parallel import open_file
 from pffbench.parallel.agreement import AgreedStep
 from pffbench.parallel.clock import Floor
@@ -58,6 +59,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     #: Part of a file there that stayed in the page cache after it was evicted.
     kept_in_cache: float | None = None
     floor: Floor | None = None
+    #: Outcomes of trials of known corruptions, if they were asked for.
+    attempts: Sequence[Attempt] = ()
 
     @property
     def libraries(self) -> Mapping[str, Mapping[str, Any]]:
