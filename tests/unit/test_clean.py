@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from drawn_runs import a_record
 from pffbench.cli import make_parser
 from pffbench.commands.clean import find_stale_scratch, main, remove
 from pffbench.errors import UserError
+from pffbench.storage import ownership
 from pffbench.storage.ownership import MARKER, OwnerProcess
 from pffbench.storage.scratch import Scratch
 
@@ -58,14 +60,35 @@ def test_what_a_killed_run_left_is_removed(tmp_path, capsys):
     assert "no run has left anything" in capsys.readouterr().out
 
 
+NOT_TO_BE_ASKED = [
+    ({"boot": "x", "host": "elsewhere"}, "may be in use: it ran on elsewhere"),
+    ({"boot": "x"}, "may be in use: it ran on another machine called "),
+    ({"boot": "", "started": ""}, "may be in use"),
+    ({"namespace": "pid:[7]"}, "may be in use: it is in another container"),
+]
+
+
+@pytest.mark.parametrize("facts", [facts for facts, _ in NOT_TO_BE_ASKED])
+def test_what_no_living_run_has_touched_for_long_is_removed(tmp_path, capsys, facts):
+    place = leave_scratch(tmp_path, "run-1", **facts)
+    at = time.time() - ownership.SILENCE - 60
+    os.utime(place / MARKER, (at, at))
+    assert clean(tmp_path, "--remove") == 0
+    assert ", and touched its file 61 min ago" in capsys.readouterr().out
+    assert not place.exists()
+
+
+def test_a_run_that_touches_its_marker_meanwhile_stays(tmp_path):
+    leave_scratch(tmp_path, "run-1")
+    (one,) = find_stale_scratch(str(tmp_path), kept=False)
+    assert one.removable
+    os.utime(Path(one.leftover.path) / MARKER, (1, 1))
+    assert remove(one) == "its marker has changed meanwhile"
+
+
 @pytest.mark.parametrize(
     ("facts", "why"),
-    [
-        (OwnerProcess.me().facts(), "in use: its process is there"),
-        ({"boot": "x", "host": "elsewhere"}, "may be in use: it ran on elsewhere"),
-        ({"boot": "", "started": ""}, "may be in use"),
-        ({"namespace": "pid:[7]"}, "may be in use: it is in another container"),
-    ],
+    [(OwnerProcess.me().facts(), "in use: its process is there"), *NOT_TO_BE_ASKED],
 )
 def test_what_may_be_in_use_stays(tmp_path, capsys, facts, why):
     place = leave_scratch(tmp_path, "run-1", **facts)

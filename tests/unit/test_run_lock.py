@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -67,18 +68,30 @@ def test_a_number_that_another_process_has_now_is_no_life(tmp_path):
     RunLock().take(tmp_path, "--resume x")
 
 
-def test_the_lock_of_a_machine_that_was_started_anew_is_taken_over(tmp_path):
-    lock_of(tmp_path, boot="another")
+NOT_TO_BE_ASKED = [
+    ({"boot": "another", "host": "elsewhere"}, "it ran on elsewhere, which cannot be asked"),
+    ({"namespace": "pid:[1]"}, "it is in another container of this machine"),
+    ({"boot": "another"}, "it ran on another machine called "),
+]
+
+
+@pytest.mark.parametrize(("changes", "why"), NOT_TO_BE_ASKED)
+def test_a_lock_that_nobody_has_touched_for_long_is_taken_over(tmp_path, changes, why):
+    """A living run touches it every minute, wherever it is."""
+    lock_of(tmp_path, **changes)
+    touch(tmp_path, ownership.SILENCE - 60)
+    with pytest.raises(UserError, match=f"{why}.*, and touched its file 59 min ago; if it has"):
+        RunLock().take(tmp_path, "--resume x")
+    touch(tmp_path, ownership.SILENCE + 60)
     RunLock().take(tmp_path, "--resume x")
 
 
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"boot": "another", "host": "elsewhere"}, "it ran on elsewhere, which cannot be asked"),
-        ({"namespace": "pid:[1]"}, "it is in another container of this machine"),
-    ],
-)
+def touch(directory, ago):
+    at = time.time() - ago
+    os.utime(directory / "run.lock", (at, at))
+
+
+@pytest.mark.parametrize(("changes", "why"), NOT_TO_BE_ASKED)
 def test_what_cannot_be_known_is_left_to_people(tmp_path, changes, why):
     lock_of(tmp_path, **changes)
     with pytest.raises(UserError) as refused:

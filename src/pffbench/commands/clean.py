@@ -11,7 +11,7 @@ import msgspec
 from pffbench.errors import NOT_VALID, VALID, UserError, explained
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.durability import DiskUsage, disk_usage
-from pffbench.storage.ownership import Leftover, find_leftovers, leftover_at
+from pffbench.storage.ownership import Leftover, clock_of, find_leftovers, leftover_at
 from pffbench.storage.scratch import Scratch, scratch_parent
 from pffbench.text import one_line, without_digests
 from pffbench.units import Size, duration_text
@@ -124,8 +124,9 @@ def find_stale_scratch(parent: str, *, kept: bool) -> Iterator[StaleScratch]:
     """
     with explained(f"--scratch {parent}: cannot be read"):
         found = find_leftovers(parent)
+    now = clock_of(parent) if found else 0.0
     for leftover in found:
-        removable, why = _judge(leftover, kept)
+        removable, why = _judge(leftover, kept, now)
         try:
             usage = disk_usage([leftover.path])
         except OSError:
@@ -133,8 +134,8 @@ def find_stale_scratch(parent: str, *, kept: bool) -> Iterator[StaleScratch]:
         yield StaleScratch(leftover, usage, removable, why)
 
 
-def _judge(leftover: Leftover, kept: bool) -> tuple[bool, str]:
-    fate = leftover.holder.fate()
+def _judge(leftover: Leftover, kept: bool, now: float) -> tuple[bool, str]:
+    fate = leftover.holder.fate(now - leftover.touched)
     if fate.state == "runs":
         return False, f"in use: {fate.why}"
     if fate.state == "unknown":

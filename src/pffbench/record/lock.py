@@ -14,7 +14,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pffbench.errors import UserError, explained
-from pffbench.storage.ownership import OwnerProcess, read_facts, write_facts
+from pffbench.storage.ownership import (
+    OwnerProcess,
+    clock_of,
+    read_facts,
+    seconds_since_touch,
+    write_facts,
+)
 
 NAME = "run.lock"
 #: Held briefly during a takeover, so that only one of two concurrent runs succeeds.
@@ -86,7 +92,8 @@ def killed(directory: str | Path) -> str:
     A run releases its lock at its end, whatever ends it but a kill.
     """
     try:
-        fate = OwnerProcess.of(read_facts(Path(directory) / NAME)).fate()
+        path = Path(directory) / NAME
+        fate = OwnerProcess.of(read_facts(path)).fate(seconds_since_touch(path))
     except (OSError, ValueError):  # no lock, or none that names a process
         return ""
     return fate.why if fate.state == "ended" else ""
@@ -130,7 +137,7 @@ def _refuse_living(path: Path, option: str) -> None:
             f"{option}: {path} is there and does not say which run made it; if none writes there "
             f"any more, remove it{f' ({why})' if why else ''}"
         ) from None
-    fate = holder.fate()
+    fate = holder.fate(seconds_since_touch(path, clock_of(path.parent)))
     if fate.state == "runs":
         raise UserError(f"{option}: another run writes there ({holder}): {fate.why}")
     if fate.state == "unknown":

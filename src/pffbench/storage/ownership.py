@@ -3,12 +3,15 @@
 A killed run leaves its lock and its scratch directory. Both record the process, so that the next
 run can determine whether it may take them over. Only a process that is *known* to have ended counts
 as ended: a process of this machine by its number and start time, a job by its scheduler's records.
+Elsewhere, numbers and host names prove nothing: containers and copies of a machine have the same.
+There the age of the file decides, because the watchdog of a living run touches it every minute.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,10 +23,14 @@ from pffbench.parallel.batch_job import SCHEDULERS, Fate
 from pffbench.proc import PROC, kernel_text, process_fields
 from pffbench.regular_files import read_regular
 from pffbench.text import one_line
+from pffbench.units import duration_text
 
 #: Maximum bytes of a file that records a process; it is a line.
 _LONGEST = 2**14
 _LONGEST_FACT = 200
+#: Seconds without a touch after which a run of another machine does not live any more: 60 touches
+#: are missing then.
+SILENCE = 3600.0
 
 
 class ProcessStatus(msgspec.Struct, frozen=True):
@@ -96,20 +103,33 @@ class OwnerProcess(msgspec.Struct, frozen=True):
         job = f", job {self.job}" if self.job else ""
         return f"process {self.pid} on {self.host} of {self.user}{job}, since {self.date}"
 
-    def fate(self) -> ProcessStatus:
-        """Determine whether the process has ended."""
+    def fate(self, silent: float | None = None) -> ProcessStatus:
+        """Determine whether the process has ended.
+
+        Parameters
+        ----------
+        silent : float, optional
+            Seconds since its file was touched, see `seconds_since_touch`.
+        """
         here = bool(self.boot) and self.boot == _boot()
         if here and self.namespace == _namespace():
             if not self.started or _started(self.pid) == self.started:
                 return ProcessStatus("runs", "its process is there")
             return ProcessStatus("ended", "its process is gone")
+        where = f"it ran on {self.host}, which cannot be asked from here"
         if self.job:
-            return self._fate_of_job()
-        if here:
-            return ProcessStatus("unknown", "it is in another container of this machine")
-        if self.boot and self.host == os.uname().nodename:
-            return ProcessStatus("ended", f"{self.host} has been started anew since")
-        return ProcessStatus("unknown", f"it ran on {self.host}, which cannot be asked from here")
+            of_job = self._fate_of_job()
+            if of_job.state != "unknown":
+                return of_job
+            where = of_job.why
+        elif here:
+            where = "it is in another container of this machine"
+        elif self.boot and self.host == os.uname().nodename:
+            where = f"it ran on another machine called {self.host}, or before that was restarted"
+        if silent is None:
+            return ProcessStatus("unknown", where)
+        touched = f"{where}, and touched its file {duration_text(max(silent, 0.0))} ago"
+        return ProcessStatus("unknown" if silent < SILENCE else "ended", touched)
 
     def _fate_of_job(self) -> ProcessStatus:
         """Query the scheduler; an earlier start of the present job has ended."""
@@ -131,6 +151,35 @@ def _batch_job() -> dict[str, str]:
             restart = os.environ.get(one.restarts, "0")
             return {"scheduler": one.name, "job": job, "restart": restart}
     return {"scheduler": "slurm", "job": "", "restart": "0"}
+
+
+def seconds_since_touch(path: str | Path, now: float | None = None) -> float | None:
+    """Return the seconds since a marker or a lock was touched; None where it cannot be read.
+
+    Parameters
+    ----------
+    path : path
+        The marker or lock.
+    now : float, optional
+        The time by the clock of the file system, which counts before anything is removed
+        (`clock_of`); by that of this machine if not given.
+    """
+    try:
+        touched = Path(path).lstat().st_mtime
+    except OSError:
+        return None
+    return (time.time() if now is None else now) - touched
+
+
+def clock_of(directory: str | Path) -> float:
+    """Return the time by the clock of a file system, in a directory that can be written to."""
+    import tempfile  # one rank needs it
+
+    try:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            return os.fstat(file.fileno()).st_mtime
+    except OSError:
+        return time.time()
 
 
 def read_facts(path: str | Path, *, dir_fd: int | None = None) -> dict[str, Any]:
@@ -207,6 +256,8 @@ class Leftover(msgspec.Struct, frozen=True):
     holder: OwnerProcess
     #: The results directory of a run whose files another job will read; else empty.
     kept_for: str
+    #: When the marker was last touched, by the clock of the file system.
+    touched: float = 0.0
 
 
 def mark(directory: Path, run_id: str, kept_for: str = "") -> None:
@@ -286,8 +337,9 @@ def leftover_at(path: str) -> list[Leftover]:
     try:
         marker = read_marker(fd)
         run_id, kept_for = str(marker["run_id"]), str(marker.get("kept_for", ""))
-        return [Leftover(path, run_id, OwnerProcess.of(marker), kept_for)]
-    except (KeyError, ValueError):
+        touched = os.stat(MARKER, dir_fd=fd, follow_symlinks=False).st_mtime
+        return [Leftover(path, run_id, OwnerProcess.of(marker), kept_for, touched)]
+    except (KeyError, ValueError, OSError):
         return []
     finally:
         os.close(fd)
