@@ -47,6 +47,23 @@ def finished(done):
     return Counter((r["case"], int(r["repetition"])) for r in done.rows if r["phase"] == "remove")
 
 
+def goes_on_without(done, ranks, case, repetitions=REPETITIONS):
+    """See that a run whose job ended in a case leaves that case out, and completes the others."""
+    before = finished(done)
+    rest = go_on(done, ranks)
+    assert rest.status == 1, rest.said
+    assert (rest.record["status"], rest.record["valid"]) == ("finished", False), rest.record
+    entries = rest.record["cases"]
+    assert [name for name, entry in entries.items() if entry["failure"]] == [case]
+    assert sum(reason.startswith(case) for reason in rest.record["reasons"]) == 1
+    after = finished(rest)
+    assert before.keys() <= after.keys()
+    others = Counter((c, i) for c in entries if c != case for i in range(repetitions))
+    assert after == others + Counter(key for key in before.elements() if key[0] == case)
+    assert not list((done.out.parent / "scratch").iterdir())
+    return rest
+
+
 def completes(done, ranks, repetitions=REPETITIONS):
     """See that a run that ended before its time loses nothing and is whole and VALID at the end."""
     before = finished(done)

@@ -146,14 +146,17 @@ def _name_killed(directories: Sequence[str]) -> None:
     """Print how to go on with each run that was killed; its own record cannot say that it was."""
     from pffbench.record.lock import killed
     from pffbench.record.run_json import RunRecord
+    from pffbench.results.rerun import command_to_resume
 
     for directory in directories:
         why = killed(directory)
         # What cannot be read, the command itself reports.
         with suppress(ValueError, UserError):
-            if why and RunRecord.load(directory).status == "interrupted":
-                text = f"pffbench: {directory}: the run was killed ({why}); go on with: "
-                print(one_line(f"{text}pffbench run --resume {directory}"), file=sys.stderr)
+            record = RunRecord.load(directory)
+            if why and record.status == "interrupted":
+                again = command_to_resume(record, directory)
+                text = f"pffbench: {directory}: the run was killed ({why}); go on with: {again}"
+                print(one_line(text), file=sys.stderr)
 
 
 def with_command(arguments: list[str]) -> list[str]:

@@ -1,11 +1,21 @@
 """A collective call that never returns ends the job in time, and tells where every rank is."""
 
+import contextlib
 import re
 
+import psutil
 import pytest
 
-from faults import SLAB, completes, finished, no_process_is_left, run_faulty
-from launch import run_experiment
+from faults import (
+    SLAB,
+    TAG,
+    finished,
+    goes_on_without,
+    no_process_is_left,
+    run_faulty,
+    start_faulty,
+)
+from launch import lines_of, run_experiment, start_experiment, wait_until
 from pffbench.text import without_digests
 
 pytestmark = pytest.mark.parallel
@@ -33,10 +43,21 @@ def test_case_repetition_phase_and_ranks_are_told(hung):
     name = without_digests(hung.case(backend="hdf5"))
     told = re.search(r"pffbench: .*: nothing has come to an end for (\d+) s \(hang_timeout 5 s\)"
                      r", so the job is ended: (\S+), repetition (\d), (\w+); ranks 0-2\. What is "
-                     r"recorded is kept; go on with --resume", hung.stderr)  # fmt: skip
+                     r"recorded is kept, and this case is not tried again; go on with: mpiexec "
+                     r"-n 3 python -m pffbench run --resume (\S+)$", hung.stderr,
+                     re.MULTILINE)  # fmt: skip
     assert told, hung.said
     assert int(told[1]) >= 5
-    assert (told[2], told[3], told[4]) == (name, "2", "write")
+    assert (told[2], told[3], told[4], told[5]) == (name, "2", "write", str(hung.out))
+
+
+def test_the_case_is_recorded_as_failed(hung):
+    entries = hung.record["cases"]
+    failure = entries[hung.case(backend="hdf5")]["failure"]
+    assert (failure["phase"], failure["repetition"]) == ("write", 2)
+    assert failure["error"].startswith("TimeoutError: not ended after ")
+    assert "Current thread" in failure["traceback"]
+    assert entries[hung.case(backend="null")]["failure"] is None
 
 
 def test_the_stack_of_every_rank_is_told(hung):
@@ -51,9 +72,10 @@ def test_the_stack_of_every_rank_is_told(hung):
     assert "in _write_arrays" in others or "in write_read_cycle" in others
 
 
-def test_finished_repetitions_are_kept_and_the_run_goes_on(hung):
+def test_finished_repetitions_are_kept_and_the_run_goes_on_without_the_case(hung):
     assert len(finished(hung)) >= 4
-    completes(hung, RANKS)
+    rest = goes_on_without(hung, RANKS, hung.case(backend="hdf5"))
+    assert "write failed on rank" in " ".join(rest.stdout.split())
 
 
 @pytest.mark.full  # as a rank that hangs, above
@@ -94,4 +116,69 @@ def test_a_rank_that_failed_and_waits_for_the_others_is_told(tmp_path):
     assert told in done.stderr, done.said
     no_process_is_left(tmp_path)
     assert len(finished(done)) == 1
-    completes(done, 2)
+    rest = goes_on_without(done, 2, done.case(backend="hdf5"))
+    (reason,) = rest.record["reasons"]
+    assert "write failed on rank 1 " in reason
+    assert "OSError: [Errno 5] told to fail; the other ranks waited for it" in reason
+
+
+def stop_watchdog(run):
+    """Stop the process that watches the ranks of a run, once these have begun."""
+    wait_until(lambda: (run.out / "repetitions.jsonl").exists() and lines_of(run.out))
+    (watchdog,) = [p for p in psutil.process_iter() if watches(p, run.out.parent)]
+    watchdog.suspend()
+    return watchdog
+
+
+def watches(process, directory):
+    try:
+        here = process.environ().get(TAG) == str(directory)
+        return here and "pffbench.parallel.watchdog_process" in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+@pytest.mark.full
+def test_a_job_that_hangs_ends_without_the_watchdog(tmp_path):
+    """The alarm of each rank ends it; the watchdog, which was stopped, ends with them."""
+    fault = {"verb": "write", "kind": "hang", "rank": 1, "after": 2}
+    run = start_faulty(tmp_path, 2, *TIMEOUT, fault=fault, cases=CASES)
+    stop_watchdog(run)
+    done = run.finish()
+    assert done.status not in (0, 2, 3), done.said
+    assert "in hang" in done.stderr
+    no_process_is_left(tmp_path)
+
+
+@pytest.mark.full
+def test_a_run_comes_to_its_end_without_the_watchdog(tmp_path):
+    slow = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.4}}}]
+    run = start_experiment(tmp_path, 2, repetitions=6, cases=slow, env={TAG: str(tmp_path)})
+    stop_watchdog(run)
+    done = run.finish()
+    assert done.status == 0, done.said
+    no_process_is_left(tmp_path)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_a_rank_that_is_stopped_before_the_run_begins_ends_the_job(tmp_path):
+    """Nothing watches yet, and the others wait for rank 0, which reads the experiment."""
+    run = start_experiment(tmp_path, 2, *TIMEOUT, cases=CASES, env={TAG: str(tmp_path)})
+    wait_until(lambda: ranks_of(tmp_path))
+    first = ranks_of(tmp_path)[0]
+    first.suspend()
+    done = run.finish()
+    assert done.status not in (0, 2, 3), done.said
+    no_process_is_left(tmp_path)
+
+
+def ranks_of(directory):
+    """Return the ranks of a run, the first one first."""
+    found = {}
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, KeyError):
+            told = process.environ()
+            if told.get(TAG) == str(directory):
+                found[int(told["OMPI_COMM_WORLD_RANK"])] = process
+    return [found[rank] for rank in sorted(found)]

@@ -47,7 +47,7 @@ def refusal_of(p, ranks=2, **options):
      (parameters("netcdf4", codec="blosc", source="uniform"),
       "cannot make data of source: uniform smaller, leaves such chunks as they are"),
      (parameters("netcdf4", codec="blosc", source="uniform", layout="file_per_process",
-                 transfer="independent"), "and netCDF then fails to write them; take codec gzip"),
+                 transfer="independent"), "and netCDF then fails to write them; use codec gzip"),
      (parameters("netcdf4", codec="blosc", chunks=(4, 5, 3), layout="file_per_process",
                  transfer="independent"), "does not compress chunks of under 128 bytes (120 here)"),
      (parameters("hdf5", codec="blosc", chunks=(4, 5, 3)), "128 bytes (120 here), which HDF5"),

@@ -1,6 +1,7 @@
 """Workload `startup`: what is refused, and how data are delivered on one process."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -54,6 +55,24 @@ def test_one_process_keeps_what_it_has(kind):
     assert way.deliver(b"text", data) == b"text"
     assert data.tolist() == [7, 7, 7, 7]
     way.end()
+
+
+class TwoRanks(SingleProcess):
+    """The first of two ranks of a node."""
+
+    size = 2
+
+
+@pytest.mark.parametrize(("free", "fits"), [(2**20 + 4, True), (2**20 + 3, False)])
+def test_a_window_larger_than_what_is_left_of_shared_memory_is_refused(monkeypatch, free, fits):
+    there = SimpleNamespace(f_bavail=free, f_frsize=1)
+    monkeypatch.setattr("os.statvfs", lambda _: there)
+    way = SharedMemory(TwoRanks("none here"))
+    if fits:
+        way.require(4)
+    else:
+        with pytest.raises(OSError, match="/dev/shm has 1 MiB left for a window of 4 B; make it"):
+            way.require(4)
 
 
 def test_without_a_delivery_each_rank_has_what_it_read():

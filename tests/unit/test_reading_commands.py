@@ -73,8 +73,8 @@ def test_a_killed_run_is_named_with_the_command_that_goes_on(tmp_path, runs, a_p
     (tmp_path / "run" / "run.lock").write_text(json.dumps(a_process))
     names = {"RUN": str(place), "OTHER": runs[0]}
     done = pffbench_cli(*(names.get(a, a) for a in arguments), cwd=tmp_path)
-    told = f"{place}: the run was killed (its process is gone); go on with: "
-    assert done.stderr.count(f"{told}pffbench run --resume {place}\n") == 1, done.said
+    told = f"{place}: the run was killed (its process is gone); go on with: mpiexec -n 2 python -m"
+    assert done.stderr.count(f"{told} pffbench run --resume {place}\n") == 1, done.said
 
 
 def test_a_run_that_goes_on_or_has_ended_is_not_called_killed(tmp_path, a_process):

@@ -12,8 +12,9 @@ from launch import environment
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.parallel import watchdog_process as watchman
+from pffbench.parallel.alarm import PATIENCE
 from pffbench.parallel.heartbeat import Leases, grouped, moved_by, numbers, state_of
-from pffbench.run.runner import SHORTEST_PATIENCE, Pace
+from pffbench.run.runner import Pace
 from pffbench.workloads.registry import workload
 
 pytestmark = pytest.mark.long
@@ -156,8 +157,8 @@ def test_patience_grows_with_what_a_case_moves():
     pace = Pace()
     small = pace.patience(case(shape_per_rank=(4, 4)), 4, 2**26)
     large = pace.patience(case(), 4, 2**26)
-    assert SHORTEST_PATIENCE <= small < SHORTEST_PATIENCE + 1
-    assert large == pytest.approx(SHORTEST_PATIENCE + 4e8 / 1e5, rel=0.01)
+    assert PATIENCE <= small < PATIENCE + 1
+    assert large == pytest.approx(PATIENCE + 4e8 / 1e5, rel=0.01)
 
 
 def test_patience_of_many_files_is_longer():

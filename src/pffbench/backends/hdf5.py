@@ -267,6 +267,11 @@ class Hdf5Store(MappedAttributes, Store):
     def close(self) -> None:
         self._file.close()
 
+    def abandon(self) -> None:
+        from pffbench.backends.libhdf5 import forget
+
+        forget(one.id.id for one in (*self._datasets, self._file))
+
     def transfer_list(self, collective: bool) -> Any:
         """Return the transfer property list, one for each mode."""
         if collective not in self._transfers:

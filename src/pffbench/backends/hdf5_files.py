@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -29,11 +29,16 @@ from pffbench.case import Options, Parameters
 from pffbench.geometry.stretches import Stretches
 from pffbench.units import CacheSize, SmallSize
 
+if TYPE_CHECKING:
+    from pffbench.data import Source
+
 #: Numbers of the filters in files; the first four are HDF5's own.
 DEFLATE, SHUFFLE, FLETCHER32, SZIP = 1, 2, 3, 4
 LZF, BLOSC, LZ4, ZSTD = 32000, 32001, 32004, 32015
 #: Pixels of a block of szip: 8, as in h5py, which suits any chunk of some size.
 SZIP_BLOCK = 8
+#: Codecs that leave a chunk as it is if they cannot make it smaller.
+GIVE_UP = frozenset({"szip", "lzf", "blosc"})
 #: Bytes under which Blosc does not compress (BLOSC_MIN_BUFFERSIZE).
 _BLOSC_LEAST = 128
 #: Compressors that find repetitions only, which random numbers of a small range do not have.
@@ -105,19 +110,12 @@ def refuse_filters(
     must_compress : bool
         Whether writing fails where a filter of a plug-in gives up, in a file of one rank too.
     """
-    shared = parameters.shares_files
     for spec in specs:
         if reason := _refuse_small(spec):
             return reason
-        reason = _gives_up(spec, parameters.source)
-        if reason and shared:
-            return (
-                f"{reason}, leaves such chunks as they are, and parallel HDF5 does not note that "
-                "in the file, which cannot be read then (so HDF5 1.10.8); take codec gzip, zstd or "
-                "lz4"
-            )
-        if reason and must_compress and plugin_filter(spec) is not None:
-            return f"{reason}, and netCDF then fails to write them; take codec gzip, zstd or lz4"
+        harm = harm_of_left_chunks(parameters, spec, must_compress=must_compress)
+        if harm and (reason := _gives_up(spec, parameters)):
+            return reason + harm
     return None
 
 
@@ -136,10 +134,38 @@ def _refuse_small(spec: ArraySpec) -> str | None:
     return None
 
 
-def _gives_up(spec: ArraySpec, source: str) -> str | None:
-    """Return why a filter does not make chunks smaller, if known; else None."""
-    if spec.codec not in ("szip", "lzf", "blosc"):
+def harm_of_left_chunks(
+    parameters: Parameters, spec: ArraySpec, *, must_compress: bool
+) -> str | None:
+    """Return what follows where a filter does not make a chunk smaller; None where it does no harm.
+
+    Parameters
+    ----------
+    parameters, must_compress
+        As of `refuse_filters`.
+    spec : ArraySpec
+        The array.
+    """
+    if spec.codec not in GIVE_UP:
         return None
+    if parameters.shares_files:
+        return (
+            ", leaves such chunks as they are, and parallel HDF5 does not note that in the file, "
+            "which cannot be read then (HDF5 1.10.8); use codec gzip, zstd or lz4"
+        )
+    if must_compress and plugin_filter(spec) is not None:
+        return ", and netCDF then fails to write them; use codec gzip, zstd or lz4"
+    return None
+
+
+def _gives_up(spec: ArraySpec, parameters: Parameters) -> str | None:
+    """Return why a filter does not make chunks smaller, if known; else None."""
+    source = parameters.source
+    if source == "file":
+        from pffbench.backends import left_chunks  # it reads the data, which few cases need
+
+        left = left_chunks.chunk_left_of_file(spec, parameters.file, parameters.variable)
+        return None if left is None else left_chunks.chunk_text(spec, left)
     if source == "uniform":
         return f"codec {spec.codec} cannot make data of source: uniform smaller"
     if spec.codec != "blosc":
@@ -333,6 +359,8 @@ class Hdf5Format(Backend[Hdf5OptionsT]):
     call_limit = MPI_CALL_LIMIT
     mpi_io = "shared"
     needs_room = True
+    #: Whether writing fails where a filter of a plug-in gives up, in a file of one rank too.
+    must_compress: ClassVar[bool] = False
 
     def common_cache(self, usual: ChunkCacheSettings) -> ChunkCacheSettings:
         """Note the usual chunk cache of the library; return that of arrays without options."""
@@ -351,3 +379,16 @@ class Hdf5Format(Backend[Hdf5OptionsT]):
         with h5py.File(path, "r") as file:
             chunked = [file[name].id for name in names if file[name].chunks is not None]
             return [StoredChunks(one.get_num_chunks(), one.get_storage_size()) for one in chunked]
+
+    def refuse_data(
+        self, parameters: Parameters, spec: ArraySpec, source: Source, part: int, parts: int
+    ) -> str | None:
+        harm = harm_of_left_chunks(parameters, spec, must_compress=self.must_compress)
+        if harm is None:
+            return None
+        from pffbench.backends import left_chunks
+        from pffbench.backends.libhdf5 import garbage_collect
+
+        left = left_chunks.chunk_left(spec, source, part, parts)
+        garbage_collect()  # of the memory that the write would find otherwise
+        return None if left is None else left_chunks.chunk_text(spec, left) + harm

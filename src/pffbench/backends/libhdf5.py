@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 from pffbench.backends.hints import Hinted, asked_hints, facts_of
@@ -73,6 +73,24 @@ def garbage_collect() -> None:
     """
     for collect in _collectors():
         collect()
+
+
+def forget(identifiers: Iterable[int]) -> None:
+    """Take identifiers out of HDF5 without closing what they stand for, after a close that failed.
+
+    HDF5 frees an object that it fails to close and keeps its identifier. The memory becomes that of
+    an object of the next file, which is then closed twice. No public function removes such an
+    identifier, and ``H5I_remove`` is not hidden.
+    """
+    library = _library()
+    remove = getattr(library, "H5I_remove", None)
+    if remove is None:
+        return
+    library.H5Iis_valid.argtypes = remove.argtypes = [ctypes.c_int64]
+    remove.restype = ctypes.c_void_p
+    for identifier in identifiers:
+        if library.H5Iis_valid(identifier) > 0:
+            remove(identifier)
 
 
 def set_collective_metadata(access_list: int) -> None:

@@ -68,6 +68,7 @@ class NetCdf4(Hdf5Format[NetCdf4Options]):
     summary = "netCDF-4 through netCDF4-python"
     suffix = ".nc"
     libraries = ("netCDF4",)
+    must_compress = True
     capabilities = replace(
         Hdf5Format.capabilities,
         new_arrays=frozenset({"independent", "collective"}),
@@ -116,7 +117,7 @@ class NetCdf4(Hdf5Format[NetCdf4Options]):
                 )
         if reason := refuse_chunks(parameters, specs):
             return reason
-        if reason := filters.refuse_filters(parameters, specs, must_compress=True):
+        if reason := filters.refuse_filters(parameters, specs, must_compress=cls.must_compress):
             return reason
         compressed = any(spec.codec not in ("none", "library") for spec in specs)
         if compressed and parameters.shares_files and parameters.transfer_of_reads == "independent":

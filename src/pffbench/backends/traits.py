@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from pffbench.backends.array_spec import ArraySpec
     from pffbench.backends.base import Array, Call, Store
     from pffbench.backends.inspection import StoredAs, StoredChunks, StoredLayout
+    from pffbench.case import Parameters
+    from pffbench.data import Source
 
 
 # ---- of a backend
@@ -61,6 +64,28 @@ class SizesChunks(Protocol):
         """
 
 
+@runtime_checkable
+class RefusesData(Protocol):
+    """A backend with filters that give up on data, which harms the file or the other ranks."""
+
+    def refuse_data(
+        self, parameters: Parameters, spec: ArraySpec, source: Source, part: int, parts: int
+    ) -> str | None:
+        """Return why an array cannot be written with these data, before it is written; or None.
+
+        Parameters
+        ----------
+        parameters : Parameters
+            The case.
+        spec : ArraySpec
+            The array.
+        source : Source
+            Its data.
+        part, parts : int
+            This rank looks at every `parts`-th chunk from number `part` on.
+        """
+
+
 # ---- of a store
 
 #: By name of an array: the library's own object for it, its shape, its type.
@@ -81,6 +106,14 @@ class Reports(Protocol):
 
     def transfer_facts(self) -> dict[str, str]:
         """Return the library's report of the last transfer, such as its mode."""
+
+
+@runtime_checkable
+class Abandons(Protocol):
+    """A store of HDF5 alone: the library keeps the names of what it has failed to close."""
+
+    def abandon(self) -> None:
+        """Let go of the store after its close has failed on this rank, so that others work."""
 
 
 @runtime_checkable
@@ -128,7 +161,7 @@ class CountsMissing(Protocol):
 
 
 TRAITS: tuple[type, ...] = (
-    Changes, Forgets, Describes, SizesChunks,
-    Lists, Reports, HasAttributes,
+    Changes, Forgets, Describes, SizesChunks, RefusesData,
+    Lists, Reports, Abandons, HasAttributes,
     Grows, TellsLayout, CountsMissing,
 )  # fmt: skip

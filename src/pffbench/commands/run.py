@@ -9,7 +9,7 @@ import os
 import resource
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from pffbench.commands.arguments import list_experiments
 from pffbench.errors import CTRL_C, INTERRUPTED, NOT_VALID, VALID, UserError
+from pffbench.parallel.alarm import PATIENCE, SHORTEST, Alarm, write_stack_at_alarm
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.launcher import (
     FEWEST_ADDRESSES,
@@ -32,7 +33,7 @@ from pffbench.parallel.single import lack_of_mpi
 from pffbench.plugins import plugins
 from pffbench.run.options import RunOptions, add_arguments
 from pffbench.text import one_line, without_digests
-from pffbench.units import Size
+from pffbench.units import Duration, Size
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -145,6 +146,10 @@ def _had_environments(directory: str) -> bool:
 
 def _run(options: RunOptions, stop: StopSignals) -> int:
     gc.disable()  # objects of the start stay, and would be searched repeatedly; see Runner.run
+    alarm = Alarm()  # which the ranks of a job keep until their end: MPI waits there too
+    if is_launched(os.environ):
+        write_stack_at_alarm()
+        alarm.begin(_patience(options))
     comm = start_ranks()
     stop.install()
     faulthandler.enable()  # a crash in a library reports the Python stack
@@ -176,6 +181,16 @@ def _run(options: RunOptions, stop: StopSignals) -> int:
                 print(said, file=sys.stderr, flush=True)
             return leave_last(comm, error.exit_status)
         return leave_last(comm, status)
+
+
+def _patience(options: RunOptions) -> float:
+    """Return the seconds that the preparation may take; it has not read the experiment yet."""
+    for text in options.overrides:
+        key, _, value = text.partition("=")
+        if key.strip() == "hang_timeout":
+            with suppress(UserError):  # which is reported where the experiment is read
+                return max(SHORTEST, Duration.parse(value.strip()))
+    return PATIENCE
 
 
 #: Ranks from which on a launcher takes long to end, so that an error found by `run` is dear.

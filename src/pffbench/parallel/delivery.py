@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pffbench.parallel.single import mpi_of
+from pffbench.units import Size
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -15,6 +19,10 @@ if TYPE_CHECKING:
 
 #: Most bytes of one broadcast: counts are C ints.
 _LIMIT = 2**31 - 1
+#: Where MPI libraries make windows, and bytes that must be left there: a page that has no memory
+#: any more kills the rank that touches it, or MPI leaves the others waiting.
+SHARED_MEMORY = "/dev/shm"
+_SPARE = 2**20
 
 
 class Delivery:
@@ -26,6 +34,15 @@ class Delivery:
     delivers: bool = False
     #: Whether data are read into memory of this delivery, see `share`.
     shares: bool = False
+
+    def require(self, nbytes: int) -> None:
+        """Check that there is memory for so many bytes to `share`; collective, off the timer.
+
+        Raises
+        ------
+        OSError
+            There is not enough, on all ranks that would share it.
+        """
 
     def share(self, nbytes: int, text: bytes) -> Memory:
         """Make memory for the data that all see, with the text behind it; only if `shares`."""
@@ -81,6 +98,19 @@ class SharedMemory(Delivery):
         self.reads = node.rank == 0
         self._window: MPI.Win | None = None
         self._text: Memory = np.empty(0, np.uint8)
+
+    def require(self, nbytes: int) -> None:
+        """Compare the bytes of the window, which the reader gives, with those that are left."""
+        first, place = self._node.rank == 0, SHARED_MEMORY
+        there = os.statvfs(place) if first and Path(place).is_dir() else None
+        free = None if there is None else there.f_bavail * there.f_frsize
+        nbytes, free = self._node.bcast((nbytes, free))
+        if self._node.size > 1 and free is not None and nbytes + _SPARE > free:
+            raise OSError(
+                errno.ENOSPC,
+                f"{place} has {Size(free)} left for a window of {Size(nbytes)}; make it larger "
+                "(mount -o remount,size=…, docker run --shm-size), or use another strategy",
+            )
 
     def share(self, nbytes: int, text: bytes) -> Memory:
         """Make the window, which has the length that the reader gives."""

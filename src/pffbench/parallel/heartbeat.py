@@ -32,6 +32,7 @@ class _Slot(ctypes.Structure):
         ("about", ctypes.c_char * 400),
         ("failed_since", ctypes.c_double), ("failed", ctypes.c_char * 400),
         ("asked", ctypes.c_int64),
+        ("case", ctypes.c_char * 400), ("repetition", ctypes.c_int64),
     )  # fmt: skip
 
 
@@ -55,6 +56,9 @@ class Lease(NamedTuple):
     failed: str = ""
     #: Whether the rank has received a signal to end.
     asked: bool = False
+    #: The case and the repetition that the step is part of; no name where it is part of none.
+    case: str = ""
+    repetition: int = 0
 
     @property
     def left(self) -> bool:
@@ -95,7 +99,8 @@ class Leases:
 def _lease(slot: _Slot) -> Lease:
     failed = _text(slot.failed) if slot.failed_since == slot.since else ""
     told = (_text(slot.about), _text(slot.step), failed, bool(slot.asked))
-    return Lease(slot.rank, slot.pid, slot.stacks, slot.until, slot.since, *told)
+    of = _text(slot.case), slot.repetition
+    return Lease(slot.rank, slot.pid, slot.stacks, slot.until, slot.since, *told, *of)
 
 
 class RankLease:
@@ -104,9 +109,10 @@ class RankLease:
     def __init__(self, slot: _Slot) -> None:
         self._slot = slot
 
-    def about(self, text: str) -> None:
-        """Set the subject of the following steps."""
+    def about(self, text: str, case: str = "", repetition: int = 0) -> None:
+        """Set the subject of the following steps, and the case that they are part of."""
         self._slot.about = text.encode()[:400]
+        self._slot.case, self._slot.repetition = case.encode()[:400], repetition
 
     def step(self, name: str, seconds: float) -> None:
         """Begin a step that must end within so many seconds."""

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 import pffbench
+from pffbench.parallel.alarm import Alarm
 from pffbench.parallel.heartbeat import Leases, RankLease, ask_no_more, write_stacks_when_asked
 from pffbench.parallel.topology import Team
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: A directory in memory; a lease on a disk would make ranks wait for the disk.
 _MEMORY = "/dev/shm"
+#: Seconds that its process has to end when no rank is watched any more.
+_ENDING = 5.0
 
 
 class Watchdog:
@@ -44,8 +47,12 @@ class Watchdog:
     writing : sequence of str
         Names of the steps in which files are written.
     results : str
-        The results directory, where it is recorded that ranks which a signal had asked to end
-        were killed before they ended. Empty: this is no run.
+        The results directory, where it is recorded in which case the run hung, and that ranks
+        which a signal had asked to end were killed before they ended. Empty: this is no run.
+    alive : sequence of str
+        Files that the process of this node touches as long as its ranks exist.
+    resume : str
+        How to resume the run.
     """
 
     def __init__(
@@ -55,10 +62,16 @@ class Watchdog:
         scratch: str = "",
         writing: Sequence[str] = (),
         results: str = "",
+        alive: Sequence[str] = (),
+        resume: str = "",
     ) -> None:
         self._team = team
         self._limit = "auto" if limit is None else f"{limit:g} s"
-        self._places = {"scratch": scratch, "writing": writing, "results": results}
+        self._places = {
+            "scratch": scratch, "writing": writing, "results": results, "alive": alive,
+            "resume": resume,
+        }  # fmt: skip
+        self._alarm = Alarm()
         self._seconds = math.inf
         self._holder: RankLease | None = None
         self._stacks = -1
@@ -82,17 +95,19 @@ class Watchdog:
         os.close(file)
         return self
 
-    def begin(self, about: str, seconds: float) -> None:
-        """Set the subject of the following steps and the time limit of each."""
+    def begin(self, about: str, seconds: float, case: str = "", repetition: int = 0) -> None:
+        """Set the subject of the following steps, the case, and the time limit of each step."""
         self._seconds = seconds
+        self._alarm.begin(seconds)
         if self._holder is not None:
-            self._holder.about(about)
+            self._holder.about(about, case, repetition)
             self._holder.step("beginning", seconds)
 
     def step(self, name: str) -> None:
         """Begin a step, which also marks the end of the one before."""
         if self.between_steps is not None:
             self.between_steps()
+        self._alarm.step()
         if self._holder is not None:
             self._holder.step(name, self._seconds)
 
@@ -112,6 +127,7 @@ class Watchdog:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._alarm.end()
         if self._holder is None:
             return
         self._holder.leave()
@@ -123,7 +139,17 @@ class Watchdog:
             assert self._watchman.stdin is not None
             self._watchman.stdin.close()
             if kind is None:
-                self._watchman.wait()
+                self._end_process(self._watchman)
+
+    def _end_process(self, watchman: subprocess.Popen[bytes]) -> None:
+        """Wait for the process to end, which it does unless it has been stopped."""
+        import subprocess
+
+        try:
+            watchman.wait(_ENDING)
+        except subprocess.TimeoutExpired:
+            watchman.kill()
+            watchman.wait()
 
     def _opened(self) -> int:
         """Open the file of the node's leases, which is unlinked when all have it open."""

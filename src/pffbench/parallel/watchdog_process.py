@@ -11,6 +11,7 @@ PLACES``; the end of its standard input is the end of the rank that started it.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
@@ -18,10 +19,12 @@ import select
 import signal
 import socket
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
+from functools import partial
+from typing import TypeVar
 
 from pffbench.parallel.heartbeat import (
     ASK,
@@ -33,7 +36,10 @@ from pffbench.parallel.heartbeat import (
     stack_of,
     state_of,
 )
-from pffbench.regular_files import read_regular, write_replacing
+from pffbench.parallel.watchdog_notes import note_death, note_hang, note_interrupted
+from pffbench.proc import process_fields
+
+T = TypeVar("T")
 
 #: Seconds that ranks live on after their stacks are reported, so that those of other nodes can be
 #: reported before a launcher ends all ranks at the first death.
@@ -50,10 +56,14 @@ _ONCE_MORE = 0.2
 LOOK = 15.0
 #: A file system with less free space than this is full.
 _NO_ROOM = 2**20
-#: Maximum bytes of a `run.json` that is read.
-_LARGEST = 2**29
+#: Seconds that an access to a file system may take, which may be what hangs.
+_ACCESS = 5.0
+#: Seconds between touches of the files that show that the run lives.
+TOUCH = 60.0
 #: Longest sleep, in case a clock or a descriptor fails.
 _LONGEST = 3600.0
+#: Option of prctl(2): the signal that a process gets when its parent ends.
+_PR_SET_PDEATHSIG = 1
 
 
 class NodeWatchdog:
@@ -71,6 +81,11 @@ class NodeWatchdog:
         The steps in which files are written.
     results : str
         The results directory; empty: nothing is recorded there.
+    alive : sequence of str
+        Files that are touched as long as a rank exists: `pffbench.storage.ownership` judges by
+        their age whether the run of another machine lives.
+    resume : str
+        How to resume the run.
     """
 
     def __init__(
@@ -80,25 +95,34 @@ class NodeWatchdog:
         scratch: str = "",
         writing: Sequence[str] = (),
         results: str = "",
+        alive: Sequence[str] = (),
+        resume: str = "",
     ) -> None:
         self._leases = leases
         self._results = results
+        self._alive = alive
+        self._resume = resume
+        self._next_touch = time.monotonic() + TOUCH if alive else math.inf
+        self._toucher: threading.Thread | None = None
         self._limit = limit
         self._scratch = scratch
         self._writing = frozenset(writing)
         self._next_look = time.monotonic() + LOOK if scratch else math.inf
         self._seen: object = None
         self._processes = {lease.rank: _process(lease.pid) for lease in leases}
+        self._launchers = {lease.rank: _parent(lease.pid) for lease in leases}
 
     def watch(self) -> None:
         """Return when all ranks of the node have left or are gone."""
         opened = True  # standard input
         while waiting := [lease for lease in self._leases if not lease.left]:
+            self._touch()
             gone = [lease for lease in waiting if not self._lives(lease)]
             if len(gone) == len(waiting):
                 self._note_end(gone)
                 return
             if gone:
+                self._note_death(gone[0])
                 self._bereaved(gone)
                 self._note_end(waiting)
                 return
@@ -107,19 +131,35 @@ class NodeWatchdog:
                 self._end(self._full())
                 return
             if not late:
-                until = min(self._next_look, *(lease.until for lease in waiting))
+                looks = self._next_look, self._next_touch
+                until = min(*looks, *(lease.until for lease in waiting))
                 opened = self._sleep(until, opened)
                 continue
             time.sleep(_ONCE_MORE)
             if set(late) & set(self._leases):  # unchanged
-                self._end(self._overdue(self._late()))
+                late = self._late()
+                self._end(self._overdue(late), late)
                 return
 
     def _note_end(self, gone: Sequence[Lease]) -> None:
         """Record that rank 0, which keeps the records, was killed after a signal to end."""
         if self._results and any(lease.rank == 0 and lease.asked for lease in gone):
-            with suppress(OSError, ValueError):
-                note_interrupted(self._results)
+            _in_time(partial(note_interrupted, self._results))
+
+    def _note_death(self, gone: Lease) -> None:
+        """Record that a rank died by itself: no signal asked it to end, and its launcher lives."""
+        outside = gone.asked or state_of(self._launchers[gone.rank]) in ("gone", "Z")
+        if self._results and not outside:
+            _in_time(partial(note_death, self._results, gone))
+
+    def _touch(self) -> None:
+        """Touch the files that show that the run lives, if it is time to."""
+        if (now := time.monotonic()) < self._next_touch:
+            return
+        self._next_touch = now + TOUCH
+        if self._toucher is None or not self._toucher.is_alive():
+            self._toucher = threading.Thread(target=_touch_all, args=[self._alive], daemon=True)
+            self._toucher.start()
 
     def _late(self) -> list[Lease]:
         now = time.monotonic()
@@ -138,7 +178,7 @@ class NodeWatchdog:
         seen = [(lease, moved_by(lease.pid)) for lease in waiting]
         as_before, self._seen = seen == self._seen, seen
         at_it = all(lease.step in self._writing for lease in waiting)
-        return as_before and at_it and _is_full(self._scratch)
+        return as_before and at_it and bool(_in_time(partial(_is_full, self._scratch)))
 
     def _sleep(self, until: float, opened: bool) -> bool:
         """Wait for the deadline or a rank's end; return whether standard input is still open."""
@@ -167,12 +207,14 @@ class NodeWatchdog:
         )
 
     def _overdue(self, late: Sequence[Lease]) -> str:
-        passed = time.monotonic() - min(lease.since for lease in late)
         return (
-            f"nothing has come to an end for {passed:.0f} s "
-            f"({'hang_timeout' if self._results else 'limit'} {self._limit}), so "
+            f"nothing has come to an end for {self._waited(late)}, so "
             f"the job is ended: {_where(late[0])}; {numbers(lease.rank for lease in late)}"
         )
+
+    def _waited(self, late: Sequence[Lease]) -> str:
+        passed = time.monotonic() - min(lease.since for lease in late)
+        return f"{passed:.0f} s ({'hang_timeout' if self._results else 'limit'} {self._limit})"
 
     def _full(self) -> str:
         late = [lease for lease in self._leases if not lease.left]
@@ -182,19 +224,36 @@ class NodeWatchdog:
             f"{numbers(lease.rank for lease in late)})"
         )
 
-    def _end(self, why: str) -> None:
-        """Report where the ranks are and why they are ended, then end them."""
+    def _end(self, why: str, late: list[Lease] | None = None) -> None:
+        """Report where the ranks are and why they are ended, then end them.
+
+        Parameters
+        ----------
+        why : str
+            Why they are ended.
+        late : list of Lease, optional
+            The ranks whose step did not end, if that is why.
+        """
         living = self._living()
         for lease in living:
             with suppress(OSError):
                 os.kill(lease.pid, ASK)
         time.sleep(_WRITING)
-        told = grouped((lease.rank, stack_of(lease)) for lease in living)
+        stacks = {lease.rank: stack_of(lease) for lease in living}
+        told = grouped(stacks.items())
         failed = grouped((lease.rank, lease.failed) for lease in living if lease.failed)
         failures = "".join(f" {line}, and waits for the others." for line in failed)
-        resume = " What is recorded is kept; go on with --resume." if self._results else ""
+        resume = ""
+        if self._results:
+            stack = stacks.get(late[0].rank, "") if late else ""
+            without = ""
+            if late and _in_time(
+                partial(note_hang, self._results, late, self._waited(late), stack)
+            ):
+                without = ", and this case is not tried again"
+            resume = f" What is recorded is kept{without}; {self._resume}"
         _say(
-            f"pffbench: {socket.gethostname()}: {why}.{failures}{resume} "
+            f"pffbench: {socket.gethostname()}: {why}.{failures}{resume}",
             "Python's stacks, innermost call first:",
             *told,
         )
@@ -207,13 +266,19 @@ class NodeWatchdog:
         return [lease for lease in self._leases if not lease.left and self._lives(lease)]
 
 
-def note_interrupted(results: str) -> None:
-    """Change the status of a run whose ranks are gone from running to interrupted."""
-    path = Path(results, "run.json")
-    record = json.loads(read_regular(path, _LARGEST, links=False))
-    if record.get("status") == "running":
-        text = json.dumps(record | {"status": "interrupted"}, indent=1)
-        write_replacing(path, text + "\n", durable=True)
+def _in_time(access: Callable[[], T]) -> T | None:
+    """Return what an access to a file system returns; None where that takes too long."""
+    found: list[T] = []
+    thread = threading.Thread(target=lambda: found.append(access()), daemon=True)
+    thread.start()
+    thread.join(_ACCESS)
+    return found[0] if found else None
+
+
+def _touch_all(paths: Sequence[str]) -> None:
+    for path in paths:
+        with suppress(OSError):
+            os.utime(path, follow_symlinks=False)
 
 
 def _is_full(directory: str) -> bool:
@@ -236,6 +301,21 @@ def _process(pid: int) -> int | None:
         return None
 
 
+def _parent(pid: int) -> int:
+    """Return the number of a process's parent, which is what has launched a rank."""
+    fields = process_fields(pid)
+    return int(fields[1]) if len(fields) > 1 else 0
+
+
+def _continue_without_parent() -> None:
+    """Be continued when the rank ends that started this process, which may have been stopped.
+
+    It then notices that ranks are gone, and ends too.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGCONT), 0, 0, 0)
+
+
 def _say(*lines: str) -> None:
     with suppress(OSError):
         print("\n".join(lines), file=sys.stderr, flush=True)
@@ -247,6 +327,7 @@ def main(arguments: Sequence[str]) -> None:
     # Signals for the job are for its ranks; this process ends with them.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
+    _continue_without_parent()
     told = json.loads(places[0]) if places else {}
     NodeWatchdog(Leases(int(descriptor), int(count)), limit, **told).watch()
 

@@ -327,6 +327,8 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
         Whether the answer may rest on times of a busy machine.
     allocator : dict
         For the `settings` of its cases: how the C library treated freed memory in all ranks.
+    died_in : list of str
+        Cases in which a rank died by itself, once for each time. The second time the case failed.
     """
 
     run_id: PlainName
@@ -362,6 +364,7 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
     environments: dict[str, JsonObject] = {}
     allocator: dict[str, str] = {}
     accept_busy: bool = False
+    died_in: list[str] = []
 
     @property
     def traced(self) -> bool:

@@ -59,10 +59,10 @@ def command_again(record: RunRecord, changes: Mapping[str, str] | None = None) -
     return shlex.join(words)
 
 
-def command_to_resume(record: RunRecord, directory: str | Path) -> str:
+def command_to_resume(record: RunRecord, directory: str | Path, *options: str) -> str:
     """Return the command that continues an interrupted run; `--trust` lets its commands start."""
     trust = ["--trust"] if record.environments else []
-    return shlex.join([*resuming(_launcher(record), directory), *trust])
+    return shlex.join([*resuming(_launcher(record), directory), *options, *trust])
 
 
 def resuming(launcher: Sequence[str], directory: str | Path) -> list[str]:

@@ -43,19 +43,26 @@ class Resumed(msgspec.Struct, frozen=True):
     written: Done
 
     def done(self, blocks: int) -> Done:
-        """Return the repetitions, of this many of each case, that are finished in this stage."""
+        """Return the repetitions, of this many of each case, that are not to be done again.
+
+        They are finished in this stage, or their case has failed.
+        """
+        failed = frozenset((case, n) for case in self._failed for n in range(blocks))
         if self.stage == "write":
-            return self.written
+            return self.written | failed
         if self.stage == "all":
-            return self.finished
+            return self.finished | failed
         everything = {(case, n) for case in self.record.cases for n in range(blocks)}
         return frozenset(everything - self.kept)
 
     @property
     def kept(self) -> Done:
         """Repetitions whose files exist and are still to be read."""
-        failed = {name for name, entry in self.record.cases.items() if entry.failure}
-        return frozenset(key for key in self.written if key[0] not in failed)
+        return frozenset(key for key in self.written if key[0] not in self._failed)
+
+    @property
+    def _failed(self) -> set[str]:
+        return {name for name, entry in self.record.cases.items() if entry.failure}
 
 
 def resumed(

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from pffbench.backends.base import Store
 from pffbench.backends.registry import backend_class
+from pffbench.backends.traits import Abandons
 from pffbench.case import Case
 from pffbench.data import Sources, seed_of_repetition
 from pffbench.errors import ResultsLostError, UserError
 from pffbench.experiment.plan import arrays_of, copies_of_file, cost_of
 from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError, sleeping_barrier
+from pffbench.parallel.alarm import PATIENCE
 from pffbench.parallel.allocator import PLACES, Allocator, TransferBuffer
 from pffbench.parallel.batch_job import StopSignals, seconds_left
 from pffbench.parallel.clock import PhaseClock, collector_off, measure_floor, objects_kept
@@ -44,8 +46,6 @@ if TYPE_CHECKING:
     from pffbench.run.recorder import Recorder
     from pffbench.run.schedule import Schedule
 
-#: Minimum seconds allowed for any step before the run counts as hung.
-SHORTEST_PATIENCE = 600.0
 #: In addition, a case that has not run yet is allowed the time of a very slow file system:
 #: a tenth of a megabyte a second for each rank, a hundred files and arrays a second for all.
 _SLOWEST_BYTES = 1e5
@@ -90,10 +90,10 @@ class Pace:
             Maximum bytes of the buffers of a rank.
         """
         if case.id in self._longest:
-            return max(SHORTEST_PATIENCE, _SLOWER * self._longest[case.id])
+            return max(PATIENCE, _SLOWER * self._longest[case.id])
         cost = cost_of(case, ranks, memory)
         moving = cost.nbytes / ranks / _SLOWEST_BYTES
-        return SHORTEST_PATIENCE + moving + (cost.files + cost.arrays) / _SLOWEST_FILES
+        return PATIENCE + moving + (cost.files + cost.arrays) / _SLOWEST_FILES
 
 
 class _Course(enum.IntEnum):
@@ -251,14 +251,14 @@ class Runner:
 
     def _measure_floor(self) -> None:
         """Measure the floor again: on a busy machine a single measurement is unreliable."""
-        self.watchdog.begin("the floor", self._limit(SHORTEST_PATIENCE))
+        self.watchdog.begin("the floor", self._limit(PATIENCE))
         floor = measure_floor(self.team.comm, self._meter)
         if self.recorder is not None:
             self.recorder.note_floor(floor)
 
     def _measure_memory(self) -> None:
         """Measure how fast all ranks together copy in memory, and get new memory."""
-        self.watchdog.begin("the speed of memory", self._limit(SHORTEST_PATIENCE))
+        self.watchdog.begin("the speed of memory", self._limit(PATIENCE))
         rates = memory_rates(self.team)
         if self.recorder is not None and rates is not None:
             self.recorder.note_memory_rates(rates)
@@ -289,7 +289,8 @@ class Runner:
 
     def _repetition(self, case: Case, block: int, position: int, reads: int) -> None:
         repetition: Repetition | None = None
-        self.watchdog.begin(f"{without_digests(case.id)}, repetition {block}", self._patience(case))
+        about = f"{without_digests(case.id)}, repetition {block}"
+        self.watchdog.begin(about, self._patience(case), case.id, block)
         peak = PeakMemory()
         started = datetime.now(UTC)
         try:
@@ -465,13 +466,17 @@ class Runner:
         A store whose close failed stays open: HDF5 crashes on a second attempt.
         """
         for store in repetition.open_stores:
-            if (repetition.comm is not None and store.collective_close) or was_closing:
-                self.abandoned.append(store)
-                continue
-            try:
-                store.close()
-            except Exception:  # noqa: BLE001 -- the original failure is already recorded
-                self.abandoned.append(store)
+            together = repetition.comm is not None and store.collective_close
+            if not together and not was_closing:
+                try:
+                    store.close()
+                except Exception:  # noqa: BLE001 -- the original failure is already recorded
+                    pass
+                else:
+                    continue
+            self.abandoned.append(store)
+            if isinstance(store, Abandons) and (was_closing or not together):
+                store.abandon()
 
 
 def _meter_of(experiment: Experiment, scratch: Scratch) -> Meter:

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pffbench.errors import (
@@ -21,19 +22,23 @@ from pffbench.errors import (
     UserError,
 )
 from pffbench.parallel.agreement import sleeping_barrier
+from pffbench.parallel.alarm import PATIENCE, Alarm
 from pffbench.parallel.batch_job import StopSignals
 from pffbench.parallel.clock import Floor, measure_floor
 from pffbench.parallel.collectives import any_of, kept_by_root, largest, on_root
+from pffbench.parallel.launcher import is_launched
 from pffbench.parallel.topology import Team
 from pffbench.parallel.watchdog import Watchdog
 from pffbench.phases import UPDATE_PHASES, WRITE_PHASES
 from pffbench.provenance.collect import collect_provenance
+from pffbench.record.lock import NAME as LOCK
 from pffbench.record.lock import RunLock
 from pffbench.run.options import RunOptions
 from pffbench.run.resources import available_resources, seconds_since_start
 from pffbench.run.runner import Runner
 from pffbench.run.scratch_directory import create_scratch, remove_scratch
 from pffbench.run.spec import RunSpec
+from pffbench.storage.ownership import MARKER
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -70,6 +75,8 @@ class Session:
         self._team = Team.of(comm)
         self._stop = stop
         self._lock = RunLock()
+        #: Ends this rank while no watchdog does: before the first case, and after the last one.
+        self._alarm = Alarm()
         #: Of rank 0 alone.
         self._recorder: Recorder | None = None
         #: Stores that a failure left open, which must not be released; and whether any rank has
@@ -153,9 +160,16 @@ class Session:
     @property
     def how_to_go_on(self) -> str:
         """Instruction for resuming the run when it ends early."""
-        from pffbench.run.next_steps import to_resume  # needed at an early end only
+        from pffbench.run.next_steps import to_resume  # needed on rank 0, or at an early end
 
         return to_resume(self.spec.out, self._team.comm.size, os.environ)
+
+    def _files_of_life(self) -> tuple[str, ...]:
+        """Return the files that show that this run lives, which this node touches."""
+        marker = str(Path(self._scratch.directory, MARKER))
+        if self._team.is_root:
+            return marker, str(Path(self.spec.out, LOCK))
+        return (marker,) if self._keeps_scratch else ()
 
     def leave(self) -> None:
         """Remove the bar from the terminal."""
@@ -164,9 +178,19 @@ class Session:
 
     def run(self) -> int:
         """Run the plan, remove the scratch directory, print the verdict; return the exit status."""
-        places = (self._scratch.directory, (*WRITE_PHASES, *UPDATE_PHASES), self.spec.out)
-        with Watchdog(self._team, self.spec.plan.experiment.hang_timeout, *places) as watchdog:
+        limit = self.spec.plan.experiment.hang_timeout
+        watched = Watchdog(
+            self._team,
+            limit,
+            self._scratch.directory,
+            (*WRITE_PHASES, *UPDATE_PHASES),
+            self.spec.out,
+            self._files_of_life(),
+            self._team.comm.bcast(self.how_to_go_on if self._team.is_root else ""),
+        )
+        with watched as watchdog:
             self._stop.when_asked = watchdog.asked_to_end
+            watchdog.begin("the first round", PATIENCE if limit is None else limit)
             self._remark_on(watchdog)
             runner = Runner(
                 team=self._team,
@@ -180,6 +204,8 @@ class Session:
                 complete = runner.run()
             except ResultsLostError as error:
                 return self._lost(error)
+        if is_launched(os.environ):  # a process alone waits for nobody
+            self._alarm.begin(max(PATIENCE, limit or 0.0))
         status = VALID
         self.leave()
         if complete or self.spec.stage == "all":

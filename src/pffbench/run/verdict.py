@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 import traceback
@@ -47,8 +48,9 @@ def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
         with _noting("what is printed", lost):
             _print(summary, recorder, options, began)
     if lost:
-        resumes = recorder.run_record.status == "interrupted"
-        again = f"pffbench {'run --resume' if resumes else 'report'} {directory}"
+        again = shlex.join(["pffbench", "report", directory])
+        if recorder.run_record.status == "interrupted":
+            again = command_to_resume(recorder.run_record, directory)
         text = f"{'; '.join(lost)}; all measurements are kept, try again with: {again}"
         print(one_line(f"pffbench: could not be made: {text}"), file=sys.stderr, flush=True)
     return (recorder.exit_status or NOT_VALID) if lost else recorder.exit_status
@@ -96,7 +98,8 @@ def _print(summary: Summary, recorder: Recorder, options: RunOptions, began: flo
     elif record.status == "written":
         console.print(
             f"kept until they are read: {record.scratch}\nread them on other nodes with: "
-            f"pffbench run --resume {recorder.directory} --stage read",
+            f"{command_to_resume(record, recorder.directory, '--stage', 'read')}",
+            soft_wrap=True,
         )
     else:
         for line in next_steps(summary, recorder.directory):

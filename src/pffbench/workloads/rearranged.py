@@ -34,6 +34,7 @@ from pffbench.workloads.write_read import (
     finish_writing,
     note_facts_of_reading,
     read_repeatedly,
+    refuse_data,
     run_stages,
 )
 from pffbench.workloads.writers import WriterRanks, parts_of_writers
@@ -151,6 +152,7 @@ class _Through:
         """Write through the writers; return the files that this rank wrote to."""
         repetition, clock = self._repetition, self._repetition.clock
         path = repetition.path
+        refuse_data(repetition, self._specs)
         with clock.phase("create"):
             store = self._opened(repetition.backend.create, path)
             repetition.open_stores.append(store)

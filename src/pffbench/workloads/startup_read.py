@@ -153,6 +153,8 @@ def _descriptions(specs: Sequence[ArraySpec]) -> list[Description]:
 def _memory(repetition: Repetition, way: Delivery, nbytes: int, text: bytes) -> Buffer:
     """Return memory for all arrays, filled with bytes that no array holds."""
     if way.shares:
+        with repetition.step("shared memory"):
+            way.require(nbytes + len(text))
         with repetition.clock.phase("distribute", operations=0):
             memory = way.share(nbytes, text)
     with repetition.step("memory"):

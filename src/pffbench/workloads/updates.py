@@ -40,6 +40,7 @@ from pffbench.workloads.write_read import (
     count_owned,
     finish_writing,
     read_store,
+    refuse_data,
     run_stages,
     settle_cache,
     settle_cache_again,
@@ -257,6 +258,7 @@ def _change(repetition: Repetition) -> set[str]:
         steps = changes(repetition.arrays, p, team.size, team.rank)
         path, comm = repetition.path, repetition.comm
         owner = repetition.groups.owner(team.rank)
+    refuse_data(repetition, specs)
     backend = repetition.backend
     assert isinstance(backend, Changes)
     with clock.phase("reopen"):

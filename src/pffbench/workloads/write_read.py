@@ -13,7 +13,8 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, LazyArrays, Store
 from pffbench.backends.hints import Hinted, asked_hints
 from pffbench.backends.inspection import StoredAs
-from pffbench.backends.traits import Describes, Reports, SizesChunks
+from pffbench.backends.registry import backend_class
+from pffbench.backends.traits import Describes, RefusesData, Reports, SizesChunks
 from pffbench.storage.durability import (
     directories_of,
     disk_usage,
@@ -187,6 +188,7 @@ def write_store(
         accesses = repetition.arrays.writes(team.rank)
         path, comm = repetition.path, repetition.comm
         owner = repetition.groups.owner(team.rank)
+    refuse_data(repetition, specs)
     with clock.phase("create"):
         store = repetition.backend.create(path, comm)
         repetition.open_stores.append(store)
@@ -203,6 +205,33 @@ def write_store(
                 attributes.write(repetition, store, arrays, these)
             write_pieces(repetition, arrays, pieces)
     return finish_writing(repetition, store)
+
+
+def refuse_data(repetition: Repetition, specs: Sequence[ArraySpec]) -> None:
+    """Refuse data that a filter gives up on, before ranks write them together; collective.
+
+    Each rank looks at a part of what is shared, and at its own arrays.
+
+    Raises
+    ------
+    PhaseFailedError
+        On every rank, with the chunk and the consequence.
+    """
+    backend, comm = repetition.backend, repetition.comm
+    if not issubclass(backend_class(repetition.case.parameters.backend), RefusesData):
+        return
+    place, ranks = (0, 1) if comm is None else (int(comm.rank), int(comm.size))
+    owner = repetition.groups.owner(repetition.team.rank)
+    with repetition.step("data"):
+        if not isinstance(backend, RefusesData):  # a rank that only takes part
+            return
+        for spec in specs:
+            part = (place, ranks) if spec.owner is None else (0, 1)
+            if spec.owner not in (None, owner):
+                continue
+            source = repetition.others.get(spec.dtype, repetition.source)
+            if why := backend.refuse_data(repetition.case.parameters, spec, source, *part):
+                raise ValueError(why)
 
 
 def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> set[str]:

@@ -8,6 +8,7 @@
  * PLANT_UNTIL    reads after so many go well again
  * PLANT_READ     "suppress": reads claim success and move nothing; "flip": one byte is changed;
  *                "neighbour": reads get the bytes before those asked for
+ * PLANT_FAIL     the number of an error that writes and syncs return; PLANT_WELL of them go well before
  * PLANT_FACTOR   calls take so many times as long
  * PLANT_FACTOR_OF  "write" (default): write and fsync; "read"; "all"
  * PLANT_SECONDS  calls take so many seconds longer
@@ -193,10 +194,20 @@ READV(preadv64, at, (int fd, const struct iovec *parts, int count, off64_t at), 
 READV(preadv2, at, (int fd, const struct iovec *parts, int count, off_t at, int flags), (fd, parts, count, at, flags))
 READV(preadv64v2, at, (int fd, const struct iovec *parts, int count, off64_t at, int flags), (fd, parts, count, at, flags))
 
+/* Whether a write or a sync fails, with its error. */
+static int failing(void) {
+    static long before;
+    const char *number = getenv("PLANT_FAIL"), *well = getenv("PLANT_WELL");
+    if (!number || before++ < (well ? atol(well) : 0)) return 0;
+    errno = atoi(number);
+    return 1;
+}
+
 #define WRITE(name, size_of, declared, called) \
     ssize_t name declared { \
         REAL(name); \
         if (!chosen(fd, size_of)) return real called; \
+        if (failing()) return -1; \
         double begin = now(); \
         ssize_t done = real called; \
         slow_down(begin, "write"); \
@@ -215,6 +226,7 @@ WRITE(pwritev64v2, total(parts, count), (int fd, const struct iovec *parts, int 
     int name(int fd) { \
         REAL(name); \
         if (!chosen(fd, (size_t)-1 >> 1)) return real(fd); \
+        if (failing()) return -1; \
         double begin = now(); \
         int status = real(fd); \
         slow_down(begin, "write"); \

@@ -1,0 +1,115 @@
+"""Filters that give up: a case that they would harm is refused before anything is written."""
+
+import numpy as np
+import pytest
+
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.left_chunks import chunk_left
+from pffbench.backends.registry import backend_class
+from pffbench.data import make_source
+from pffbench.errors import UserError
+from pffbench.experiment.check import make_plan
+from pffbench.experiment.load import from_data
+
+pytest.importorskip("hdf5plugin")
+
+CODECS = ["szip", "lzf", "blosc"]
+
+
+@pytest.fixture
+def half(tmp_path):
+    """Write data of which the second half does not compress; return what a case says of them."""
+    values = np.random.default_rng(3).integers(0, 2**32, (12, 32, 32), dtype="u4")
+    values[:6] = 1
+    np.save(tmp_path / "half.npy", values)
+    return {"source": "file", "file": str(tmp_path / "half.npy"), "chunks": [3, 32, 32]}
+
+
+def plan(cases, ranks=2, **more):
+    data = {"name": "x", "roofline": False, "cases": cases, "impossible": "skip", **more}
+    return make_plan(from_data(data, "x.yaml"), ranks)
+
+
+def case(half, backend, codec, **more):
+    told = {"workload": "hyperslab", "backend": backend, "codec": codec, "layout": "shared"}
+    return told | {"transfer": "collective"} | half | more
+
+
+@pytest.mark.parametrize(
+    ("backend", "codec"),
+    [
+        ("hdf5", "szip"),
+        ("hdf5", "lzf"),
+        ("hdf5", "blosc"),
+        ("netcdf4", "szip"),
+        ("netcdf4", "blosc"),
+    ],
+)
+@pytest.mark.parametrize("layout", ["shared", "own"])
+def test_a_shared_file_of_data_that_do_not_become_smaller_is_left_out(half, backend, codec, layout):
+    """With layout own the part of rank 0 becomes smaller."""
+    made = plan([case(half, backend, [codec, "gzip"], layout=layout)])
+    assert [one.parameters.codec for one in made.cases] == ["gzip"]
+    ((_, why),) = made.left_out
+    assert f"codec {codec} cannot make the chunk of 12288 bytes at [" in why
+    assert "leaves such chunks as they are" in why
+
+
+def test_it_is_refused_where_cases_are_not_skipped(half):
+    with pytest.raises(UserError, match="leaves such chunks as they are"):
+        plan([case(half, "hdf5", "blosc")], impossible="refuse")
+
+
+@pytest.mark.parametrize(
+    ("backend", "codec", "left_out"),
+    [("hdf5", "blosc", 0), ("hdf5", "szip", 0), ("netcdf4", "szip", 0), ("netcdf4", "blosc", 1)],
+)
+def test_a_file_of_one_rank_is_left_out_only_where_it_cannot_be_written(
+    half, backend, codec, left_out
+):
+    alone = {"layout": "file_per_process", "transfer": "independent"}
+    made = plan([case(half, backend, [codec, "gzip"], **alone)])
+    assert len(made.left_out) == left_out
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_data_that_become_smaller_are_taken(half, tmp_path, codec):
+    np.save(tmp_path / "half.npy", np.arange(12 * 32 * 32, dtype="u4").reshape(12, 32, 32))
+    made = plan([case(half, "hdf5", codec)])
+    assert not made.left_out
+
+
+@pytest.mark.parametrize(("parts", "finds"), [(1, [True]), (4, [False, False, True, True])])
+def test_each_rank_looks_at_its_part_of_the_chunks(half, parts, finds):
+    spec = ArraySpec(
+        name="a", shape=(12, 32, 32), dtype="uint32", number=0, origin=(0, 0, 0),
+        logical_shape=(12, 32, 32), offset=0, owner=None, chunks=(3, 32, 32), codec="blosc",
+        level=5, fill="none",
+    )  # fmt: skip
+    source = make_source("file", "uint32", file=half["file"])
+    found = [chunk_left(spec, source, part, parts) for part in range(parts)]
+    assert [place is not None for place in found] == finds
+    assert found[-1] in ((6, 0, 0), (9, 0, 0))
+
+
+def test_chunks_beyond_the_edge_are_filled_up():
+    spec = ArraySpec(
+        name="a", shape=(5, 7), dtype="float32", number=0, origin=(0, 0), logical_shape=(5, 7),
+        offset=0, owner=None, chunks=(4, 4), codec="lzf", level=0, fill="none",
+    )  # fmt: skip
+    assert chunk_left(spec, make_source("uniform", "float32")) == (0, 0)
+    assert chunk_left(spec, make_source("constant", "float32")) is None
+
+
+def test_what_does_not_give_up_is_not_looked_at():
+    kind = backend_class("hdf5")
+    made = plan([{"workload": "hyperslab", "backend": "hdf5", "shape": [64, 64], "chunks": [8, 64],
+                  "codec": "gzip", "transfer": "collective"}])  # fmt: skip
+    backend = kind.__new__(kind)
+    assert backend.refuse_data(made.cases[0].parameters, _spec_of(made), None, 0, 1) is None
+
+
+def _spec_of(made):
+    from pffbench.experiment.plan import contents_of
+
+    return contents_of(made.cases[0].parameters, 2).kinds[0]
