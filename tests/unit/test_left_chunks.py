@@ -5,7 +5,6 @@ import pytest
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.left_chunks import chunk_left
-from pffbench.backends.registry import backend_class
 from pffbench.data import make_source
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
@@ -101,15 +100,24 @@ def test_chunks_beyond_the_edge_are_filled_up():
     assert chunk_left(spec, make_source("constant", "float32")) is None
 
 
-def test_what_does_not_give_up_is_not_looked_at():
-    kind = backend_class("hdf5")
-    made = plan([{"workload": "hyperslab", "backend": "hdf5", "shape": [64, 64], "chunks": [8, 64],
-                  "codec": "gzip", "transfer": "collective"}])  # fmt: skip
-    backend = kind.__new__(kind)
-    assert backend.refuse_data(made.cases[0].parameters, _spec_of(made), None, 0, 1) is None
+# Each part of an array that ranks have files of
 
 
-def _spec_of(made):
-    from pffbench.experiment.plan import contents_of
-
-    return contents_of(made.cases[0].parameters, 2).kinds[0]
+@pytest.mark.parametrize("layout", ["own", "file_per_process"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        {"workload": "hyperslab", "shape": [15], "chunks": "block"},
+        {"workload": "hyperslab", "shape": [60], "chunks": [8], "distribution": "block"},
+        {"workload": "updates", "shape": [1, 15], "chunks": "block", "change": "append"},
+    ],
+)
+def test_the_smallest_part_is_checked_too(pattern, layout):
+    """Rank 0 has 8 elements, and the last rank 7 or 4, which szip cannot have."""
+    ranks = 8 if pattern["shape"] == [60] else 2
+    transfer = "collective" if layout == "own" else "independent"
+    told = {"backend": "hdf5", "codec": ["szip", "gzip"], "layout": layout, "transfer": transfer,
+            "source": "smooth", "dtype": "float32"} | pattern  # fmt: skip
+    made = plan([told], ranks)
+    assert [one.parameters.codec for one in made.cases] == ["gzip"]
+    assert "codec szip works on blocks of 8 elements; a chunk has " in made.left_out[0][1]

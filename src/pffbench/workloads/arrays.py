@@ -254,18 +254,12 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def kinds(self) -> list[ArraySpec]:
-        """An array of each shape that is stored, that of rank 0 first.
-
-        Of files of one rank each, those of rank 0 only.
-        """
+        """An array of each shape that is stored in any file, that of rank 0 first."""
         if self.shared:
             return [self.spec(box, None) for box in {b.shape: b for b in self.boxes}.values()]
         shapes: Iterable[Shape] = [self.cut.whole]
         if self.dealt_to is None:
-            several = self.parameters.file_layout == "own"
-            shapes = product(
-                *(dict.fromkeys(axis if several else axis[:1]) for axis in self.lengths)
-            )
+            shapes = product(*(dict.fromkeys(axis) for axis in self.lengths))
         return [self.spec(Box((0,) * len(shape), shape), 0) for shape in shapes]
 
     @cached_property
