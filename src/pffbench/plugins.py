@@ -7,6 +7,7 @@ The groups are `pffbench.backends`, `pffbench.workloads`, `pffbench.sources`, `p
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -32,6 +33,31 @@ def plugins(group: str) -> dict[str, str]:
 
 
 def load(location: str) -> Any:
-    """Import what a location such as ``package.module:name`` names."""
+    """Import what a location such as ``package.module:name`` names; without a name the module."""
     module, _, attribute = location.partition(":")
-    return getattr(import_module(module), attribute)
+    found = import_module(module)
+    return getattr(found, attribute) if attribute else found
+
+
+@cache
+def loaded(group: str, *attributes: str) -> dict[str, Any]:
+    """Return what other packages have in a group, imported; name → object.
+
+    One that cannot be loaded, or lacks an attribute, is named on standard error and left out: it
+    keeps nobody from the rest of the program.
+    """
+    found = {}
+    for name, location in plugins(group).items():
+        try:
+            found[name] = load(location)
+            for attribute in attributes:
+                getattr(found[name], attribute)
+        except Exception as error:  # noqa: BLE001 -- another package may raise anything
+            found.pop(name, None)
+            print(
+                f"pffbench: {name} of {location.partition('.')[0].partition(':')[0]}, another "
+                f"package, is left out, because it cannot be loaded ({type(error).__name__}: "
+                f"{error}); update that package or uninstall it",
+                file=sys.stderr,
+            )
+    return found

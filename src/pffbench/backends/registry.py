@@ -6,7 +6,7 @@ from functools import cache
 from importlib.util import find_spec
 
 from pffbench.backends.base import Backend
-from pffbench.plugins import load, plugins
+from pffbench.plugins import load, loaded, plugins
 
 #: Name → location of its class. The modules are light: only an instance imports a library.
 _BUILT_IN = {
@@ -42,6 +42,12 @@ def _class_at(location: str) -> type[Backend]:
 def backend_names() -> tuple[str, ...]:
     """Return the names of all backends."""
     return tuple(_targets())
+
+
+def loadable_backend_names() -> tuple[str, ...]:
+    """Return the names of the backends without those of other packages that cannot be loaded."""
+    others = loaded(ENTRY_POINT_GROUP, "capabilities", "summary")
+    return tuple(name for name in _targets() if name in _BUILT_IN or name in others)
 
 
 def is_backend(name: object) -> bool:

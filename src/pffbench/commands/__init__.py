@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from pffbench.plugins import plugins
+from pffbench.plugins import loaded
 
 #: The commands and what each does, by task, in the order of `pffbench --help`.
 TASKS = {
@@ -52,7 +52,12 @@ class Command(Protocol):
 
 def command_names() -> list[str]:
     """Return the names of all commands, those of other packages last."""
-    return [*COMMANDS, *sorted(plugins(ENTRY_POINT_GROUP).keys() - COMMANDS.keys())]
+    return [*COMMANDS, *sorted(_others().keys() - COMMANDS.keys())]
+
+
+def _others() -> dict[str, Command]:
+    """Return the modules of the commands of other packages."""
+    return loaded(ENTRY_POINT_GROUP, "HELP", "TASK", "add_arguments", "main")
 
 
 def command_module(name: str) -> Command:
@@ -64,10 +69,8 @@ def command_module(name: str) -> Command:
         There is no command of that name.
     """
     if name in COMMANDS:
-        module = f"pffbench.commands.{name}"
-    else:
-        module = plugins(ENTRY_POINT_GROUP)[name]
-    return cast(Command, import_module(module))
+        return cast(Command, import_module(f"pffbench.commands.{name}"))
+    return _others()[name]
 
 
 def help_of(name: str) -> str:
@@ -83,7 +86,7 @@ def commands_by_task() -> dict[str, list[str]]:
     tasks = {task: list(commands) for task, commands in TASKS.items()}
     for name in command_names():
         if name not in COMMANDS:
-            tasks[vars(command_module(name))["TASK"]].append(name)
+            tasks.setdefault(vars(command_module(name))["TASK"], []).append(name)
     return tasks
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from pffbench.backends.base import Backend
-from pffbench.backends.registry import backend_class, backend_names, missing_library
+from pffbench.backends.registry import backend_class, loadable_backend_names, missing_library
 from pffbench.case import Parameters
 from pffbench.commands.describe import key_lines, wrapped
 from pffbench.errors import VALID, UserError
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the keys, or the schema. Return the exit status."""
-    known = (*workload_names(), *backend_names())
+    known = (*workload_names(), *loadable_backend_names())
     if unknown := [name for name in arguments.names if name not in known]:
         hint = perhaps_meant(unknown[0], known)
         raise UserError(f"{unknown[0]!r} is not a workload or a backend ({', '.join(known)}){hint}")
@@ -56,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
     for name in arguments.names:
         if name in workload_names():
             print("\n".join(_workload(name)))
-        if name in backend_names():
+        if name in loadable_backend_names():
             print("\n".join(_backend(backend_class(name))))
     return VALID
 
@@ -71,7 +71,7 @@ def _overview() -> Iterator[str]:
     for name in workload_names():
         yield from wrapped(f"{name}: {workload(name).summary}", "  ", "      ")
     yield from ("", "backends (the same):")
-    for name in backend_names():
+    for name in loadable_backend_names():
         yield from wrapped(_summary(backend_class(name)), "  ", "      ")
 
 

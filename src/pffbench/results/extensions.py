@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from pffbench.plugins import load, plugins
+from pffbench.plugins import loaded
 
 if TYPE_CHECKING:
     from pffbench.results.summary import Summary
@@ -40,4 +40,4 @@ class ReportExtension(Protocol):
 @cache
 def report_extensions() -> tuple[ReportExtension, ...]:
     """Return the extensions of the installed packages."""
-    return tuple(load(place)() for place in plugins(ENTRY_POINT_GROUP).values())
+    return tuple(make() for make in loaded(ENTRY_POINT_GROUP).values())
