@@ -244,13 +244,12 @@ class NodeWatchdog:
         failed = grouped((lease.rank, lease.failed) for lease in living if lease.failed)
         failures = "".join(f" {line}, and waits for the others." for line in failed)
         resume = ""
+        note: Callable[[], bool] = bool
+        if late:
+            stack = stacks.get(late[0].rank, "")
+            note = partial(note_hang, self._results, late, self._waited(late), stack)
         if self._results:
-            stack = stacks.get(late[0].rank, "") if late else ""
-            without = ""
-            if late and _in_time(
-                partial(note_hang, self._results, late, self._waited(late), stack)
-            ):
-                without = ", and this case is not tried again"
+            without = ", and this case is not tried again" if _in_time(note) else ""
             resume = f" What is recorded is kept{without}; {self._resume}"
         _say(
             f"pffbench: {socket.gethostname()}: {why}.{failures}{resume}",
@@ -261,6 +260,8 @@ class NodeWatchdog:
         for lease in self._living():
             with suppress(OSError):
                 os.kill(lease.pid, signal.SIGKILL)  # a library that hangs heeds no other signal
+        if self._results:
+            _in_time(note)  # again: rank 0 may have written its record meanwhile
 
     def _living(self) -> list[Lease]:
         return [lease for lease in self._leases if not lease.left and self._lives(lease)]
