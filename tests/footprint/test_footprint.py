@@ -177,9 +177,9 @@ def test_what_differs_between_two_cases_is_sorted_by_its_factor():
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["--ranks", "0"], "is not a number of ranks (1 or more)"),
+    (["--ranks", "0"], "is not a number of ranks (1 to 10000000)"),
     ([], "--ranks"),
-    (["--ranks", "8", "--ranks-per-node", "0"], "is not a number of ranks (1 or more)"),
+    (["--ranks", "8", "--ranks-per-node", "0"], "is not a number of ranks (1 to 10000000)"),
     (["--ranks", "8", "--stripe", "16MiB"], "is no size and number of servers, such as 16MiB:64"),
     (["--ranks", "8", "--stripe", "0:4"], "is no size and number of servers"),
     (["--ranks", "8", "--stripe", "1MiB:0"], "is no size and number of servers"),

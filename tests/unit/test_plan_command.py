@@ -201,3 +201,10 @@ def test_an_estimate_of_time_knows_the_number_of_files(tmp_path):
 def test_bad_input_on_many_ranks_is_told_with_the_way_to_check_it_first():
     assert how_to_check(4) == ""
     assert how_to_check(256) == "; pffbench plan EXPERIMENT.yaml -n 256 checks it in one process"
+
+
+@pytest.mark.parametrize("ranks", ["0", "-3", "٣", "10000001", "9" * 20, "9" * 5000])
+def test_a_number_of_ranks_that_no_machine_has_is_refused_at_once(tmp_path, ranks):
+    told = pffbench_cli("plan", "quick", "-n", ranks, cwd=tmp_path)
+    assert told.status == 2
+    assert f"{ranks!r} is not a number of ranks (1 to 10000000)" in told.stderr

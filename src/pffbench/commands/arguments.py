@@ -9,6 +9,9 @@ from collections.abc import Callable
 from pffbench.errors import VALID
 from pffbench.parallel.launcher import speaks_for_all
 
+#: Largest number of things. No machine has more ranks, and a plan of more needs minutes.
+MOST = 10**7
+
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add the option of commands whose result programs read."""
@@ -23,9 +26,9 @@ def number_of(what: str) -> Callable[[str], int]:
     """Return what reads a number of things on the command line."""
 
     def read(text: str) -> int:
-        if text.isdecimal() and int(text):
+        if text.isascii() and text.isdecimal() and len(text) < 20 and 1 <= int(text) <= MOST:
             return int(text)
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of {what} (1 or more)")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of {what} (1 to {MOST})")
 
     return read
 

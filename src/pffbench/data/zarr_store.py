@@ -125,6 +125,8 @@ def _open(place: Path, metadata: Mapping[str, Any]) -> Array[Any]:
     with warnings.catch_warnings():  # on types without a specification, which are told as types
         warnings.simplefilter("ignore")
         array = open_array(_RegularFiles(place, read_only=True), mode="r", zarr_format=version)
+    if array.size and 0 in (chunks := array.chunks):
+        raise ValueError(f"its chunks {list(chunks)} hold no element")
     _check_chunk_names(place, array.metadata.encode_chunk_key((0,) * array.ndim))
     return array
 
