@@ -19,6 +19,7 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer, Call, Cuts, Lacking, Store
 from pffbench.backends.directory import made_by_root
 from pffbench.backends.inspection import Chunking
+from pffbench.backends.mapped_attributes import MappedAttributes
 from pffbench.backends.traits import Inquiry
 from pffbench.backends.zarr.format import NUMCODECS_SHUFFLES, compressor, shuffle_filter
 from pffbench.backends.zarr.settings import ZarrOptions, zarr_version
@@ -134,7 +135,7 @@ class Zarr2Array(GroupArray):
         )
 
 
-class Zarr2Store(GroupStore):
+class Zarr2Store(MappedAttributes, GroupStore):
     """A group in a directory.
 
     Parameters

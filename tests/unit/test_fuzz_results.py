@@ -76,7 +76,9 @@ def read_everything(place):
     if summary is not None:
         attempt(lambda: _written(summary, place))
     lock = RunLock()
-    before = attempt(lambda: resumed(str(place), Topology(("a", "b"), (0, 1)), None, lock))
+    before = attempt(
+        lambda: resumed(str(place), Topology(("a", "b"), (0, 1)), None, lock, batch=False)
+    )
     lock.release()
     if before is not None:
         attempt(lambda: before.done(3))

@@ -21,7 +21,6 @@ from pffbench.backends.array_spec import EVERY_LAYOUT, ArraySpec, Capabilities
 from pffbench.backends.base import Backend, Call, Cuts, OptionsT, Storage
 from pffbench.backends.directory import DirectoryArray, DirectoryStore, is_root, made_by_root
 from pffbench.backends.inspection import StoredAs, StoredChunks, places
-from pffbench.backends.mapped_attributes import MappedAttributes
 from pffbench.backends.zarr.format import (
     COMPRESSORS,
     DESCRIPTIONS,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-class GroupStore(MappedAttributes, DirectoryStore):
+class GroupStore(DirectoryStore):
     """A group in a directory; each array is a directory of chunks.
 
     Parameters

@@ -15,6 +15,7 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer, Call, Cuts, Store
 from pffbench.backends.directory import is_root, made_by_root
 from pffbench.backends.inspection import Chunking, places
+from pffbench.backends.mapped_attributes import MappedAttributes
 from pffbench.backends.traits import Inquiry
 from pffbench.backends.zarr.format import (
     NUMCODECS_SHUFFLES,
@@ -132,7 +133,7 @@ class ZarrArray(GrowingArray):
         return chunking_of(self._array)
 
 
-class ZarrStore(GroupStore):
+class ZarrStore(MappedAttributes, GroupStore):
     """A group in a directory.
 
     Parameters
