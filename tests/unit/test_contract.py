@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from calls import calls_of_ours
 from capable import KINDS
+from launch import REPOSITORY
 from pffbench.backends import traits
 from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import Backend, define_arrays, open_arrays
+from pffbench.backends.base import Array, Backend, Store, define_arrays, open_arrays
 from pffbench.backends.registry import backend_class, backend_names, missing_library
 from pffbench.backends.traits import TRAITS
 from pffbench.case import Options
@@ -115,6 +118,17 @@ def test_a_backend_says_nothing_of_what_it_lacks():
 
 def vars_of(struct):
     return {name: getattr(struct, name) for name in struct.__struct_fields__}
+
+
+def test_the_document_lists_every_method_of_the_contract_and_every_trait():
+    text = (REPOSITORY / "docs" / "contract.md").read_text(encoding="utf-8")
+    for kind in (Backend, Store, Array):
+        for method in kind.__abstractmethods__:
+            assert f"`{kind.__name__}.{method}`" in text
+    for trait in TRAITS:
+        (row,) = (line for line in text.splitlines() if line.startswith(f"| `{trait.__name__}` |"))
+        methods = {name for name in vars(trait) if not name.startswith("_")}
+        assert set(re.findall(r"`(?:Backend|Store|Array)\.(\w+)`", row)) == methods
 
 
 def test_the_type_of_options_is_named_once():
