@@ -43,7 +43,7 @@ _RECORDS = {
     DiskUsage: "Space on disk: `disk`",
     Counted: "A counter: `counts`",
 }
-_NOTE = "This page is made from the code when the site is built."
+_NOTE = "The build of the site writes this page from the code."
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -73,7 +73,7 @@ def _row(cells: Sequence[str]) -> str:
 def _keys() -> Iterator[str]:
     yield from ("# Keys of an experiment", "", _NOTE)
     yield "`pffbench keys` prints the same, `pffbench keys --schema` the JSON Schema, which editors"
-    yield "use. How to write an experiment is in [Your own experiment](../experiments.md)."
+    yield "use. [Your own experiment](../experiments.md) explains how to write one."
     yield from ("", "## The experiment", "")
     yield from _key_table(Experiment)
     yield from ("## Every case", "", "Each of them may be a list: all combinations are run.", "")
@@ -120,21 +120,21 @@ def _key_table(
 
 def _columns() -> Iterator[str]:
     yield from ("# Columns and phases", "", _NOTE)
-    yield "What the files of a results directory are is in [Files of a run](../files.md)."
+    yield "[Files of a run](../files.md) describes the files of a results directory."
     yield from ("", "## Phases", "")
     phases = [(f"`{p.name}`", f"`{p.part}_total`" if p.part else "", p.meaning) for p in PHASES]
     yield from table(("phase", "part of", "what is timed"), phases)
     for total, parts in TOTALS.items():
         yield f"- `{total}` has {', '.join(f'`{p}`' for p in parts)}."
     yield ""
-    yield "A total is the largest sum of one rank over these phases; where ranks share processors,"
+    yield "A total is the largest sum of one rank over these phases. If ranks share processors,"
     yield "it is the sum of the phases ([clock](../method.md#1-clock))."
     yield ""
     yield "Other phases belong to one workload: `repack` (`study_chunk_cache`) rewrites the closed"
-    yield "store; `look_up_first`, `read_first`, `…_middle` and `…_all` (`versions`) find and read"
+    yield "store. `look_up_first`, `read_first`, `…_middle` and `…_all` (`versions`) find and read"
     yield "other versions than the latest, through a store opened for each."
     yield from ("", "## `repetitions.jsonl`", "")
-    yield "A line for each repetition. `phases`, `machine`, `read`, `disk` and `counts` hold the"
+    yield "A line for each repetition. `phases`, `machine`, `read`, `disk` and `counts` have the"
     yield "keys of the tables below the first one. A key with its default is left out."
     yield ""
     for kind, title in _RECORDS.items():
@@ -143,7 +143,7 @@ def _columns() -> Iterator[str]:
         yield from _described(kind, field_descriptions(kind), "key")
     yield from ("## `samples.csv`", "")
     yield "The same for people and pandas: a row for each phase of each repetition, then a row for"
-    yield "each total, which has `seconds` alone."
+    yield "each total, which has only `seconds`."
     yield ""
     texts = field_descriptions(Repetition) | field_descriptions(PhaseTimes)
     yield from table(("column", "meaning"), [(f"`{name}`", texts[name]) for name in SAMPLES])
