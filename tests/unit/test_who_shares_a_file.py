@@ -127,7 +127,7 @@ GROUPED = {"layout": "file_per_group", "shape": [16, 8]}
         (GROUPED | {"group": {"count": 2}, "file_groups": {"files": 2, "ranks": 4}}, None,
          r"cases\[0\]\.file_groups: found by the run; leave it out"),
         ({"workload": "slices", "layout": "file_per_group", "group": {"count": 2},
-          "shape": [4, 4, 4], "axis": 0}, None, "a rank has the file of its group only; take with"),
+          "shape": [4, 4, 4], "axis": 0}, None, "a rank has the file of its group only; use with"),
         (GROUPED | {"backend": "blosc2", "group": {"count": 2}}, None,
          "backend blosc2 cannot do layout file_per_group, within: shared"),
         (GROUPED | {"group": {"count": 2}, "read_start": [0, 0]}, None, "need layout: shared"),

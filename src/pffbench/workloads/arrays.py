@@ -87,7 +87,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     first : int
         Number of the first of them among all arrays of the case.
     dealt_to : int, optional
-        Number of ranks that own the arrays as wholes, in equal shares of consecutive arrays.
+        Number of ranks among which whole arrays are dealt, in equal shares of consecutive arrays.
     steps : int, optional
         Number of time steps: an array gets a leading axis of this length, and each step is moved
         by calls of its own.
@@ -96,7 +96,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     block : callable
         Shape of a chunk with ``chunks: block``.
     chunk_per_part : bool
-        Whether chunks may be the parts of ranks where these have unequal lengths.
+        Whether a chunk may be the part of a rank if parts have unequal lengths.
     byte_order : {"native", "big"}
         Byte order in the store.
     write, read : callable
@@ -104,7 +104,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     reading : tuple of Parts, optional
         Parts that each rank reads of each array in place of what it wrote, one after the other.
     author : callable, optional
-        Returns the rank whose part a rank reads, if it is not its own.
+        Returns the rank that wrote what a rank reads, if it is another one.
     writers : "all" or Writers, optional
         The ranks through which data are moved; None if each rank moves its own.
     extent : callable, optional

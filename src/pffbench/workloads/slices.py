@@ -122,7 +122,7 @@ class Slices(Workload):
             return "give either shape (of the volume, such as [621, 998, 520]) or shape_per_rank"
         if p.layout == "file_per_group" and p.file_layout == "shared":
             return Impossible(
-                "each slice is cut over all ranks, and a rank has the file of its group only; take "
+                "each slice is cut over all ranks, and a rank has the file of its group only; use "
                 "within: own, or layout: shared"
             )
         p = p.with_shape(ranks)
