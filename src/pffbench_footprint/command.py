@@ -77,7 +77,7 @@ def _stripe(text: str) -> tuple[int, int]:
         nbytes = 0
     if nbytes < 1 or not count.strip().isdecimal() or int(count) < 1:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no size and number of servers, such as 16MiB:64 (1 or more each)"
+            f"{text!r} is not a size and a number of servers, such as 16MiB:64 (1 or more each)"
         )
     return nbytes, int(count)
 

@@ -226,7 +226,7 @@ def test_an_undecided_version_ends_the_search_with_what_is_known(planted, tmp_pa
         ({"bad": "h5py>=3"}, "--bad h5py>=3: name one version"),
         ({"bad": "zarr==3.1.0"}, "of another package"),
         ({"bad": "h5py==1.0"}, "must be an earlier version"),
-        ({"versions": ("1.1", "x")}, "x is no version"),
+        ({"versions": ("1.1", "x")}, "x is not a version"),
         ({"case": "no.yaml"}, "no.yaml: cannot be read"),
         ({"case": CASE.replace("many-datasets", "smallest")}, "an experiment with one case"),
         ({"out": CASE}, "already there"),

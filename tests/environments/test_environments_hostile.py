@@ -297,7 +297,7 @@ def test_a_record_without_an_environment_is_refused_in_a_sentence(missing, recei
         ("launcher", "", "launcher: it names no program"),
         ("launcher", "'", "launcher: ': no closing quotation"),
         ("command", "'", "environments[0].command: ': no closing quotation"),
-        ("activate", "/dev/zero", "/dev/zero: it is no regular file"),
+        ("activate", "/dev/zero", "/dev/zero: it is not a regular file"),
     ],
 )
 def test_commands_that_are_none_are_refused_when_planned(key, value, sentence, tmp_path):

@@ -76,14 +76,14 @@ def test_alignment_has_a_threshold_of_its_own():
 
 
 REFUSED = {
-    "no text": ({"hints": {"cb_nodes": ""}}, r"hints\.cb_nodes: '' is no hint \(allowed: a whole"),
+    "no text": ({"hints": {"cb_nodes": ""}}, r"hints\.cb_nodes: '' is not a valid hint \(allowed"),
     "no number": ({"hints": {"cb_nodes": 1.5}}, r"hints.*must be true or false or a whole"),
     "a mapping": ({"hints": {"cb_nodes": {"a": 1}}}, r"hints.*it must be true or false"),
-    "two lines": ({"hints": {"cb_nodes": "1\n2"}}, r"hints\.cb_nodes: .* is no hint"),
-    "too long": ({"hints": {"cb_nodes": "9" * 256}}, r"hints\.cb_nodes: .* is no hint"),
-    "no name": ({"hints": {"": 1}}, r"'' is no name of a hint \(allowed: 1 to 35"),
-    "a blank": ({"hints": {"cb nodes": 1}}, r"'cb nodes' is no name of a hint"),
-    "long name": ({"hints": {"x" * 36: 1}}, r"is no name of a hint"),
+    "two lines": ({"hints": {"cb_nodes": "1\n2"}}, r"hints\.cb_nodes: .* is not a valid hint"),
+    "too long": ({"hints": {"cb_nodes": "9" * 256}}, r"hints\.cb_nodes: .* is not a valid hint"),
+    "no name": ({"hints": {"": 1}}, r"'' is not a valid name of a hint \(allowed: 1 to 35"),
+    "a blank": ({"hints": {"cb nodes": 1}}, r"'cb nodes' is not a valid name of a hint"),
+    "long name": ({"hints": {"x" * 36: 1}}, r"is not a valid name of a hint"),
     "no mapping": ({"hints": "cb_nodes=4"}, r"hints: it must be a mapping; it is"),
     "no stripes": ({"striping": {}}, r"striping: give count .* size, or both"),
     "stripes of none": ({"striping": {"count": 0}}, r"striping: give count"),
@@ -92,7 +92,7 @@ REFUSED = {
     "unknown word": ({"striping": {"pool": "x"}}, r"striping: .*unknown field pool"),
     "twice": ({"striping": {"count": 2}, "hints": {"striping_factor": 2}},
               r"hints\.striping_factor and striping say the same"),
-    "inside a sweep": ({"hints": {"cb_nodes": [1, ""]}}, r"hints\.cb_nodes: '' is no hint"),
+    "inside a sweep": ({"hints": {"cb_nodes": [1, ""]}}, r"cb_nodes: .* is not a valid hint"),
 }  # fmt: skip
 
 

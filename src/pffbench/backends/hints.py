@@ -84,13 +84,13 @@ def check_hints(options: Hinted) -> None:
     for name, value in options.hints.items():
         if " " in name or not _is_text(name, _LONGEST_NAME):
             raise ValueError(
-                f"hints: {name[:_SHOWN]!r} is no name of a hint (allowed: 1 to "
+                f"hints: {name[:_SHOWN]!r} is not a valid name of a hint (allowed: 1 to "
                 f"{_LONGEST_NAME} printable characters without blanks, such as cb_nodes)"
             )
         if not _is_text(str(value), _LONGEST_TEXT):
             raise ValueError(
-                f"hints.{name}: {str(value)[:_SHOWN]!r} is no hint (allowed: a whole number, "
-                f"true, false, or 1 to {_LONGEST_TEXT} printable characters)"
+                f"hints.{name}: {str(value)[:_SHOWN]!r} is not a valid hint (allowed: a whole "
+                f"number, true, false, or 1 to {_LONGEST_TEXT} printable characters)"
             )
     if twice := sorted(_of_striping(options.striping).keys() & options.hints.keys()):
         raise ValueError(f"hints.{twice[0]} and striping say the same; give one of them")

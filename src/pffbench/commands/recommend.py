@@ -84,7 +84,7 @@ def _size(text: str) -> Size:
             return size
     except UserError as error:
         raise argparse.ArgumentTypeError(str(error).replace(repr(told), repr(text))) from None
-    raise argparse.ArgumentTypeError(f"{text!r} is no amount of data (write it like '600G')")
+    raise argparse.ArgumentTypeError(f"{text!r} is not an amount of data (write it like '600G')")
 
 
 def _weight(text: str) -> tuple[float, float]:

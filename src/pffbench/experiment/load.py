@@ -300,7 +300,7 @@ def _check_environments(experiment: Experiment, name: str) -> None:
         if environment.command:
             _check_words(environment.command, f"{where}.command")
         if environment.activate and not _may_be_script(environment.activate):
-            raise UserError(f"{where}.activate: {environment.activate}: it is no regular file")
+            raise UserError(f"{where}.activate: {environment.activate}: it is not a regular file")
     if experiment.launcher is not None:
         _check_words(experiment.launcher, f"{name}: launcher")
     if experiment.launcher is not None and not (experiment.environments or experiment.starts):

@@ -183,7 +183,7 @@ def _rows(dataset: Any, rows: list[int], name: str) -> np.ndarray[Any, Any]:
             found[place] = dataset[row]
     wrong = np.isinf(found) | (found < 0)  # NaN is right: the stage is still to come
     if wrong.any() and dataset.dtype.kind == "f":
-        raise ValueError(f"{name} holds what are no seconds")
+        raise ValueError(f"{name} contains invalid times")
     return np.asarray(found)
 
 

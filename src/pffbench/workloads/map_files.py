@@ -40,7 +40,7 @@ _TRACE = b"Obtained"
 
 
 class _NotAMapError(Exception):
-    """Says why a file is no decomposition map."""
+    """Says why a file is not a decomposition map."""
 
 
 def read_map(path: str, variable: str | None = None) -> DecompositionMap:
@@ -73,7 +73,7 @@ def read_map(path: str, variable: str | None = None) -> DecompositionMap:
     except MemoryError:
         raise UserError(f"{path} does not fit into memory") from None
     except _NotAMapError as error:
-        raise UserError(f"{path} is no decomposition map: {error}") from None
+        raise UserError(f"{path} is not a decomposition map: {error}") from None
     return found
 
 
@@ -172,7 +172,7 @@ def _map_of(
 
 def _integers(array: Any, key: str) -> Integers:
     if not isinstance(array, np.ndarray):
-        raise _NotAMapError(f"{key} is no array in the format of NumPy")
+        raise _NotAMapError(f"{key} is not an array in the format of NumPy")
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise _NotAMapError(
             f"{key} must be a list of integers, not {array.dtype} of shape {array.shape}"

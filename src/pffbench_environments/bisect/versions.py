@@ -53,10 +53,10 @@ def versions_between(
     Raises
     ------
     UserError
-        One is no version, the good one is not the earlier one, or there is no list of them.
+        One is not a version, the good one is not the earlier one, or there is no list of them.
     """
     if wrong := [version for version in given if not re.fullmatch(_VERSION, version)]:
-        raise UserError(f"--versions: {wrong[0]} is no version; separate them by commas")
+        raise UserError(f"--versions: {wrong[0]} is not a version. Separate versions by commas")
     if _order(first) >= _order(last):
         raise UserError(f"--good {first} must be an earlier version than --bad {last}")
     known = sorted({*(given or _published(package, stop)), first, last}, key=_order)
