@@ -262,13 +262,13 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
     if p.durability == "sync":
         sync_store(repetition, files, "sync" + suffix)
     with repetition.step("inspection"):
+        if not suffix:
+            _count_stored(repetition)
         if repetition.keeps_directory and repetition.keeps_data:
             observed.disk = disk_usage([repetition.scratch.path(repetition.directory)])
             looks = repetition.inspect and team.is_root
             if looks and repetition.arrays.arrays(0):
                 observed.stored_as = describe_store(repetition)
-        if not suffix:
-            _count_stored(repetition)
     return files
 
 
