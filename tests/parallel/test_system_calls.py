@@ -8,9 +8,17 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
+import psutil
 import pytest
 
-from launch import environment, mpiexec, pffbench_cli, run_experiment, sampled
+from launch import (
+    environment,
+    mpiexec,
+    pffbench_cli,
+    run_experiment,
+    sampled,
+    start_experiment,
+)
 from pffbench.experiment.schema import MOST_TRACED
 from pffbench.parallel.system_calls import TracingMeter, count_calls
 from pffbench.phases import READ_PHASES
@@ -232,3 +240,44 @@ def test_runs_that_cannot_be_compared_say_why(tmp_path):
         done = compared(one.out, one.out, options=options)
         assert done.status == 2
         assert "leave it out with --counts" in done.stderr
+
+
+def test_calls_that_strace_did_not_see_are_no_count(tmp_path):
+    meter = TracingMeter(str(tmp_path))
+    meter.start()
+    (tracer,) = psutil.Process().children()
+    tracer.kill()
+    tracer.wait()
+    with pytest.raises(ChildProcessError, match="strace ended during the repetition"):
+        meter.stop()
+    meter.start()
+    assert not meter.stop()
+
+
+def test_a_tracer_that_is_killed_ends_its_case_only(tmp_path):
+    cases = [CASE | {"backend": "posix", "layout": "file_per_process"}, CASE | {"backend": "npy"}]
+    program = ["-c", KILLS_TRACER]
+    done = start_experiment(tmp_path, 2, program=program, cases=cases, **COUNTS).finish()
+    assert done.status == 1, done.said
+    failures = [entry["failure"] for entry in done.record["cases"].values() if entry["failure"]]
+    (failure,) = failures
+    assert (failure["phase"], failure["rank"]) == ("counting", 1)
+    assert "strace ended during the repetition" in failure["error"]
+
+
+#: pffbench whose rank 1 loses its tracer in the first repetition.
+KILLS_TRACER = """
+import sys
+from mpi4py import MPI
+from pffbench.parallel.system_calls import TracingMeter
+stop = TracingMeter.stop
+def lose(self):
+    if MPI.COMM_WORLD.rank == 1 and self._strace is not None and not hasattr(TracingMeter, "lost"):
+        TracingMeter.lost = True
+        self._strace.kill()
+        self._strace.wait()
+    return stop(self)
+TracingMeter.stop = lose
+from pffbench.cli import main
+main(sys.argv[1:])
+"""

@@ -79,7 +79,8 @@ class TracingMeter(Meter):
         while not _all_traced():
             if self._strace.poll() is not None or time.monotonic() > end:
                 told = said.read_text(errors="replace").strip()
-                self.stop()
+                with suppress(ChildProcessError):
+                    self.stop()
                 raise PermissionError(f"counters: calls: strace cannot trace this process: {told}")
             time.sleep(0.001)
 
@@ -95,8 +96,15 @@ class TracingMeter(Meter):
         return super().since(before)
 
     def stop(self) -> CallCounts:
-        """End the tracing; return what was counted since `start`, nothing if it did not begin."""
+        """End the tracing; return what was counted since `start`, nothing if it did not begin.
+
+        Raises
+        ------
+        ChildProcessError
+            strace has ended before, so that calls are missing.
+        """
         counts: CallCounts = Counter()
+        died = self._strace is not None and self._strace.poll() is not None
         if self._strace is not None:
             self._strace.terminate()  # lets go of this process, which goes on
             try:
@@ -113,6 +121,8 @@ class TracingMeter(Meter):
                 counts = count_calls(trace, self._directory)
             self._place.cleanup()
             self._place = None
+        if died:
+            raise ChildProcessError("strace ended during the repetition, so calls are missing")
         return counts
 
 

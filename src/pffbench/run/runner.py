@@ -8,7 +8,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -318,7 +318,11 @@ class Runner:
             self._meter.start()
         try:
             yield
-        finally:
+        except PhaseFailedError:
+            with suppress(OSError):  # the case has failed already
+                self._meter.stop()
+            raise
+        with AgreedStep(self.team.comm, "counting"):
             found = self._meter.stop()
         for what, amount in found.items():
             repetition.observed.count(*what, amount)
