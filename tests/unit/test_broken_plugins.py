@@ -8,6 +8,8 @@ from launch import pffbench_cli
 ENTRY_POINTS = """
 [pffbench.backends]
 broken = broken_package:Backend
+[pffbench.workloads]
+unfinished = broken_package:Workload
 [pffbench.commands]
 broken = broken_package
 [pffbench.reports]

@@ -14,7 +14,7 @@ from pffbench.errors import VALID, UserError
 from pffbench.experiment.schema import Experiment, json_schema
 from pffbench.run.output import print_json
 from pffbench.text import perhaps_meant
-from pffbench.workloads.registry import workload, workload_names
+from pffbench.workloads.registry import loadable_workload_names, workload
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the keys, or the schema. Return the exit status."""
-    known = (*workload_names(), *loadable_backend_names())
+    known = (*loadable_workload_names(), *loadable_backend_names())
     if unknown := [name for name in arguments.names if name not in known]:
         hint = perhaps_meant(unknown[0], known)
         raise UserError(f"{unknown[0]!r} is not a workload or a backend ({', '.join(known)}){hint}")
@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
     elif not arguments.names:
         print("\n".join(_overview()))
     for name in arguments.names:
-        if name in workload_names():
+        if name in loadable_workload_names():
             print("\n".join(_workload(name)))
         if name in loadable_backend_names():
             print("\n".join(_backend(backend_class(name))))
@@ -68,7 +68,7 @@ def _overview() -> Iterator[str]:
     yield from ("", "keys of every case:")
     yield from key_lines(Parameters)
     yield from ("", "workloads (pffbench keys NAME prints the keys of one):")
-    for name in workload_names():
+    for name in loadable_workload_names():
         yield from wrapped(f"{name}: {workload(name).summary}", "  ", "      ")
     yield from ("", "backends (the same):")
     for name in loadable_backend_names():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from pffbench.plugins import load, plugins
+from pffbench.plugins import load, loaded, plugins
 from pffbench.workloads.base import Workload
 
 _BUILT_IN = {
@@ -28,6 +28,12 @@ def _targets() -> dict[str, str]:
 def workload_names() -> tuple[str, ...]:
     """Return the names of all workloads."""
     return tuple(_targets())
+
+
+def loadable_workload_names() -> tuple[str, ...]:
+    """Return the names of the workloads without those of other packages that cannot be loaded."""
+    others = loaded(ENTRY_POINT_GROUP, "summary", "parameters_type")
+    return tuple(name for name in _targets() if name in _BUILT_IN or name in others)
 
 
 def is_workload(name: object) -> bool:
