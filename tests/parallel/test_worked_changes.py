@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from capable import FORMATS
 from launch import REPOSITORY, environment, pffbench_cli, run_experiment, sampled
 from pffbench.backends.registry import backend_class
 
@@ -85,6 +86,15 @@ WORKLOAD = {
         '_BUILT_IN = {\n    "neighbours": "pffbench.workloads.neighbours:Neighbours",\n',
     ),
 }
+BOTH = ["independent", "collective"]
+#: A pattern that no layout knows of.
+PATTERN = {
+    "workloads/planes.py": (REPOSITORY / "tests" / "worked" / "planes.py").read_text(),
+    "workloads/registry.py": (
+        "_BUILT_IN = {\n",
+        '_BUILT_IN = {\n    "planes": "pffbench.workloads.planes:Planes",\n',
+    ),
+}
 #: The model of a backend, with another name.
 MODEL = backend_class("npy")
 MINE = inspect.getsource(inspect.getmodule(MODEL)).replace('name = "npy"', 'name = "worked"')
@@ -96,7 +106,10 @@ BACKEND = {
     ),
 }
 #: The changes, and the number of files that each takes.
-CHANGES = ((PHASE, 2), (KEY_OF_A_PHASE, 2), (COLUMN, 1), (OPTION, 2), (WORKLOAD, 2), (BACKEND, 2))
+CHANGES = (
+    (PHASE, 2), (KEY_OF_A_PHASE, 2), (COLUMN, 1), (OPTION, 2), (WORKLOAD, 2), (PATTERN, 2),
+    (BACKEND, 2),
+)  # fmt: skip
 
 
 def apply(change, package):
@@ -192,6 +205,27 @@ def test_a_column_of_the_tables_is_everywhere(copy, run):
     write = "from reference import pages; print(dict(pages())['reference/columns.md'])"
     page = python(copy, "-c", write, cwd=copy / "docs" / "tools")
     assert "| `worked_part` | `worked%` | Time of opening and closing files. |" in page
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("ranks", [1, 3, 4])
+def test_a_declared_pattern_is_valid_in_every_layout_at_the_first_try(copy, tmp_path, ranks):
+    """Groups of ranks, arrays of ranks and strides are nothing that a workload has to know."""
+    common = {"workload": "planes", "shape": [7, 4, 5], "backend": FORMATS, "transfer": BOTH}
+    group = {"layout": "file_per_group", "group": {"count": min(2, ranks)}}
+    cases = [
+        common | {"layout": ["shared", "own", "file_per_process"]},
+        common | group | {"within": ["shared", "own"]},
+    ]
+    done = run_experiment(tmp_path, ranks, cases=cases, repetitions=1, env=path_of(copy))
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
+    ran = {(e["parameters"]["backend"], e["parameters"]["layout"], e["parameters"]["within"])
+           for e in done.record["cases"].values()}  # fmt: skip
+    layouts = [("shared", None), ("own", None), ("file_per_process", None),
+               ("file_per_group", "shared"), ("file_per_group", "own")]  # fmt: skip
+    for backend in ("hdf5", "netcdf4", "zarr"):
+        assert ran >= {(backend, *layout) for layout in layouts}
 
 
 def test_an_option_is_in_the_record(run):
