@@ -359,3 +359,18 @@ def test_impossible_combinations_of_a_sweep_are_left_out_when_they_may_be(number
     assert len(plan.cases) == len(plan.left_out) == 1
     with pytest.raises(UserError, match=r"needs a chunk shape|needs rearrange: none"):
         make_plan(from_data(data | {"impossible": "refuse"}, "x.yaml"), ranks=2)
+
+
+@pytest.mark.parametrize("entry", [
+    {"workload": "datasets", "shape": [4], "datasets": 2, "attributes": 1},
+    {"workload": "hyperslab", "decomposition": {"file": "package:pffbench/maps/land.npz",
+                                                "holes": "allow"}},
+    {"workload": "startup", "shape": [4], "attributes": 1},
+])  # fmt: skip
+def test_what_a_format_cannot_do_at_all_goes_before_what_a_workload_needs_of_it(entry):
+    """The remedy of the second reason would not help."""
+    usual = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8]}
+    data = {"name": "x", "roofline": False, "impossible": "skip",
+            "cases": [usual, entry | {"backend": "blosc2", "layout": "shared"}]}  # fmt: skip
+    ((_, reason),) = make_plan(from_data(data, "x.yaml"), ranks=2).left_out
+    assert reason.startswith("backend blosc2 cannot do layout shared")

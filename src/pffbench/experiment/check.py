@@ -255,16 +255,18 @@ class _Checker:
 
     def _look_at(self, p: Parameters) -> None:
         """Refuse a case by its parameters, its arrays and the libraries."""
-        backend = backend_class(p.backend)
-        if reason := workload(p.workload).refuse(p, self._ranks, backend):
-            raise (ImpossibleCaseError if isinstance(reason, Impossible) else UserError)(reason)
-        arrays = arrays_of(p, self._ranks)
-        if (number := arrays.volume.arrays) > MOST_ARRAYS:
-            raise UserError(f"{number} arrays are too many (at most {MOST_ARRAYS})")
+        refused = workload(p.workload).refuse(p, self._ranks, backend_class(p.backend))
+        if refused and not isinstance(refused, Impossible):
+            raise UserError(refused)
+        # What a format cannot do in any workload says more than what it cannot do in this one.
         if reason := _beyond(p):
             raise ImpossibleCaseError(reason)
         if self._as_installed:
             self._look_at_libraries(p)
+        if refused:
+            raise ImpossibleCaseError(refused)
+        if (number := arrays_of(p, self._ranks).volume.arrays) > MOST_ARRAYS:
+            raise UserError(f"{number} arrays are too many (at most {MOST_ARRAYS})")
 
     def _look_at_libraries(self, p: Parameters) -> None:
         """Refuse a case that the installed libraries cannot do."""
