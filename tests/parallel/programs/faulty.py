@@ -5,7 +5,7 @@ for another one in each repetition, in this order; reopen; off the timer `prepar
 `prepare arrays`, `wrap`, `attributes`), `kind` (a function below, `lie`, or
 `skip`: the call is not made), `rank`, and
 `after`: how many calls of the verb on that rank go well before. FAULT_PLACE is where some of them
-do harm.
+do harm. With `cases` each case has a verb of its own: a mapping of names of cases to verbs.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 VERBS = ("create", "define", "write", "flush", "close", "open", "arrays", "read")
@@ -92,11 +92,12 @@ def fill_nearly():
 
 @dataclass
 class Fault:
-    verb: str
     kind: str
     rank: int
+    verb: str = ""
     after: int = 0
     backend: str = "hdf5"
+    cases: dict = field(default_factory=dict)
     calls: int = 0
     stores: int = 0
 
@@ -117,12 +118,19 @@ class Fault:
 
     def wrapped(self, verb, call, then=lambda made: made):
         def called(*given, **more):
+            if verb in ("create", "open", "reopen"):  # the backend, and the path of a store
+                self.note_case(given[1])
             self(verb)
             if self.kind == "skip" and verb == self.verb and self.calls > self.after:
                 return None
             return then(call(*given, **more))
 
         return called
+
+    def note_case(self, path):
+        """Take the verb of the case that a store is of."""
+        of_case = [verb for case, verb in self.cases.items() if f"-{case}/" in path]
+        self.verb = of_case[0] if of_case else "" if self.cases else self.verb
 
     def store(self, store):
         close = store.close
@@ -177,7 +185,8 @@ class Fault:
         create, open_ = kind.create, kind.open
         kind.create = self.wrapped("create", create, self.store)
         kind.open = self.wrapped("open", open_, self.store)
-        kind.reopen = self.wrapped("reopen", kind.reopen, self.store)
+        if hasattr(kind, "reopen"):
+            kind.reopen = self.wrapped("reopen", kind.reopen, self.store)
 
 
 fault = Fault(**json.loads(os.environ["FAULT"]))
