@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -18,6 +19,7 @@ from launch import (
     start_experiment,
     wait_until,
 )
+from pffbench.storage.ownership import SILENCE
 
 pytestmark = pytest.mark.parallel
 
@@ -177,7 +179,9 @@ def test_a_start_that_was_killed_before_it_had_a_record_is_begun_again(tmp_path)
             path.unlink()
     holder = {"host": os.uname().nodename, "user": "me", "pid": gone.pid, "date": "2026",
               "boot": "another"}  # fmt: skip
-    (done.out / "run.lock").write_text(json.dumps(holder))
+    lock = done.out / "run.lock"
+    lock.write_text(json.dumps(holder))
+    os.utime(lock, (time.time() - 2 * SILENCE,) * 2)  # a living run would have touched it
     again = run(tmp_path)
     assert again.status == 0, again.said
 

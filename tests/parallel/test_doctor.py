@@ -134,7 +134,7 @@ def test_a_library_that_does_not_load_is_a_problem_with_a_remedy(tmp_path, when)
     assert done.status == 1, done.said
     cause = text_of(done).partition("✗ problem netCDF4")[2].partition("✓")[0]
     assert "netCDF4 is hidden" in cause
-    assert "so: the backend netcdf4 cannot run →" in cause
+    assert "so: the backend netcdf4 cannot run so: the backend netcdf3 cannot run →" in cause
     assert "make env" in cause.partition("→")[2]
     assert "netCDF-4 through netCDF4-python: " in text_of(done).partition("✗ problem netCDF4")[2]
     row = next(line for line in done.stdout.splitlines() if line.startswith("  netcdf4 "))

@@ -245,7 +245,7 @@ def test_runs_that_cannot_be_compared_say_why(tmp_path):
 def test_calls_that_strace_did_not_see_are_no_count(tmp_path):
     meter = TracingMeter(str(tmp_path))
     meter.start()
-    (tracer,) = psutil.Process().children()
+    (tracer,) = [one for one in psutil.Process().children() if one.name() == "strace"]
     tracer.kill()
     tracer.wait()
     with pytest.raises(ChildProcessError, match="strace ended during the repetition"):
@@ -261,7 +261,8 @@ def test_a_tracer_that_is_killed_ends_its_case_only(tmp_path):
     assert done.status == 1, done.said
     failures = [entry["failure"] for entry in done.record["cases"].values() if entry["failure"]]
     (failure,) = failures
-    assert (failure["phase"], failure["rank"]) == ("counting", 1)
+    found = (failure["phase"], failure["rank"])
+    assert found == ("counting", 1), failure
     assert "strace ended during the repetition" in failure["error"]
 
 

@@ -16,6 +16,7 @@ from pffbench.case import itemsize
 from pffbench.errors import UserError
 from pffbench.grouping import grouped
 from pffbench.parallel.process_counters import COUNTERS
+from pffbench.phases import LAST_PHASE
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import CaseEntry
 from pffbench.results.cells import keys_of, varying
@@ -264,7 +265,8 @@ def counts_of(run: MeasuredRun) -> dict[str, _Counts]:
     Returns
     -------
     dict of str to mapping
-        By case, then by phase and counter: the values of its repetitions.
+        By case, then by phase and counter: the values of its repetitions. The removal of the files
+        is left out, because pffbench does it and not the library.
 
     Raises
     ------
@@ -277,7 +279,7 @@ def counts_of(run: MeasuredRun) -> dict[str, _Counts]:
             for one in repetitions
             if not one.warmup
             for count in one.counts
-            if count.name not in _VARIABLE
+            if count.name not in _VARIABLE and count.phase != LAST_PHASE
         )
         for case, repetitions in run.by_case.items()
     }

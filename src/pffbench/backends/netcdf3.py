@@ -13,6 +13,7 @@ from pffbench.backends.base import Array, Backend, Cuts, Lacking, Storage, Store
 from pffbench.backends.hints import Hints
 from pffbench.backends.inspection import StoredAs
 from pffbench.backends.netcdf4_store import NetCdf4Array, NetCdf4Store
+from pffbench.backends.shared_files import has_pnetcdf
 from pffbench.case import Options, Parameters, Settings
 
 if TYPE_CHECKING:
@@ -169,11 +170,7 @@ class NetCdf3Array(NetCdf4Array):
 
 def _without_pnetcdf() -> Lacking | None:
     """Return that netCDF-C cannot share classic files among ranks, or None if it can."""
-    try:
-        import netCDF4
-    except ImportError:  # which is reported for the backend
-        return None
-    if netCDF4.__has_pnetcdf_support__:
+    if has_pnetcdf() is not False:
         return None
     return Lacking(
         "classic netCDF files that ranks share need a netCDF-C with PnetCDF, and this one has "

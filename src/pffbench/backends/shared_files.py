@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pffbench.backends.base import Backend
 from pffbench.backends.registry import installed
+from pffbench.tools import run_tool
 
 #: Byte sequences that the compiled modules contain only when they were built for parallel I/O.
 _TRACES = {"h5py": b"H5Pset_fapl_mpio", "netCDF4": b"mpi4py.MPI"}
@@ -17,6 +18,8 @@ PIP_REMEDIES = {
     "h5py": "HDF5_MPI=ON pip install --no-binary=h5py h5py on a parallel HDF5",
     "netCDF4": "pip install --no-binary=netCDF4 netCDF4 on a parallel netCDF-C",
 }
+#: Seconds in which the linker must answer.
+_LINKER = 10.0
 _OTHER_REMEDIES = "conda-forge's mpi builds (environment.yml), the site's modules, or Spack"
 
 
@@ -26,6 +29,22 @@ def built_for_mpi(package: str) -> bool | None:
     trace = _TRACES.get(package)
     files = [] if trace is None else extension_modules(package)
     return None if trace is None or not files else mentions(files, trace)
+
+
+@cache
+def has_pnetcdf() -> bool | None:
+    """Return whether the netCDF-C of netCDF4-python has PnetCDF; None if that is not known.
+
+    The dynamic linker tells which library the compiled module loads. Importing the module would
+    load it, which the planning of a run must not.
+    """
+    for module in extension_modules("netCDF4"):
+        told = run_tool(["ldd", str(module)], _LINKER)
+        for line in told.text.splitlines() if told.ok else ():
+            name, arrow, rest = line.strip().partition(" => ")
+            if arrow and name.startswith("libnetcdf") and rest.startswith("/"):
+                return mentions([Path(rest.rpartition(" (")[0])], b"ncmpi_create")
+    return None
 
 
 def extension_modules(package: str) -> list[Path]:

@@ -55,6 +55,11 @@ class ColumnStorage(msgspec.Struct, frozen=True):
     level: int
     shuffle: str = "none"
 
+    @property
+    def shuffled_before(self) -> bool:
+        """Whether bytes are shuffled before the codec, as of `ArraySpec`."""
+        return False
+
     def chunks(self, axes: int) -> Shape:
         """Return the chunk shape of a column."""
         return (self.chunk,) * axes
