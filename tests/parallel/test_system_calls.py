@@ -132,10 +132,12 @@ def test_the_answer_has_the_counts_and_names_what_moves_more_than_is_wanted(tmp_
         "layout": "file_per_process", "backend": ["posix", "hdf5", "zarr"],
         "settings": "matched",
     }  # fmt: skip
-    done = run_experiment(tmp_path, 2, cases=[sliced], **COUNTS)
+    cases = [sliced, sliced | {"backend": "netcdf3"}]  # which has no chunks
+    done = run_experiment(tmp_path, 2, cases=cases, impossible="skip", **COUNTS)
     assert done.status == 0, done.said
     answer = summarise(done.out).answer
     assert answer.word == "COUNTED"
+    assert any(n.startswith("Not measured: 1 case of netCDF-3, because ") for n in answer.notes)
     assert answer.columns == ("write", "opens", "read", "opens", "files")
     rows = {row[0]: [int(text.replace(",", "")) for text in row[1:]] for row in answer.rows}
     counts = counts_of(MeasuredRun.load(done.out))

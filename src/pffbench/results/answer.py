@@ -16,7 +16,7 @@ import msgspec
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord
 from pffbench.results import counts, grid
-from pffbench.results.cautions import cautions
+from pffbench.results.cautions import cautions, missing
 from pffbench.results.cells import Cell, grouped
 from pffbench.results.comparisons import Compared
 from pffbench.results.decision import Decision, way_keys
@@ -180,7 +180,7 @@ def _counted(run: MeasuredRun, cells: Sequence[Cell], evidence: str) -> Answer:
         evidence,
         columns=counts.answer_columns(cases),
         rows=tuple(counts.answer_rows(cases)),
-        notes=(*counts.notes(cases), *also),
+        notes=(*counts.notes(cases), *also, *missing(run, cells)),
         command=command_again(run.record, again),
         why_command="To measure times:",
     )

@@ -41,9 +41,7 @@ def cautions(
     load : LoadSummary
         The use of the machine by others.
     """
-    yield from _not_measured(run, cells)
-    yield from (f"Limited: {text}." for text in run.record.limits)
-    yield from _absent(run)
+    yield from missing(run, cells)
     yield from _too_short(run, cells)
     yield from _without_effect(cells)
     for some in grouped(formats, lambda one: one.cells[0][0].keys["column"]).values():
@@ -54,6 +52,13 @@ def cautions(
     if run.record.accept_busy:
         found = (text.partition(";")[0] for text in busy(load))
         yield from (f"Accepted, as asked: {text}." for text in found)
+
+
+def missing(run: MeasuredRun, cells: Sequence[Cell]) -> Iterator[str]:
+    """Yield what a run did not measure: cases left out, limits, formats that failed."""
+    yield from _not_measured(run, cells)
+    yield from (f"Limited: {text}." for text in run.record.limits)
+    yield from _absent(run)
 
 
 def _not_measured(run: MeasuredRun, cells: Sequence[Cell]) -> Iterator[str]:

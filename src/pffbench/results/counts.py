@@ -1,6 +1,6 @@
 """What a run with ``counters: calls`` answers: the system calls and bytes of each case.
 
-Counts are the same on a busy machine. They say nothing of time.
+Counts are the same on a busy machine. Times of such a run mean nothing.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def headline(cases: Sequence[CaseCounts]) -> str:
     """Return which case needs the fewest system calls for each total."""
     formats = [case for case in cases if not case.raw] or list(cases)
     if len(formats) == 1:
-        return f"the system calls of {formats[0].label}; they say nothing of time."
+        return f"the system calls of {formats[0].label}. Times were not measured."
     fewest: dict[str, list[str]] = {}
     for total in _totals(formats):
         there = [case for case in formats if total in case.parts]
@@ -169,7 +169,7 @@ def headline(cases: Sequence[CaseCounts]) -> str:
         calls = least.parts[total].calls
         fewest.setdefault(least.label, []).append(f"to {_TITLES[total]} ({calls:,})")
     texts = [f"{label} {' and '.join(some)}" for label, some in fewest.items()]
-    return f"fewest system calls: {', '.join(texts)}. Counts say nothing of time."
+    return f"fewest system calls: {', '.join(texts)}. Times were not measured."
 
 
 def notes(cases: Sequence[CaseCounts]) -> Iterator[str]:
