@@ -1,9 +1,9 @@
-"""Tell whether this Python has a working parallel stack: ``mpiexec -n 2 python check_stack.py``.
+"""Check that this Python has a working parallel stack: ``mpiexec -n 2 python check_stack.py``.
 
-An import proves little: a serial HDF5 imports as well as a parallel one, and two copies of HDF5 in
-one process may run for hours before they write wrong bytes. So every rank writes and reads its part
-of a shared file through both libraries. One line is printed per problem, and the exit status is 0
-only when there is none.
+An import is not enough: a serial HDF5 can be imported as well as a parallel one, and two copies of
+HDF5 in one process may run for hours before they write wrong bytes. So every rank writes and reads
+its part of a shared file through both libraries. Each problem is printed on one line, and the exit
+status is 0 only if there is none.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-# The environment that is checked may lack pffbench; what is imported from it needs nothing else.
+# The environment may be without pffbench. The module imported here needs the standard library only.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "src"))
 
 from pffbench.proc import files_defining
 
 ROWS, COLUMNS = 64, 32
-#: A function by which the copies of a library are recognised, whatever their files are called.
+#: Functions that identify the copies of a library under any file name.
 FUNCTIONS = {"HDF5": "H5open", "MPI": "MPI_Get_library_version", "netCDF-C": "nc_inq_libvers"}
 
 
 def problems_of_imports(netcdf: bool) -> list[str]:
-    """Problems that need no communication: missing, serial or doubled libraries."""
+    """Return the problems of imports: missing, serial or doubled libraries."""
     problems = []
     for name in ("numpy", "h5py", *["netCDF4"] * netcdf, "zarr"):
         try:
             importlib.import_module(name)
-        except Exception as error:  # noqa: BLE001 - whatever an import raises is the finding
+        except Exception as error:  # noqa: BLE001 - any error of an import is a problem
             problems.append(f"{name} cannot be imported: {type(error).__name__}: {error}")
     modules = sys.modules
     if "h5py" in modules and not modules["h5py"].get_config().mpi:
@@ -52,7 +52,7 @@ def problems_of_imports(netcdf: bool) -> list[str]:
 def write_and_read(
     comm: Any, label: str, access: Callable[[str, str, Any, bool], Any], path: str
 ) -> str | None:
-    """Write this rank's rows, read its neighbour's, both ways; the problem, or None."""
+    """Write this rank's rows and read its neighbour's with both transfers; return the problem."""
     import numpy as np
 
     def rows_of(rank: int) -> Any:
@@ -67,13 +67,13 @@ def write_and_read(
             neighbour = (comm.rank + 1) % comm.size
             values = access(path, "read", neighbour, collective)
         except Exception as error:  # noqa: BLE001 - reported, and the job ended, below
-            # The other ranks may be waiting inside the library: nothing but an abort ends them.
+            # The other ranks may be waiting inside the library, and only an abort ends them.
             print(f"{name} failed on rank {comm.rank}: {type(error).__name__}: {error}")
             sys.stdout.flush()
             comm.Abort(1)
         right = bool(np.array_equal(values, rows_of(neighbour)))
         if not comm.allreduce(right, op=_mpi().LAND):
-            return f"{name}: what was read is not what was written"
+            return f"{name}: the values read differ from the values written"
         comm.Barrier()
         if comm.rank == 0:
             Path(path).unlink()
@@ -86,7 +86,7 @@ def _mpi() -> Any:
 
 
 def h5py_access(path: str, action: str, data: Any, collective: bool) -> Any:
-    """Write this rank's rows (``data``: an array) or read those of rank ``data`` with h5py."""
+    """Write this rank's rows (array ``data``) or read the rows of rank ``data`` with h5py."""
     import contextlib
 
     import h5py
@@ -104,7 +104,7 @@ def h5py_access(path: str, action: str, data: Any, collective: bool) -> Any:
 
 
 def netcdf4_access(path: str, action: str, data: Any, collective: bool) -> Any:
-    """Write this rank's rows (``data``: an array) or read those of rank ``data`` with netCDF4."""
+    """Write this rank's rows (array ``data``) or read the rows of rank ``data`` with netCDF4."""
     import netCDF4
 
     comm = _mpi().COMM_WORLD
@@ -124,7 +124,7 @@ def netcdf4_access(path: str, action: str, data: Any, collective: bool) -> Any:
 
 
 def check_alone(netcdf: bool) -> list[str]:
-    """Problems that show without starting MPI, which a login node may forbid."""
+    """Return the problems that are visible without MPI, which a login node may forbid."""
     try:
         importlib.import_module("mpi4py").rc.initialize = False
         _mpi()
@@ -134,14 +134,14 @@ def check_alone(netcdf: bool) -> list[str]:
 
 
 def check(ranks: int, directory: str, netcdf: bool) -> list[str]:
-    """All problems of the stack as this rank sees them; the same verdict on every rank."""
+    """Return the problems of the stack, the same on every rank."""
     try:
         mpi = _mpi()
     except Exception as error:  # noqa: BLE001 - a missing libmpi is a RuntimeError
         return [f"mpi4py cannot start MPI: {type(error).__name__}: {error}"]
     comm = mpi.COMM_WORLD
     if comm.size != ranks:
-        # Every process would then be a job of its own, and none would find a neighbour.
+        # Each process would be a separate job without a neighbour.
         return [
             f"the launcher started {ranks} ranks but MPI sees {comm.size}: the launcher does not "
             "belong to the MPI library " + ", ".join(files_defining(FUNCTIONS["MPI"]))
@@ -150,20 +150,20 @@ def check(ranks: int, directory: str, netcdf: bool) -> list[str]:
     problems = sorted({text for part in everywhere for text in part})
     if problems:
         return problems
-    place = comm.bcast(tempfile.mkdtemp(prefix="check-", dir=directory) if comm.rank == 0 else None)
-    of_netcdf = [("netCDF4", netcdf4_access)] * netcdf
-    for label, access in (("h5py", h5py_access), *of_netcdf):
-        problem = write_and_read(comm, label, access, f"{place}/{label}.file")
+    temporary = tempfile.mkdtemp(prefix="check-", dir=directory) if comm.rank == 0 else None
+    temporary = comm.bcast(temporary)
+    for label, access in (("h5py", h5py_access), ("netCDF4", netcdf4_access))[: 1 + netcdf]:
+        problem = write_and_read(comm, label, access, f"{temporary}/{label}.file")
         if problem:
             problems.append(problem)
     comm.Barrier()
     if comm.rank == 0:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     return problems
 
 
 def summary(netcdf: bool) -> str:
-    """One line that names what was checked."""
+    """Return one line with the versions and libraries that were checked."""
     import h5py
     import zarr
 
@@ -179,15 +179,15 @@ def summary(netcdf: bool) -> str:
 
 
 def main() -> int:
-    """Run the check; the exit status is its verdict."""
+    """Run the check and return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--ranks", type=int, default=2, help="ranks that the launcher starts")
     parser.add_argument("--dir", default=None, help="where the test files go (default: temporary)")
     parser.add_argument(
-        "--watch", help="write the files that the verdict depends on to this file, one a line"
+        "--watch", help="write the paths of the checked libraries to this file, one per line"
     )
     parser.add_argument(
-        "--no-mpi", action="store_true", help="look at the libraries only, on one process"
+        "--no-mpi", action="store_true", help="check the libraries only, in one process"
     )
     parser.add_argument(
         "--no-netcdf", action="store_true", help="the environment is made without netCDF4"

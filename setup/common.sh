@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the scripts of this directory share: messages, steps with a log, system packages, uv.
+# Functions that the scripts of this directory share: messages, steps with a log, system packages, uv.
 set -euo pipefail
 
 SETUP=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -18,7 +18,7 @@ die() {
 lock() {
     local reason
     reason=$({ mkdir -p "${1%/*}" && touch "$1"; } 2>&1) ||
-        die "$1 cannot be written (${reason##*: }). Make the environment in a clone of your own that you may write to."
+        die "$1 cannot be written (${reason##*: }). Make the environment in your own clone."
     exec 9>"$1"
     if ! flock -n 9; then
         say "another set-up is running in this checkout, waiting for it"
@@ -26,12 +26,12 @@ lock() {
     fi
 }
 
-# What pip and uv print if they reach no index, and the lines of a log that explain a failure.
+# Messages of pip and uv if they reach no index, and the lines of a log that explain a failure.
 NO_NETWORK='Failed to establish a new connection|NameResolutionError|ConnectTimeoutError|dns error|tcp connect error'
 ERRORS='(^|[^a-z])(fatal )?error:|undefined reference|cannot find -l|command not found|No such file|Permission denied'
 ERRORS+='|No space left|SSLError|[A-Za-z]+Error: '
 
-# step NAME TEXT COMMAND…: run a command with its output in a log. What it exports ends with it, and `set -e` is off inside.
+# step NAME TEXT COMMAND…: run a command with its output in a log. Its exports end with it, and `set -e` is off inside.
 step() {
     local log=$BUILD/logs/$1.log text=$2 status=0
     shift 2
@@ -41,7 +41,7 @@ step() {
     if ((status != 0)) && grep -qE "$NO_NETWORK" "$log"; then
         printf '\npffbench set-up: %s: no package index can be reached (log: %s)\n' "$text" "$log" >&2
     elif ((status != 0)); then
-        # A compiler's error is far above the last lines, the traceback of the build tool. One printf, since two steps may
+        # A compiler's error is far above the last lines, the traceback of the build tool. One printf, because two steps may
         # fail at the same time.
         printf '\npffbench set-up: this step failed with status %s: %s\n%s\n  the last lines:\n%s\n  the whole log: %s\n' \
             "$status" "$text" "$(grep -nE -A2 "$ERRORS" "$log" | sed -n '1,18s/^/    /p' | cut -c -240)" \
@@ -65,14 +65,14 @@ may_install() {
 # apt_install PACKAGE…: install packages, and remove none.
 apt_install() {
     # One broken third-party source must not stop everything.
-    step apt-update "refreshing the list of system packages" apt update || say "continuing with the lists that are there"
+    step apt-update "refreshing the list of system packages" apt update || say "continuing with the lists on this machine"
     step apt-install "installing system packages: $*" apt install -y --no-install-recommends --no-remove "$@"
 }
 
 apt() { "${SUDO[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 "$@"; }
 
-# find_python: set BASE_PYTHON to a Python that is new enough, with the headers for extensions. The distribution's comes first:
-# its headers can be installed with it.
+# find_python: set BASE_PYTHON to a Python that is new enough, with the headers for extensions. The distribution's comes first,
+# because its headers can be installed.
 find_python() {
     local name exe
     for name in ${PFFBENCH_BASE_PYTHON:-/usr/bin/python3 python3 python3.11 python3.12 python3.13 python3.14}; do
@@ -98,7 +98,7 @@ need_uv() {
     if [[ "$("$UV" --version 2>/dev/null) " != "uv ${pin#uv==} "* ]]; then
         step uv "installing $pin" install_uv "$1" "$pin" || exit
     fi
-    # uv does not read the configuration of pip, in which a site may have named its index and its certificates.
+    # uv does not read the configuration of pip, in which a site may name its index and its certificates.
     while IFS='=' read -r key value; do
         value=${value#\'} value=${value%\'}
         case $key in
@@ -116,12 +116,12 @@ install_uv() {
         "$BUILD/tools/bin/python" -m pip install --disable-pip-version-check --retries 1 "$2"
 }
 
-# layer_over PYTHON: make VENV an environment of the same interpreter that also looks where that one looks.
+# layer_over PYTHON: make VENV an environment of the same interpreter that also finds the packages of PYTHON.
 layer_over() {
     local site
     "$1" -m venv --without-pip "$VENV" || return
     site=$("$VENV/bin/python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-    # addsitedir, not the bare path: that environment may have path files itself (editable installations).
+    # addsitedir, not the bare path, because that environment may have path files (editable installations).
     "$1" -P -c '
 import os, sys, sysconfig
 own = {os.path.realpath(sysconfig.get_path(k)) for k in ("stdlib", "platstdlib")}

@@ -12,12 +12,12 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
-#: Bound to the site's libraries, or compiled against by what is.
+#: Packages that are linked to the site's libraries, and NumPy, which these are compiled against.
 PROTECTED = frozenset({"h5py", "mpi4py", "netcdf4", "numpy"})
 
 
 def numbers(version: str) -> list[int]:
-    """Return the leading numbers of a version: enough to compare it with the lowest one."""
+    """Return the leading numbers of a version, to compare it with the lowest one."""
     return [int(part) for part in re.findall(r"\d+", re.split(r"[^\d.]", version)[0])]
 
 

@@ -1,15 +1,15 @@
 # shellcheck shell=sh
 # Source this: it lets MPI start more ranks than there are cores, in containers, and as root in CI.
-# Everything here can be overridden: a variable that is already set is left as it is.
+# A variable that is already set keeps its value.
 
-# Open MPI refuses to run as root unless told twice; a container in CI has no other user. Open MPI 5 takes the same two.
+# Open MPI (also 5) runs as root only with both variables, and a container in CI has no other user.
 if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT="${OMPI_ALLOW_RUN_AS_ROOT:-1}"
     export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="${OMPI_ALLOW_RUN_AS_ROOT_CONFIRM:-1}"
 fi
 
-# A laptop or a CI machine has fewer cores than the tests have ranks. Inside a batch job the scheduler's placement is the
-# thing to be measured, so there the defaults of the MPI library stand.
+# A laptop or a CI machine has fewer cores than the tests have ranks. Inside a batch job the placement by the
+# scheduler is measured, so the defaults of the MPI library apply there.
 if [ -z "${SLURM_JOB_ID:-}${PBS_JOBID:-}${LSB_JOBID:-}${COBALT_JOBID:-}" ]; then
     # Open MPI 4 and older.
     export OMPI_MCA_rmaps_base_oversubscribe="${OMPI_MCA_rmaps_base_oversubscribe:-1}"
@@ -18,14 +18,14 @@ if [ -z "${SLURM_JOB_ID:-}${PBS_JOBID:-}${LSB_JOBID:-}${COBALT_JOBID:-}" ]; then
     # The same two for Open MPI 5, which starts its ranks through PRRTE.
     export PRTE_MCA_rmaps_default_mapping_policy="${PRTE_MCA_rmaps_default_mapping_policy:-:oversubscribe}"
     export PRTE_MCA_hwloc_default_binding_policy="${PRTE_MCA_hwloc_default_binding_policy:-none}"
-    # A waiting rank must give its core to one that works: without it a barrier of 16 ranks on 2 cores takes hundreds of
-    # times longer.
+    # A waiting rank must give its core to a working one. Otherwise a barrier of 16 ranks on 2 cores takes hundreds of times
+    # longer.
     export OMPI_MCA_mpi_yield_when_idle="${OMPI_MCA_mpi_yield_when_idle:-1}"
 fi
 
-# One thread per rank: the ranks are the parallelism, and hidden thread pools would fight them for the cores.
+# One thread per rank, because hidden thread pools would compete with the ranks for the cores.
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-1}"
 export MKL_NUM_THREADS="${MKL_NUM_THREADS:-1}"
 export NUMEXPR_MAX_THREADS="${NUMEXPR_MAX_THREADS:-1}"
-# Not BLOSC_NTHREADS: Blosc has one thread by itself, and the variable would overrule what experiments say.
+# BLOSC_NTHREADS is not set. Blosc has one thread by default, and the variable would override the keys of experiments.

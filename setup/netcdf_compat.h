@@ -1,9 +1,8 @@
-/* Forced into the build of netCDF4-python (gcc -include) where the installed netCDF-C needs it; see netcdf_compat.
+/* Included in the build of netCDF4-python (gcc -include) if the installed netCDF-C needs it (see netcdf_compat).
  *
- * netCDF4-python asks netcdf_meta.h what the library can do. Some releases of netCDF-C do not say it all:
- * 4.9.0 has the bzip2 and Blosc functions without the macros that announce them, and declares itself new enough
- * for nc_rc_get() and nc_rc_set() without exporting them. Each part here is switched on by a test that linked, or
- * failed to link, against the library at hand.
+ * netCDF4-python reads the features of the library from netcdf_meta.h, which is incomplete in some releases of netCDF-C:
+ * 4.9.0 has the bzip2 and Blosc functions without their macros, and its version promises nc_rc_get() and nc_rc_set(), which
+ * it does not export. A program that linked, or failed to link, against the library switches on each part here.
  */
 #ifndef PFFBENCH_NETCDF_COMPAT_H
 #define PFFBENCH_NETCDF_COMPAT_H
@@ -18,8 +17,8 @@
 
 #ifdef PFFBENCH_NC_RC_MISSING
 #include <stddef.h>
-/* These set where remote (OPeNDAP) access finds certificates, which no benchmark touches. netCDF4-python calls the first
- * one when it is imported and takes anything but 0 for fatal. */
+/* They set the certificates of remote (OPeNDAP) access, which no benchmark uses. netCDF4-python calls the first one when it is
+ * imported and fails if the result is not 0. */
 static inline int nc_rc_set(const char *key, const char *value) { (void)key; (void)value; return 0; }
 static inline const char *nc_rc_get(const char *key) { (void)key; return NULL; }
 #endif

@@ -1,4 +1,4 @@
-"""Put pffbench into the running virtual environment, from the sources of a checkout.
+"""Install pffbench in the running virtual environment, from the sources of a checkout.
 
     project.py ROOT LAUNCHER
 
@@ -26,21 +26,23 @@ def write_script(name: str, *command: str) -> None:
 
 
 def write_metadata(root: Path) -> None:
-    """Write what an installation has beside its modules: name, version, entry points, origin."""
+    """Write the metadata of an installation: name, version, entry points, origin."""
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
-    version = re.search(r'__version__ = "(.+)"', (root / "src/pffbench/__init__.py").read_text())
-    assert version
-    place = root / "src" / "pffbench.egg-info"
-    place.mkdir(exist_ok=True)
-    head = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {version[1]}\n"
-    (place / "PKG-INFO").write_text(head, "utf-8")
+    sys.path.append(str(root / "src"))
+    from pffbench.version import origin
+
+    version = origin(root / "src" / "pffbench").for_builds
+    folder = root / "src" / "pffbench.egg-info"
+    folder.mkdir(exist_ok=True)
+    head = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {version}\n"
+    (folder / "PKG-INFO").write_text(head, "utf-8")
     lines = []
     for group, entries in project.get("entry-points", {}).items():
         lines += [f"[{group}]", *(f"{name} = {value}" for name, value in entries.items()), ""]
-    (place / "entry_points.txt").write_text("\n".join(lines), "utf-8")
-    # pip writes this, and our advice on installing more packages reads it.
+    (folder / "entry_points.txt").write_text("\n".join(lines), "utf-8")
+    # pip writes this file, and pffbench reads it to advise how to install more packages.
     url = {"url": root.resolve().as_uri(), "dir_info": {"editable": True}}
-    (place / "direct_url.json").write_text(json.dumps(url), "utf-8")
+    (folder / "direct_url.json").write_text(json.dumps(url), "utf-8")
 
 
 def main(root: Path, launcher: str) -> None:
@@ -48,9 +50,9 @@ def main(root: Path, launcher: str) -> None:
     paths = Path(sysconfig.get_path("purelib")) / "pffbench.pth"
     paths.write_text(f"{root}/src\n{root}/analysis\n", "utf-8")
     write_metadata(root)
-    # -P: a yaml.py in the current directory is not to be imported.
+    # -P: a yaml.py in the current directory must not be imported.
     write_script("pffbench", sys.executable, "-P", "-m", "pffbench")
-    # `mpiexec` beside mpiexec.mpich may be another MPI's.
+    # An `mpiexec` next to mpiexec.mpich may belong to another MPI.
     (Path(sys.prefix) / "bin" / "mpiexec").unlink(missing_ok=True)
     if re.match(r"mpi.*\.", Path(launcher).name):
         write_script("mpiexec", launcher)

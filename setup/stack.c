@@ -1,4 +1,4 @@
-/* What is linked to find out whether an MPI, an HDF5 and a netCDF-C go together (setup/bootstrap). It is never run. */
+/* setup/bootstrap links this program to check that an MPI, an HDF5 and a netCDF-C work together. It is never run. */
 #include <mpi.h>
 #include <hdf5.h>
 #ifdef WITH_NETCDF

@@ -94,7 +94,7 @@ def _of_metadata(directory: Path) -> Origin:
 
     places = [str(folder) for folder in directory.parents[:2]]
     found = distributions(name="pffbench", path=places)
-    version = next((one.version for one in found), __version__)
+    version = next((one.version for one in found if one.version), __version__)
     version, _, node = version.partition("+g")
     return Origin(version, node or None)
 

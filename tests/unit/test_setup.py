@@ -113,7 +113,7 @@ def test_a_wrong_option_or_name_is_refused_before_anything_is_made():
         "setup/bootstrap --test": (1, "setup/bootstrap has one option, --login"),
         f"setup/env {'a' * 300} h5py": (2, "is not a valid name: up to 100 letters"),
         "setup/env new --upgrade": (2, "'--upgrade' is not a requirement"),
-        "setup/env new": (2, "give a name and what to install"),
+        "setup/env new": (2, "give a name and at least one requirement"),
     }
     for command, (status, text) in refused.items():
         done = start(ROOT, command)

@@ -117,7 +117,7 @@ def test_mpi_and_hdf5_can_do_without_netcdf_unless_one_is_named(tmp_path):
 def test_a_compiler_that_is_named_and_not_there_is_not_replaced_by_another(tmp_path):
     done = find(tmp_path, {"MPICC": "mpicc.nowhere"})
     assert done.returncode == 1
-    assert "MPICC=mpicc.nowhere links no program against a parallel HDF5" in done.stderr
+    assert "MPICC=mpicc.nowhere cannot link a program against a parallel HDF5" in done.stderr
     assert "MPI compilers (mpicc.nowhere): \n" in done.stderr
 
 
