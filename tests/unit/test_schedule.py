@@ -364,8 +364,8 @@ def test_decisions_follow_from_data_up_to_the_block_alone():
 @pytest.mark.parametrize(
     ("cache", "seconds", "expected"),
     [
-        ("warm", 0.03, 4),
-        ("shifted", 0.03, 4),
+        ("warm", 0.03, 2),
+        ("shifted", 0.03, 2),
         ("warm", 1e-5, MOST_READS),
         ("warm", 0.2, 1),
         ("dropped", 0.001, 1),
@@ -387,10 +387,10 @@ def test_with_a_fixed_number_of_repetitions_each_reads_once():
 
 def test_reads_are_settled_with_the_first_repetition_that_was_read():
     plan = a_plan({"backend": ["hdf5", "zarr"]})
-    record = Recorded(plan, {}, read=0.05)
+    record = Recorded(plan, {}, read=0.03)
 
     def slower(block, record):
-        record._read = dict.fromkeys(record._read, 0.05 if block == 0 else 0.01)
+        record._read = dict.fromkeys(record._read, 0.03 if block == 0 else 0.01)
 
     told = run(plan, record, after=slower)
     assert {n for block in told[1:] for n in block.reads.values()} == {2}
@@ -402,10 +402,10 @@ def test_all_cases_of_a_comparison_read_equally_often():
         {"backend": list(FORMATS)}, {"backend": list(FORMATS), "shape": [16, 16]},
     )  # fmt: skip
     record = Recorded(plan, {})
-    record._read = {case.id: 0.03 if "zarr" in case.id else 0.001 for case in plan.cases}
+    record._read = {case.id: 0.02 if "zarr" in case.id else 0.001 for case in plan.cases}
     slow = next(case for case in plan.cases if "zarr" in case.id)
-    record._read[slow.id] = 0.06
+    record._read[slow.id] = 0.04
     _, *rest = run(plan, record)
     for block in rest:
         for place, reads in block.reads.items():
-            assert reads == (2 if plan.cases[place].group == slow.group else 4)
+            assert reads == (2 if plan.cases[place].group == slow.group else 3)
