@@ -300,6 +300,7 @@ SlicedArray.writer = slow
 """
 
 
+@pytest.mark.full
 def test_a_planted_slow_environment_is_found_with_the_right_sign(tmp_path):
     site = tmp_path / "site"
     site.mkdir()

@@ -252,6 +252,7 @@ def test_an_active_environment_is_used_and_found_again(tmp_path):
     assert not list(place.rglob("PWN"))
 
 
+@pytest.mark.full
 @pytest.mark.parallel
 def test_at_a_login_node_no_program_of_mpi_is_started(tmp_path):
     place = checkout(tmp_path / "checkout")

@@ -8,6 +8,8 @@ import sys
 import pytest
 from test_setup import checkout, start
 
+from launch import sampled
+
 pytestmark = pytest.mark.long
 
 #: Functions of the libraries that the probe program calls or that the set-up looks for.
@@ -73,7 +75,9 @@ def using(done):
     return next((line for line in done.stdout.splitlines() if "] using " in line), done.stderr)
 
 
-@pytest.mark.parametrize("name", ["libmpi_gnu_123.so.12", "libmpich.so.12"])
+@pytest.mark.parametrize(
+    "name", sampled(["libmpi_gnu_123.so.12", "libmpich.so.12"], "libmpich.so.12")
+)
 def test_an_mpi_of_any_name_is_recognised(tmp_path, name):
     done = find(tmp_path, centre(tmp_path, name))
     here = f"{tmp_path}/bin/cc, HDF5 in {tmp_path}/lib, netCDF-C in {tmp_path}/lib"
@@ -101,6 +105,7 @@ def test_a_program_whose_mpi_the_loader_does_not_find_is_refused(tmp_path):
     assert "CRAY_LD_LIBRARY_PATH" in done.stderr
 
 
+@pytest.mark.full
 def test_mpi_and_hdf5_can_do_without_netcdf_unless_one_is_named(tmp_path):
     variables = centre(tmp_path, "libmpi_gnu_123.so.12")
     (tmp_path / "include" / "netcdf_meta.h").write_text("#define NC_HAS_PARALLEL4 0\n")
