@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 #: Repetitions from which on a run may end that has decided: prices are right from seven on, but
 #: differences of 10 % are seldom shown by fewer than these (benchmarks/decisions.py).
 ENOUGH = 25
-#: Shorter reads are repeated within a repetition, at most so often. Another round, which writes
-#: again too, narrows more intervals than further reads of the same files, and each read is verified.
+#: Shorter reads are repeated within a repetition, at most so often. Each read is verified, which
+#: costs more than the read. Another round, which writes again too, narrows more intervals.
 READ_SECONDS = 0.05
 MOST_READS = 3
 #: States of the page cache in which repeated reads do the same work as a single one.
