@@ -85,6 +85,21 @@ def test_a_case_in_which_ranks_died_twice_has_failed(results, leases):
     assert RunRecord.load(results).died_in == [CASE, CASE]
 
 
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_death_is_recorded_although_the_rank_died_before_anything_watched(results, asked):
+    file = os.memfd_create("leases")
+    if not (rank := os.fork()):
+        holder = Leases(file, 1).holder(0, 0, os.getpid(), 0)
+        holder.about("case, repetition 0", CASE, 0)
+        if asked:
+            holder.asked_to_end()
+        os._exit(1)
+    os.waitpid(rank, 0)
+    NodeWatchdog(Leases(file, 1), "auto", results=str(results)).watch()
+    assert RunRecord.load(results).died_in == ([] if asked else [CASE])
+    os.close(file)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"cases": 3}'])
 def test_a_record_that_is_none_stays_as_it_is(tmp_path, leases, text):
     (tmp_path / "run.json").write_text(text)

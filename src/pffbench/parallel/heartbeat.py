@@ -33,6 +33,7 @@ class _Slot(ctypes.Structure):
         ("failed_since", ctypes.c_double), ("failed", ctypes.c_char * 400),
         ("asked", ctypes.c_int64),
         ("case", ctypes.c_char * 400), ("repetition", ctypes.c_int64),
+        ("launcher", ctypes.c_int64),
     )  # fmt: skip
 
 
@@ -59,6 +60,8 @@ class Lease(NamedTuple):
     #: The case and the repetition that the step is part of; no name where it is part of none.
     case: str = ""
     repetition: int = 0
+    #: Process that started the rank.
+    launcher: int = 0
 
     @property
     def left(self) -> bool:
@@ -93,13 +96,14 @@ class Leases:
         holder = RankLease(slot)
         holder.step("start", math.inf)
         slot.rank, slot.pid, slot.stacks = rank, pid, stacks
+        slot.launcher = os.getppid()
         return holder
 
 
 def _lease(slot: _Slot) -> Lease:
     failed = _text(slot.failed) if slot.failed_since == slot.since else ""
     told = (_text(slot.about), _text(slot.step), failed, bool(slot.asked))
-    of = _text(slot.case), slot.repetition
+    of = _text(slot.case), slot.repetition, slot.launcher
     return Lease(slot.rank, slot.pid, slot.stacks, slot.until, slot.since, *told, *of)
 
 

@@ -37,7 +37,6 @@ from pffbench.parallel.heartbeat import (
     state_of,
 )
 from pffbench.parallel.watchdog_notes import note_death, note_hang, note_interrupted
-from pffbench.proc import process_fields
 
 T = TypeVar("T")
 
@@ -110,7 +109,6 @@ class NodeWatchdog:
         self._next_look = time.monotonic() + LOOK if scratch else math.inf
         self._seen: object = None
         self._processes = {lease.rank: _process(lease.pid) for lease in leases}
-        self._launchers = {lease.rank: _parent(lease.pid) for lease in leases}
 
     def watch(self) -> None:
         """Return when all ranks of the node have left or are gone."""
@@ -118,12 +116,10 @@ class NodeWatchdog:
         while waiting := [lease for lease in self._leases if not lease.left]:
             self._touch()
             gone = [lease for lease in waiting if not self._lives(lease)]
-            if len(gone) == len(waiting):
-                self._note_end(gone)
-                return
             if gone:
-                self._note_death(gone[0])
-                self._bereaved(gone)
+                self._note_death(gone)
+                if len(gone) < len(waiting):
+                    self._bereaved(gone)
                 self._note_end(waiting)
                 return
             late = self._late()
@@ -146,11 +142,12 @@ class NodeWatchdog:
         if self._results and any(lease.rank == 0 and lease.asked for lease in gone):
             _in_time(partial(note_interrupted, self._results))
 
-    def _note_death(self, gone: Lease) -> None:
+    def _note_death(self, gone: Sequence[Lease]) -> None:
         """Record that a rank died by itself: no signal asked it to end, and its launcher lives."""
-        outside = gone.asked or state_of(self._launchers[gone.rank]) in ("gone", "Z")
+        asked = any(lease.asked for lease in gone)
+        outside = asked or state_of(gone[0].launcher) in ("gone", "Z")
         if self._results and not outside:
-            _in_time(partial(note_death, self._results, gone))
+            _in_time(partial(note_death, self._results, gone[0]))
 
     def _touch(self) -> None:
         """Touch the files that show that the run lives, if it is time to."""
@@ -300,12 +297,6 @@ def _process(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except (OSError, AttributeError):  # Linux before 5.3; then deadlines have to do
         return None
-
-
-def _parent(pid: int) -> int:
-    """Return the number of a process's parent, which is what has launched a rank."""
-    fields = process_fields(pid)
-    return int(fields[1]) if len(fields) > 1 else 0
 
 
 def _continue_without_parent() -> None:
