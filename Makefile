@@ -10,7 +10,7 @@ RANKS ?= $(shell n=$$(env -u OMP_NUM_THREADS nproc); echo $$((n < 4 ? n : 4)))
 # Experiment of `make study`: a file in configs/studies, without its ending.
 STUDY ?=
 # Processes that run tests. One of the four runs the Slurm tests, which mostly sleep, as tests with planted delays do.
-WORKERS ?= 4
+WORKERS ?= 6
 # Further arguments: of pffbench for `make bench` and `make study`, of pytest for `make test`.
 ARGS ?=
 
@@ -29,7 +29,7 @@ study: ## repeat a published study and compare its numbers (STUDY=file-format-te
 check: lint ## check style, types and the fast tests, in under a minute
 	@setup/run python -m pytest -q -n 2 -m "not long" tests/unit
 
-test: ## run the tests in WORKERS=4 processes (ARGS="…": options of pytest)
+test: ## run the tests in WORKERS=6 processes (ARGS="…": options of pytest)
 test-all: ## also run the tests marked full: complete matrices (weekly in CI)
 test-all: SELECTION = -m 'full or not full'
 test test-all:

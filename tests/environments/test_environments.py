@@ -230,6 +230,7 @@ def test_of_a_step_that_dies_the_case_at_hand_fails_and_the_other_cases_count(tm
     assert entries_below(tmp_path / "scratch") == []
 
 
+@pytest.mark.full
 def test_a_signal_ends_the_run_after_the_step_at_hand(tmp_path):
     started = start_experiment(
         tmp_path, None, environments=[HERE, {**HERE, "name": "other"}], launcher=ALONE,
@@ -404,7 +405,7 @@ def test_under_a_launcher_it_says_how_to_start(tmp_path):
 
 def test_an_environment_with_another_mpi_than_the_launcher_is_refused(tmp_path):
     # What ranks of another MPI see of the launcher: nothing.
-    alone = f"env -i PATH={os.environ['PATH']} {sys.executable}"
+    alone = f"env -i HOME={Path.home()} PATH={os.environ['PATH']} {sys.executable}"
     run = run_in(tmp_path, [HERE, command("other", alone)], launcher=" ".join(mpiexec(2)))
     assert_refused(run, "environment other: each of its ranks runs alone under the launcher")
     assert not run.out.exists()

@@ -66,6 +66,7 @@ if "pffbench_environments.ranks" in sys.orig_argv:
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "asked", sampled(["0 600 nosuchcase", "x y", "0", "0 1e999 x", "\\u0000"], "0 600 nosuchcase")
 )

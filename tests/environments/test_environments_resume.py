@@ -125,6 +125,7 @@ def assert_not_resumed(out, sentence, *arguments, ranks=None):
     assert all(after[name] == before[name] for name in after if name != "run.lock")
 
 
+@pytest.mark.full
 def test_what_is_not_the_same_run_is_refused(killed, tmp_path):
     out = copy_of(killed, tmp_path)
     assert_not_resumed(out, "as one process, without mpiexec or srun", ranks=2)

@@ -39,6 +39,7 @@ def test_each_repetition_is_a_start_of_all_ranks(anew):
     assert (told["starts"], told["repetitions"], told["environments"]) == (7, 7, [])
 
 
+@pytest.mark.full
 def test_a_run_with_starts_is_repeated(tmp_path):
     """Its record names no environment: this one is meant, wherever it is."""
     first = run_experiment(tmp_path, None, starts=2, cases=[CASE], warmup=0)

@@ -229,6 +229,7 @@ def test_other_workloads(tmp_path, ranks):
     check(tmp_path, ranks, [*OTHERS, empty], 40)
 
 
+@pytest.mark.full
 def test_more_ranks_than_rows(tmp_path):
     cases = [{"backend": ["npy", "posix", "zarr"], "layout": ["shared", "file_per_process"],
               "chunks": "auto", "shape": [5, 8]}]  # fmt: skip

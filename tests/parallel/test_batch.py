@@ -113,8 +113,8 @@ def test_the_record_decides_and_not_the_launcher(tmp_path, job):
     ("refusal", "why"),
     [
         ("scontrol", "scontrol failed: refused"),
-        ("starts", "3 of its starts finished no repetition"),
-        ("elsewhere", "users cannot queue a job again here"),
+        pytest.param("starts", "3 of its starts finished no repetition", marks=pytest.mark.full),
+        pytest.param("elsewhere", "users cannot queue a job again here", marks=pytest.mark.full),
     ],
 )
 def test_a_job_that_is_not_queued_again_says_why_and_how_to_resume(tmp_path, job, refusal, why):

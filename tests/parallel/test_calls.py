@@ -57,6 +57,7 @@ def test_boxes_that_are_not_contiguous_are_split(tmp_path):
         assert int(write["operations"]) > 2 * RANKS
 
 
+@pytest.mark.full
 def test_views_leave_nothing_in_memory(tmp_path):
     done = run([PROGRAMS / "views.py", tmp_path / "x.raw"], ranks=2, timeout=240)
     assert done.status == 0, done.said
@@ -90,6 +91,7 @@ def test_little_memory_gives_the_same_valid_result(batched):
     assert kept[0] == kept[1]
 
 
+@pytest.mark.full
 def test_batches_and_pieces_cover_everything_once_on_all_ranks():
     done = run([PROGRAMS / "check_batches.py"], ranks=RANKS)
     assert done.status == 0, done.said

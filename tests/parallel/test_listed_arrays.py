@@ -150,6 +150,7 @@ def test_a_list_in_files_of_groups_and_of_ranks_is_valid_in_as_many_files_as_pla
     assert {name for name, layout in seen if layout == "file_per_group"} == set(ALL)
 
 
+@pytest.mark.full
 def test_independent_readers_find_the_arrays_of_a_list_in_files_of_groups(tmp_path):
     """The files of all groups, in their order, hold what one file holds."""
     kinds = [kind | {"decomposition": "slab"} for kind in (*S3D, *UNLIKE)]

@@ -96,6 +96,7 @@ def test_a_rank_without_the_data_makes_the_run_invalid(tmp_path, program):
     assert all("rank 1: " in entry["invalid"] for entry in done.record["cases"].values())
 
 
+@pytest.mark.full
 def test_one_process_delivers_to_itself_and_reads_cold(tmp_path):
     done = run_experiment(
         tmp_path, None, cases=[

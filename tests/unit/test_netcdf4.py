@@ -83,7 +83,7 @@ def test_what_variables_are_told_is_worked_out_before_they_are_defined(tmp_path)
             returned = define()
         arrays = store.wrap(wanted, returned)
         assert called.count("_create") == 3
-        assert set(called) == {"define", "_create", "<listcomp>"}
+        assert set(called) - {"<listcomp>"} == {"define", "_create"}  # no call from Python 3.12 on
         for spec in wanted:
             arrays[spec.name].writer(spec.whole, np.full(8, spec.number, "f4"), False)()
     with netCDF4.Dataset(path) as dataset:
