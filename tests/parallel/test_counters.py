@@ -36,6 +36,7 @@ def test_every_phase_has_every_counter_in_every_repetition(counts, counted):
     phases = {row["phase"] for row in counted.rows}
     found = counts.groupby(["phase", "counter"]).size()
     moving = {("write", "writing_ranks"), ("read", "reading_ranks")}
+    moving |= {(p, f"touched_{what}") for p in ("write", "read") for what in ("runs", "bytes")}
     assert set(found.index) == {(p, c) for p in phases for c in COUNTERS} | moving
     assert set(found) == {3}
     assert list(counts[counts.warmup]["round"].unique()) == [0]

@@ -104,6 +104,38 @@ def test_writers_of_whole_chunks_touch_fewer_bytes_than_writers_that_cut_them(tm
     assert "×touched" in (done.out / "summary.md").read_text()
 
 
+def test_the_memory_of_writers_is_touched_before_the_exchange(tmp_path):
+    """One writer receives 8 MiB, 2048 pages, which a first touch in the exchange would count."""
+    case = ARRAY | {"shape": [2048, 1024], "backend": "posix", "rearrange": "box",
+                    "settings": ["matched", "defaults"], "writers": {"count": 1}}  # fmt: skip
+    done = run_experiment(tmp_path, 2, cases=[case], counters=True, repetitions=1, warmup=0)
+    assert done.status == 0, done.said
+    faults = [float(row["largest"]) for row in done.counts
+              if row["phase"] == "exchange" and row["counter"] == "minor_faults"]  # fmt: skip
+    assert len(faults) == 2
+    assert max(faults) < 1000
+
+
+def test_chunks_are_counted_with_writers_and_without(tmp_path):
+    """Without writers the ranks of 13 rows touch 3 rows of 8 chunks each; 37 rows are 8 of them."""
+    cases = [CHUNKED | {"backend": "hdf5", "rearrange": ["none", "gather"]},
+             {"workload": "datasets", "shape": [8], "datasets": 3, "layout": "own",
+              "backend": "zarr", "chunks": [2]},
+             {"workload": "startup", "shape": [8], "datasets": 3, "backend": "hdf5", "chunks": [2]},
+             {"workload": "updates", "shape": [6, 6], "chunks": [2, 2],
+              "backend": "hdf5"}]  # fmt: skip
+    done = run_experiment(tmp_path, 3, cases=cases, counters=True, repetitions=1, warmup=0)
+    assert done.status == 0, done.said
+    touched = {(row["case"].split(".")[1], row["phase"], float(row["total"]))
+               for row in done.counts if row["counter"] == "touched_chunks"}  # fmt: skip
+    assert touched == {
+        ("hyperslab", "write", 9 * 8 + 8), ("hyperslab", "read", 9 * 8 + 8),
+        ("datasets", "write", 12), ("datasets", "read", 12), ("startup", "write", 12),
+        ("startup", "read", 36), ("updates", "write", 9), ("updates", "read", 9),
+        ("updates", "update", 6),
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("lost", sampled(["to_writers", "from_writers"], "from_writers"))
 def test_an_exchange_that_loses_data_is_invalid(tmp_path, lost):
     cases = [

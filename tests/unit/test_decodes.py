@@ -7,6 +7,7 @@ from pffbench.backends.inspection import ChunkCacheSettings, Chunking, StoredChu
 from pffbench.geometry.box import Box
 from pffbench.parallel.process_counters import COUNTERS
 from pffbench.workloads.decodes import Decodes
+from pffbench.workloads.observers import Move
 from pffbench.workloads.repetition import Observed
 
 CHUNK = 1_000_000
@@ -34,9 +35,9 @@ def after(repetition, nbytes=0):
     cache = ChunkCacheSettings(nbytes, 521, 0.75)
     chunking = Chunking((5, 100), CHUNK // 500, True, cache)
     array = SimpleNamespace(layout=lambda *_: chunking)
-    accesses = [SimpleNamespace(box=box, spec=SimpleNamespace(name="d")) for box in ROWS]
+    pieces = [SimpleNamespace(box=box, spec=SimpleNamespace(name="d")) for box in ROWS]
     decodes = Decodes(repetition)
-    decodes.after_reading({"d": array}, accesses)
+    decodes.observe(repetition, Move("read", {"d": array}, pieces, []))()
     decodes.count()
     return repetition.observed
 
@@ -61,7 +62,7 @@ def test_without_counters_nothing_is_counted():
 def test_a_rank_that_read_nothing_counts_nothing():
     repetition = a_cycle(0)
     decodes = Decodes(repetition)
-    decodes.after_reading({}, [])
+    decodes.observe(repetition, Move("read", {}, [], []))()
     decodes.count()
     assert repetition.observed.counts == {}
     assert repetition.observed.facts == {}

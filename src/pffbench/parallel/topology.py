@@ -74,8 +74,8 @@ class Team(msgspec.Struct, frozen=True):
     node: MPI.Comm
     #: The node of each rank.
     topology: Topology
-    #: Communicators that `of_file` has made.
-    split: dict[tuple[FileGroups, bool], MPI.Intracomm] = msgspec.field(default_factory=dict)
+    #: Communicators that have been made, by what they are for; None where this rank has no part.
+    split: dict[Hashable, MPI.Intracomm | None] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, comm: MPI.Intracomm) -> Team:
@@ -128,7 +128,19 @@ class Team(msgspec.Struct, frozen=True):
             author = self.topology.partners[self.rank] if shifted else self.rank
             made = cast("MPI.Intracomm", self.comm.Split(groups.index(author), author))
             self.split[groups, shifted] = made
-        return self.split[groups, shifted]
+        return cast("MPI.Intracomm", self.split[groups, shifted])
+
+    def of_ranks(self, ranks: tuple[int, ...]) -> MPI.Intracomm | None:
+        """Return the communicator of some ranks, in their order; None on the others.
+
+        Collective over all ranks when it is called with these ranks for the first time.
+        """
+        if ranks not in self.split:
+            inside = self.rank in ranks
+            color = 0 if inside else mpi_of(self.comm).UNDEFINED
+            made = self.comm.Split(color, ranks.index(self.rank) if inside else 0)
+            self.split[ranks] = cast("MPI.Intracomm", made) if inside else None
+        return self.split[ranks]
 
     def keeps(self, *, node_local: bool) -> bool:
         """Whether this rank makes and removes directories: rank 0, or one rank of each node."""

@@ -312,7 +312,6 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         reads : bool
             Whether it reads.
         """
-        calls = self.read if reads else self.write
         if reads and self.author is not None:
             rank = self.author(rank)
         if not (reads and self.reading is not None):
@@ -320,9 +319,14 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             together = (p.transfer_of_reads if reads else p.transfer) == "collective"
             specs = [spec for spec in specs if together or spec.owner in (me, None)]
         for spec in specs:
-            for part in self._parts(spec, rank, reads=reads):
-                for box in calls(spec, part, rank):
-                    yield from (Access(spec, one) for one in self.by_step(box))
+            for box in self.moved(rank, spec, reads=reads):
+                yield from (Access(spec, one) for one in self.by_step(box))
+
+    def moved(self, rank: int, spec: ArraySpec, *, reads: bool = False) -> Iterator[Box]:
+        """Yield the boxes that a rank moves of a stored array, one a call, without time steps."""
+        calls = self.read if reads else self.write
+        for part in self._parts(spec, rank, reads=reads):
+            yield from calls(spec, part, rank)
 
     def _parts(self, spec: ArraySpec, rank: int, *, reads: bool) -> Iterator[Box]:
         """Yield what a rank moves of a stored array, without steps."""
@@ -403,19 +407,19 @@ class CaseArrays(msgspec.Struct, frozen=True, dict=True):
 
         In a shared file these are the arrays of all ranks; in a file of one rank its own.
         """
-        return [spec for _, specs in self._specs(rank) for spec in specs]
+        return [spec for _, specs in self.by_family(rank) for spec in specs]
 
     def writes(self, rank: int) -> list[Access]:
         """Return the calls by which a rank writes."""
-        specs = self._specs(rank)
-        return [a for family, some in specs for a in family.accesses(rank, some)]
+        return [a for family, some in self.by_family(rank) for a in family.accesses(rank, some)]
 
     def reads(self, rank: int) -> list[Access]:
         """Return the calls by which a rank reads."""
-        specs = self._specs(rank)
+        specs = self.by_family(rank)
         return [a for family, some in specs for a in family.accesses(rank, some, reads=True)]
 
-    def _specs(self, rank: int) -> Iterator[tuple[Family, list[ArraySpec]]]:
+    def by_family(self, rank: int) -> Iterator[tuple[Family, list[ArraySpec]]]:
+        """Yield each family with its arrays in the store that a rank opens."""
         offset = 0
         for family in self.families:
             yield family, (specs := family.specs(rank, offset))

@@ -7,7 +7,6 @@ in memory, and what was read is verified.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,12 +24,23 @@ from pffbench.workloads.transfers import Access, Round, Transfer
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from pffbench.workloads.route import Route, Stage
+
 
 class TransferMemory:
-    """A block of memory for each transfer of a batch of a repetition."""
+    """A block of memory for each transfer of a batch of a repetition.
 
-    def __init__(self, repetition: Repetition) -> None:
+    Parameters
+    ----------
+    repetition : Repetition
+        The repetition.
+    route : Route
+        Places the transfers.
+    """
+
+    def __init__(self, repetition: Repetition, route: Route) -> None:
         self._repetition = repetition
+        self._route = route
 
     def turns(self, rounds: Iterable[Round]) -> Iterator[Sequence[Batch]]:
         """Group batches that fit in memory together; collective, equal on all ranks.
@@ -54,75 +64,50 @@ class TransferMemory:
                     yield [Batch(left[0], part, number == 1, number == len(parts))]
             del left[:together]
 
-    def for_writing(self, group: Sequence[Batch]) -> list[list[Transfer]]:
-        """Make the data of a group of batches; return the transfers of each; collective."""
+    def for_writing(self, group: Sequence[Batch]) -> list[Stage]:
+        """Make the data of a group of batches; return what moves in each; collective."""
         repetition = self._repetition
         with repetition.step("memory"):
-            memory = repetition.room.take(self._nbytes_of(group))
-        pieces = self._place(group, memory, repetition.team.rank)
+            memory = repetition.room.take(_held(group))
+        stages = self._place(group, memory)
         with repetition.step("data"):
-            for piece in chain.from_iterable(pieces):
-                piece.fill(self._source(piece.spec))
-                repetition.blocks.update(piece.blocks)
+            for stage in stages:
+                for _, _, inside in stage.exchanged:
+                    inside.fill(0)  # touched before ranks send to it; elements of no rank are 0
+                for piece in stage.own:
+                    piece.fill(self._source(piece.spec))
+                for piece in stage.calls:
+                    repetition.blocks.update(piece.blocks)
             if repetition.keeps_memory:
                 repetition.room.use_huge_pages()
-        return pieces
+        return stages
 
-    def for_reading(self, group: Sequence[Batch]) -> list[list[Transfer]]:
-        """Prepare memory for reads; return the transfers of each batch of a group; collective.
+    def for_reading(self, group: Sequence[Batch]) -> list[Stage]:
+        """Prepare memory for reads; return what moves in each batch of a group; collective.
 
         It is the memory that the data were written from, so it is overwritten. Memory that a
         library does not read into is not touched, so that it takes no space.
         """
         repetition = self._repetition
         with repetition.step("memory"):
-            untouched = repetition.returns_arrays
+            untouched = repetition.returns_arrays and not self._route.receives
             if untouched:
                 repetition.room.leave()
-            memory = repetition.room.take(self._nbytes_of(group))
+            memory = repetition.room.take(_held(group))
             if not untouched:
                 memory.fill(POISON)
-        return self._place(group, memory, repetition.reader_of)
+        return self._place(group, memory)
 
-    def _nbytes_of(self, group: Sequence[Batch]) -> int:
-        return self._nbytes([access for turn in group for access in turn.accesses])
-
-    def _place(self, group: Sequence[Batch], memory: Buffer, author: int) -> list[list[Transfer]]:
+    def _place(self, group: Sequence[Batch], memory: Buffer) -> list[Stage]:
         """Place the transfers of a group of batches one after the other in memory."""
-        found, done = [], 0
+        stages, done = [], 0
         for turn in group:
-            nbytes = self._nbytes(turn.accesses)
-            found.append(self.transfers(turn.accesses, memory[done : done + nbytes], author))
-            done += nbytes
-        return found
+            held = _held([turn])
+            stages.append(self._route.stage(turn.accesses, memory[done : done + held]))
+            done += held
+        return stages
 
-    def _nbytes(self, accesses: Sequence[Access]) -> int:
-        """Return the bytes of memory that accesses move through together."""
-        return sum(access.nbytes for access in accesses)
-
-    def transfers(self, batch: Sequence[Access], memory: Buffer, author: int) -> list[Transfer]:
-        """Return the transfers of a batch for this case's backend and transfer mode.
-
-        Parameters
-        ----------
-        batch : sequence of Access
-            The accesses.
-        memory : array of uint8
-            Their memory.
-        author : int
-            The rank that wrote the data, or is going to.
-        """
-        repetition = self._repetition
-        shared = repetition.comm if author == repetition.team.rank else repetition.read_comm
-        comm, limit = shared or repetition.team.comm, repetition.backend.call_limit
-        calls = calls_of(comm, batch, limit, repetition.collective)
-        return one_after_the_other(calls, memory)
-
-    def verify(
-        self,
-        pieces: Sequence[Transfer],
-        results: Sequence[Buffer],
-    ) -> None:
+    def verify(self, pieces: Sequence[Transfer], results: Sequence[Buffer]) -> None:
         """Compare what the transfers of a batch read with what it should be, every byte."""
         for piece, got in zip(pieces, results, strict=True):
             self._compare(piece, got)
@@ -163,6 +148,11 @@ class Batch(msgspec.Struct, frozen=True):
     last: bool = True
 
 
+def _held(group: Sequence[Batch]) -> int:
+    """Return the bytes of memory that accesses move through together."""
+    return sum(access.held for turn in group for access in turn.accesses)
+
+
 def batches(
     comm: MPI.Intracomm, accesses: Sequence[Access], memory: int
 ) -> Iterator[Sequence[Access]]:
@@ -176,7 +166,7 @@ def batches(
     while done < longest:
         fits, nbytes = 0, 0
         for access in accesses[done:]:
-            nbytes += access.nbytes
+            nbytes += access.held
             if fits and nbytes > memory:
                 break
             fits += 1
@@ -190,7 +180,7 @@ def _fitting(rounds: Sequence[Round], memory: int) -> int:
     """Count the leading rounds that fit in memory together, at least one."""
     nbytes = 0
     for number, one in enumerate(rounds):
-        nbytes += one.nbytes
+        nbytes += one.held
         if number and nbytes > memory:
             return number
     return len(rounds)

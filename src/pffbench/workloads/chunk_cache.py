@@ -7,6 +7,8 @@ from functools import partial
 from math import prod
 from typing import ClassVar
 
+from msgspec.structs import replace
+
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Backend
 from pffbench.case import ArrayShape, Count, DataSize, GivenShape, Parameters
@@ -61,7 +63,7 @@ class ChunkCache(Workload):
         run_stages(
             repetition,
             lambda: write_store(repetition),
-            lambda: read_store(repetition, look=decodes.after_reading),
+            lambda: read_store(replace(repetition, observers=(decodes.observe,))),
             inspect=decodes.count,
         )
 

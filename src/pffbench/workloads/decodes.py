@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pffbench.backends.base import Array
 from pffbench.backends.inspection import Chunking, StoredChunks
 from pffbench.backends.traits import SizesChunks, TellsLayout
 from pffbench.geometry.box import Box, Shape
 from pffbench.parallel.process_counters import COUNTERS
+from pffbench.workloads.observers import Move
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.transfers import Access
 
 #: Chunks whose mean sizes differ by more than this part are of unequal size.
 _TOLERANCE = 0.05
@@ -36,9 +35,17 @@ class Decodes:
     _moved: Sequence[str] = ()
     _compressed: bool = False
 
-    def after_reading(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
-        """Record the chunk cache that reading had, see `pffbench.workloads.write_read.Look`."""
-        chunkings = self._chunkings(arrays, accesses)
+    def observe(self, repetition: Repetition, move: Move) -> Callable[[], None]:
+        """Record the chunk cache that reading had; an observer of the phase."""
+
+        def note() -> None:
+            with repetition.step("inspection"):
+                self._note(move)
+
+        return note
+
+    def _note(self, move: Move) -> None:
+        chunkings = self._chunkings(move)
         if not chunkings:
             return
         facts = self.repetition.observed.facts
@@ -67,14 +74,15 @@ class Decodes:
             counted = round(fetched / (stored.nbytes / stored.count))
             self.repetition.observed.count("read", "decodes_counted", counted)
 
-    def _chunkings(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> list[Chunking]:
+    def _chunkings(self, move: Move) -> list[Chunking]:
         """Return the chunking of the arrays that this rank moves data of."""
         if not self.repetition.keeps_data:
             return []
-        self._moved = tuple(dict.fromkeys(a.spec.name for a in accesses if a.box.size))
+        moved = dict.fromkeys(piece.spec.name for piece in move.pieces if piece.box.size)
+        self._moved = tuple(dict.fromkeys((*self._moved, *moved)))
         collective = self.repetition.collective
-        moved = (arrays[name] for name in self._moved)
-        found = (array.layout(collective) for array in moved if isinstance(array, TellsLayout))
+        arrays = (move.arrays[name] for name in moved)
+        found = (array.layout(collective) for array in arrays if isinstance(array, TellsLayout))
         return [layout for layout in found if isinstance(layout, Chunking)]
 
     def _stored_chunks(self) -> StoredChunks | None:

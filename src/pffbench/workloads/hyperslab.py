@@ -225,12 +225,7 @@ class Hyperslab(Workload):
     def run(self, repetition: Repetition) -> None:
         p = cast("HyperslabParameters", repetition.case.parameters)
         _note_stretches(repetition, p)
-        if not p.exchanges:
-            write_read_cycle(repetition)
-            return
-        from pffbench.workloads.rearranged import rearranged_cycle  # most runs have no writers
-
-        rearranged_cycle(repetition)
+        write_read_cycle(repetition)
 
 
 def _family(p: HyperslabParameters, ranks: int) -> Family:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -40,7 +40,7 @@ class Observed(msgspec.Struct):
     facts: dict[str, str] = msgspec.field(default_factory=dict)
     remarks: list[str] = msgspec.field(default_factory=list)
     counts: dict[tuple[str, str], float] = msgspec.field(default_factory=dict)
-    #: How often everything was read; the times of reading are sums over that.
+    #: How often everything was read so far; the times of reading are sums over that.
     reads: int = 1
     #: Bytes that the kernel delivered to this process, and fetched from a device for it, while it
     #: read; NaN if not known.
@@ -60,6 +60,10 @@ class Observed(msgspec.Struct):
     def count(self, phase: str, what: str, amount: float) -> None:
         """Add to a counter of this rank in a phase."""
         self.counts[phase, what] = self.counts.get((phase, what), 0.0) + amount
+
+    def keep_most(self, phase: str, what: str, amount: float) -> None:
+        """Keep the largest value of a counter of this rank in a phase."""
+        self.counts[phase, what] = max(self.counts.get((phase, what), 0.0), float(amount))
 
 
 class Repetition(msgspec.Struct, frozen=True):
@@ -110,6 +114,9 @@ class Repetition(msgspec.Struct, frozen=True):
     short : list of (str, OSError)
         Phases and errors of calls that moved fewer bytes than requested, which the next step
         reports to all ranks.
+    observers : tuple of callable
+        Observers of the phases that move data, in addition to those of every workload; see
+        `pffbench.workloads.observers`.
     """
 
     team: Team
@@ -135,6 +142,7 @@ class Repetition(msgspec.Struct, frozen=True):
     observed: Observed = msgspec.field(default_factory=Observed)
     open_stores: list[Store] = msgspec.field(default_factory=list)
     short: list[tuple[str, OSError]] = msgspec.field(default_factory=list)
+    observers: tuple[Callable[..., Callable[[], None] | None], ...] = ()
 
     def with_parameters(self, parameters: Parameters) -> Repetition:
         """Return the repetition of a case with other parameters."""

@@ -1,24 +1,14 @@
-"""Selections of an array, and the bytes that their reads touch (read amplification)."""
+"""Selections of an array: which of its elements are changed or read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from pffbench.backends.base import Array
-from pffbench.backends.traits import TellsLayout
 from pffbench.data import random
 from pffbench.geometry.box import Box, Shape
-from pffbench.workloads.transfers import Access
-
-if TYPE_CHECKING:
-    from pffbench.backends.inspection import StoredLayout
-    from pffbench.workloads.repetition import Repetition
-
 
 Selection = Literal[
     "all", "first_half", "second_half", "every_second_row", "every_second_element", "random_rows"
@@ -151,39 +141,3 @@ def box_starts(shape: Shape, box: Shape, position: Position, count: int) -> list
         tuple(random.stream(_SEED, number, axis) % (free + 1) for axis, free in enumerate(room))
         for number in range(count)
     ]
-
-
-class CountAmplification(msgspec.Struct, frozen=True):
-    """Counts runs or chunks, and the bytes of pages or chunks, where the experiment counts.
-
-    The counts are derived from the storage layout, so they do not depend on the state of the page
-    cache. Each call is counted separately: bytes that two calls or two ranks touch count twice.
-
-    Parameters
-    ----------
-    repetition : Repetition
-        The repetition.
-    phase : {"read", "write"}
-        The phase that they are counted in.
-    """
-
-    repetition: Repetition
-    phase: Literal["read", "write"] = "read"
-
-    def __call__(self, arrays: Mapping[str, Array], accesses: Sequence[Access]) -> None:
-        """Count the accesses just made, see `pffbench.workloads.write_read.Look`."""
-        if not self.repetition.clock.counts:
-            return
-        layouts: dict[str, StoredLayout | None] = {}
-        for access in accesses:
-            name = access.spec.name
-            if name not in layouts:
-                array = arrays[name]
-                layouts[name] = array.layout(False) if isinstance(array, TellsLayout) else None
-            layout = layouts[name]
-            if layout is None or not access.box.size:
-                continue
-            found = layout.touched(access.box)
-            self.repetition.observed.count(self.phase, f"touched_{found.kind}", found.count)
-            if found.nbytes is not None:
-                self.repetition.observed.count(self.phase, "touched_bytes", found.nbytes)

@@ -19,13 +19,12 @@ from pffbench.workloads.arrays import CaseArrays, Family, at_once
 from pffbench.workloads.base import Impossible, Workload
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import (
-    CountAmplification,
     Position,
     box_starts,
     slice_indices,
 )
 from pffbench.workloads.specs import illegal_chunks, own_chunks
-from pffbench.workloads.write_read import read_store, run_stages, write_store
+from pffbench.workloads.write_read import write_read_cycle
 
 VolumeShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=3, max_length=3)]
 #: Axis along which the volume is cut for writing: the middle one, so that blocks are long along
@@ -108,11 +107,7 @@ class Slices(Workload):
         return CaseArrays((family,))
 
     def run(self, repetition: Repetition) -> None:
-        run_stages(
-            repetition,
-            lambda: write_store(repetition),
-            lambda: read_store(repetition, look=CountAmplification(repetition)),
-        )
+        write_read_cycle(repetition)
 
     def refuse(
         self, parameters: SlicesParameters, ranks: int, backend: type[Backend]

@@ -111,10 +111,10 @@ class StartOfJob(Workload):
         def read() -> None:
             for number in range(repetition.reads):
                 forget_data(repetition)
+                repetition.observed.reads = number + 1
                 counted = repetition.clock.counts and number == 0
                 path = alone.path_of(0)
                 read_everything(repetition, path, p.strategy, attributes, counted=counted)
-            repetition.observed.reads = repetition.reads
 
         run_stages(keeper, lambda: write_store(keeper, attributes=attributes), read, reading=keeper)
 

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Buffer, Store, what_was_read
+from pffbench.backends.base import Array, Buffer, Store
 from pffbench.backends.traits import Lists
 from pffbench.data.verify import Mismatch
 from pffbench.parallel.delivery import Broadcast, Delivery, SharedMemory
@@ -20,7 +20,8 @@ from pffbench.workloads.attributes import Attributes
 from pffbench.workloads.buffers import TransferMemory
 from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.transfer_phase import amount, note_short
+from pffbench.workloads.route import Route
+from pffbench.workloads.transfer_phase import read_pieces
 from pffbench.workloads.transfers import Access, Transfer
 
 #: What a program knows of an array once it has asked: name, shape, type.
@@ -94,8 +95,9 @@ def _read(
     with repetition.step("metadata"):
         text = msgspec.msgpack.encode((described, values), enc_hook=int) if way.reads else b""
     memory = _memory(repetition, way, sum(access.nbytes for access in accesses), text)
-    pieces = TransferMemory(repetition).transfers(accesses, memory, author=0)
-    got = _move(repetition, arrays, pieces if way.reads else [])
+    route = Route(repetition, reads=False)  # in the memory of the delivery, as rank 0 wrote them
+    pieces = route.stage(accesses, memory).calls
+    got = read_pieces(repetition, arrays, pieces if way.reads else [])
     if way.delivers:
         received = 0 if way.reads else memory.nbytes
         with clock.phase("distribute", received, operations=int(not way.reads)):
@@ -105,7 +107,7 @@ def _read(
     with repetition.step("verification"):
         _compare(repetition, attributes, specs, text, received=not way.reads)
         if repetition.keeps_data:
-            TransferMemory(repetition).verify(pieces, got)
+            TransferMemory(repetition, route).verify(pieces, got)
     with clock.phase("close_read", operations=int(way.reads)):
         if store is not None:
             store.close()
@@ -163,18 +165,6 @@ def _memory(repetition: Repetition, way: Delivery, nbytes: int, text: bytes) -> 
         if way.reads or not way.shares:
             memory.fill(POISON)
     return memory
-
-
-def _move(
-    repetition: Repetition, arrays: Mapping[str, Array], pieces: Sequence[Transfer]
-) -> list[Buffer]:
-    """Read all arrays, on the ranks that do; return the data."""
-    with repetition.step("preparation"):
-        calls = [piece.reader(arrays, repetition.collective) for piece in pieces]
-    with repetition.clock.phase("read", *amount(pieces)):
-        returned = [call() for call in calls]
-    note_short(repetition, "read", arrays, pieces, zip(calls, returned, strict=True), wrote=False)
-    return [what_was_read(r, piece.memory) for r, piece in zip(returned, pieces, strict=True)]
 
 
 def _pack(pieces: Sequence[Transfer], got: Sequence[Buffer]) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -18,9 +18,6 @@ from pffbench.data import Mismatch, Source, verify
 from pffbench.data.views import Gathered, Strided
 from pffbench.geometry.box import Box
 from pffbench.geometry.stretches import Stretches
-
-if TYPE_CHECKING:
-    pass
 
 
 class Transfer(msgspec.Struct, frozen=True):
@@ -112,6 +109,11 @@ class Access(msgspec.Struct, frozen=True):
         """Bytes of array data that the call moves."""
         return self.box.size * self.spec.itemsize
 
+    @property
+    def held(self) -> int:
+        """Bytes of memory that the call needs on this rank."""
+        return self.nbytes
+
     def view_of(self, memory: Buffer, begin: int) -> Buffer:
         """Return its part of memory, of the type and shape of the box."""
         part: Buffer = memory[begin : begin + self.nbytes]
@@ -133,9 +135,9 @@ class Round(msgspec.Struct, frozen=True):
     accesses: Sequence[Access]
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of array data that this rank moves."""
-        return sum(access.nbytes for access in self.accesses)
+    def held(self) -> int:
+        """Bytes of memory that this rank needs."""
+        return sum(access.held for access in self.accesses)
 
 
 #: Cuts the arrays of a store and a rank's accesses to them into rounds. Phases are collective, so

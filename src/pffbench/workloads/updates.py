@@ -33,6 +33,7 @@ from pffbench.workloads.base import CountColumn, Impossible, Workload
 from pffbench.workloads.buffers import TransferMemory
 from pffbench.workloads.refusals import unfit_chunks
 from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.route import Route, route_of
 from pffbench.workloads.selections import Mask, Selection, selected, selected_boxes
 from pffbench.workloads.transfer_phase import write_pieces
 from pffbench.workloads.transfers import Access, Round
@@ -252,17 +253,22 @@ def _write(repetition: Repetition) -> set[str]:
 
 def _change(repetition: Repetition) -> set[str]:
     """Open the store again and apply the changes; return the files written to."""
+    with route_of(repetition) as route:
+        return _changed(repetition, route)
+
+
+def _changed(repetition: Repetition, route: Route) -> set[str]:
     p, team, clock = _parameters(repetition), repetition.team, repetition.clock
     with repetition.step("plan"):
         specs = repetition.arrays.arrays(team.rank)
         steps = changes(repetition.arrays, p, team.size, team.rank)
-        path, comm = repetition.path, repetition.comm
+        backend = repetition.backend
+        assert isinstance(backend, Changes)
+        reopen = route.opener(backend.reopen)
         owner = repetition.groups.owner(team.rank)
     refuse_data(repetition, specs)
-    backend = repetition.backend
-    assert isinstance(backend, Changes)
     with clock.phase("reopen"):
-        store = backend.reopen(path, comm)
+        store = reopen()
         repetition.open_stores.append(store)
     mine = [spec for spec in specs if spec.owner in (None, owner)]
     growing = specs if store.collective_growth and p.change == "append" else mine
@@ -275,13 +281,14 @@ def _change(repetition: Repetition) -> set[str]:
     arrays = LazyArrays(store, wanted, returned)
     rows = specs[0].shape[0] if specs else 0
     rounds = (Round(specs, accesses) for accesses in steps)
-    memory = TransferMemory(repetition)
+    memory = TransferMemory(repetition, route)
     for group in memory.turns(rounds):
-        for turn, pieces in zip(group, memory.for_writing(group), strict=True):
+        for turn, stage in zip(group, memory.for_writing(group), strict=True):
             if turn.first and p.change == "append":
                 rows += p.rows
                 _extend(repetition, arrays, growing, rows)
-            write_pieces(repetition, arrays, pieces, "update")
+            route.send(stage)
+            write_pieces(repetition, arrays, stage.calls, "update")
     return finish_writing(repetition, store, "_update")
 
 

@@ -1,16 +1,17 @@
 """Phases of most workloads: create, define, write, close, open, read, remove.
 
-Each is a phase of `pffbench.phases`. Only library calls run between its two time stamps.
+Each is a phase of `pffbench.phases`. Only library calls run between its two time stamps. Data that
+go through writer ranks are sent in `exchange` before `write`, and in `exchange_read` after `read`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, LazyArrays, Store
+from pffbench.backends.base import LazyArrays, Store
 from pffbench.backends.hints import Hinted, asked_hints
 from pffbench.backends.inspection import StoredAs
 from pffbench.backends.registry import backend_class
@@ -27,18 +28,14 @@ from pffbench.workloads.attributes import NO_ATTRIBUTES, Attributes
 from pffbench.workloads.buffers import TransferMemory
 from pffbench.workloads.read_proof import forget_data, watched_read
 from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.route import Route, route_of
 from pffbench.workloads.transfer_phase import (
     Sink,
     into_memory,
     read_pieces,
     write_pieces,
 )
-from pffbench.workloads.transfers import (
-    Access,
-    Round,
-    Rounds,
-    all_at_once,
-)
+from pffbench.workloads.transfers import Round, Rounds, all_at_once
 
 
 def left_by_another_job(repetition: Repetition) -> set[str]:
@@ -91,8 +88,6 @@ def _prepare_cache(repetition: Repetition, written: set[str]) -> tuple[CacheProo
 
 #: Facts about hints, which a file that is opened anew may go by in another way.
 _OF_HINTS = frozenset({"hints", "hints_unconfirmed", "not_in_force"})
-#: Inspects open arrays and the accesses just made to them, off the timer, in an agreed step.
-Look = Callable[[Mapping[str, Array], Sequence[Access]], None]
 
 
 def nothing_more() -> None:
@@ -133,8 +128,8 @@ def read_repeatedly(repetition: Repetition, read: Callable[[], None]) -> None:
     for number in range(repetition.reads):
         if number:
             forget_data(repetition)
+        repetition.observed.reads = number + 1
         read()
-    repetition.observed.reads = repetition.reads
 
 
 def run_stages(
@@ -182,28 +177,36 @@ def write_store(
     attributes: Attributes = NO_ATTRIBUTES,
 ) -> set[str]:
     """Create, write and close the store; return the files that this rank wrote to."""
+    with route_of(repetition) as route:
+        return _write(repetition, route, rounds, attributes)
+
+
+def _write(
+    repetition: Repetition, route: Route, rounds: Rounds, attributes: Attributes
+) -> set[str]:
     team, clock = repetition.team, repetition.clock
     with repetition.step("plan"):
         specs = repetition.arrays.arrays(team.rank)
-        accesses = repetition.arrays.writes(team.rank)
-        path, comm = repetition.path, repetition.comm
+        accesses = route.accesses()
+        create = route.opener(repetition.backend.create)
         owner = repetition.groups.owner(team.rank)
     refuse_data(repetition, specs)
     with clock.phase("create"):
-        store = repetition.backend.create(path, comm)
+        store = create()
         repetition.open_stores.append(store)
-    memory = TransferMemory(repetition)
+    memory = TransferMemory(repetition, route)
     for group in memory.turns(rounds(specs, accesses)):
         with repetition.step("preparation"):
             definers = deque(store.definer(turn.round.specs) for turn in group if turn.first)
-        for turn, pieces in zip(group, memory.for_writing(group), strict=True):
+        for turn, stage in zip(group, memory.for_writing(group), strict=True):
             if turn.first:
                 these, define = turn.round.specs, definers.popleft()
                 with clock.phase("define", operations=count_owned(these, owner)):
                     returned = define()
                 arrays = LazyArrays(store, these, returned)
                 attributes.write(repetition, store, arrays, these)
-            write_pieces(repetition, arrays, pieces)
+            route.send(stage)
+            write_pieces(repetition, arrays, stage.calls)
     return finish_writing(repetition, store)
 
 
@@ -304,43 +307,44 @@ def read_store(
     repetition: Repetition,
     rounds: Rounds = all_at_once,
     sink: Sink = into_memory,
-    look: Look | None = None,
     attributes: Attributes = NO_ATTRIBUTES,
 ) -> None:
     """Open the store, read, and verify every byte off the timer."""
+    with route_of(repetition, reads=True) as route:
+        _read(repetition, route, rounds, sink, attributes)
+
+
+def _read(
+    repetition: Repetition, route: Route, rounds: Rounds, sink: Sink, attributes: Attributes
+) -> None:
     clock = repetition.clock
     with repetition.step("plan"):
-        author = repetition.reader_of
-        specs = repetition.arrays.arrays(author)
-        accesses = repetition.arrays.reads(author)
-        path, comm = repetition.read_path, repetition.read_comm
-        owner = repetition.groups.owner(author)
+        specs = repetition.arrays.arrays(route.author)
+        accesses = route.accesses()
+        open_store = route.opener(repetition.backend.open)
+        owner = repetition.groups.owner(route.author)
     with clock.phase("open"):
-        store = repetition.backend.open(path, comm)
+        store = open_store()
         repetition.open_stores.append(store)
     every_array = store.collective_lookup or attributes.of_every_array(store)
-    memory = TransferMemory(repetition)
+    memory = TransferMemory(repetition, route)
     for group in memory.turns(rounds(specs, accesses)):
         with repetition.step("preparation"):
             wants = [_wanted(turn.round, every_array) for turn in group if turn.first]
             openers = deque((wanted, store.opener(wanted)) for wanted in wants)
         placed, results = memory.for_reading(group), []
-        for turn, pieces in zip(group, placed, strict=True):
-            one = turn.round
+        for turn, stage in zip(group, placed, strict=True):
             if turn.first:
                 wanted, open_wanted = openers.popleft()
-                with clock.phase("open_array", operations=count_owned(one.specs, owner)):
+                with clock.phase("open_array", operations=count_owned(turn.round.specs, owner)):
                     returned = open_wanted()
                 arrays = LazyArrays(store, wanted, returned)
                 attributes.read(repetition, store, arrays, wanted)
-            results.append(read_pieces(repetition, arrays, pieces, sink))
-            if turn.last and look is not None:
-                with repetition.step("inspection"):
-                    look(arrays, one.accesses)
+            results.append(route.receive(stage, read_pieces(repetition, arrays, stage.calls, sink)))
         with repetition.step("verification"):
             if repetition.keeps_data:
-                for pieces, got in zip(placed, results, strict=True):
-                    memory.verify(pieces, got)
+                for stage, got in zip(placed, results, strict=True):
+                    memory.verify(stage.own, got)
         del results
     note_facts_of_reading(repetition, store)
     with clock.phase("close_read"):

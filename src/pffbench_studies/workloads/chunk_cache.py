@@ -149,7 +149,7 @@ class StudyChunkCache(ChunkCache):
         run_stages(
             repetition,
             write,
-            lambda: read_store(reading, look=decodes.after_reading),
+            lambda: read_store(replace(reading, observers=(decodes.observe,))),
             inspect=decodes.count,
             reading=reading,
         )

@@ -1,0 +1,193 @@
+"""Observers of the phases that move array data: threads, memory, short transfers, touched chunks.
+
+An observer is called before the barrier in front of a phase. It returns what is to be done after
+the phase, or None. Both are off the timer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from pffbench.backends.base import Array, Call
+from pffbench.backends.file_layout import ArrayInFile, diagnose_short_write
+from pffbench.backends.inspection import StoredLayout
+from pffbench.backends.traits import TellsLayout
+from pffbench.parallel.allocator import return_free_memory
+from pffbench.parallel.process_counters import metered, thread_times, threads_that_ran
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.transfers import Transfer
+
+#: Names of the counters.
+THREADS, MEMORY = "threads", "memory_added"
+#: Bytes of a huge page, the most that a page fault brings.
+_HUGE_PAGE = 2**21
+
+
+class Move(msgspec.Struct):
+    """The calls of a phase that moves array data of an open store.
+
+    Parameters
+    ----------
+    phase : str
+        The phase.
+    arrays : mapping of str to Array
+        The open arrays, by name.
+    pieces : sequence of Transfer
+        The transfers, one for each call.
+    calls : sequence of callable
+        The calls that the arrays returned.
+    returned : sequence
+        What they returned; empty before the phase.
+    """
+
+    phase: str
+    arrays: Mapping[str, Array]
+    pieces: Sequence[Transfer]
+    calls: Sequence[Call]
+    returned: Sequence[Any] = ()
+
+    @property
+    def reads(self) -> bool:
+        """Whether data are read."""
+        return self.phase == "read"
+
+
+Observer = Callable[[Repetition, Move], Callable[[], None] | None]
+
+
+def observe_memory(repetition: Repetition, move: Move) -> Callable[[], None] | None:
+    """Note the memory that a read takes anew; of a library with threads, also what it adds at most.
+
+    New memory of a phase that is entered several times is added up. The most that a library with
+    threads adds is looked at while warming up only: free memory that the process holds hides what a
+    transfer takes, so it is returned to the system first, and taking it again takes time. The C
+    library does not return all of what its threads hold, so the amount is a lower bound.
+
+    A read of less than a huge page gets its memory in small pages, which page faults count.
+    """
+    threads = repetition.backend.capabilities.threads
+    reads = move.reads and sum(piece.memory.nbytes for piece in move.pieces) >= _HUGE_PAGE
+    if not (threads or reads):
+        return None
+    peak, observed = repetition.peak, repetition.observed
+    with _not_counted(repetition):
+        emptied = threads and repetition.warmup and return_free_memory()
+        resident = peak.mark() if emptied or reads else None
+    if resident is None:
+        return None
+
+    def note() -> None:
+        with _not_counted(repetition):
+            added = max(0, peak.since_mark() - resident)
+        if reads:
+            observed.added_memory += added
+        if emptied:
+            observed.keep_most(move.phase, MEMORY, added)
+
+    return note
+
+
+def observe_threads(repetition: Repetition, move: Move) -> Callable[[], None] | None:
+    """Note how many threads run in the phase, of a library with threads; the most is kept."""
+    if not repetition.backend.capabilities.threads:
+        return None
+    with _not_counted(repetition):
+        before = thread_times()
+
+    def note() -> None:
+        with _not_counted(repetition):
+            ran = threads_that_ran(before, thread_times())
+        repetition.observed.keep_most(move.phase, THREADS, ran)
+
+    return note
+
+
+@contextmanager
+def _not_counted(repetition: Repetition) -> Iterator[None]:
+    """Note the bytes read from the kernel's files, which are no data of a store."""
+    with metered() as counted:
+        yield
+    repetition.observed.own_bytes += counted["read_bytes"]
+
+
+def observe_short(repetition: Repetition, move: Move) -> Callable[[], None]:
+    """Record the calls that moved too little, and the reason of the first of them.
+
+    A short read has reached the end of its file.
+    """
+
+    def note() -> None:
+        for piece, call, got in zip(move.pieces, move.calls, move.returned, strict=True):
+            if missing := piece.missing(move.arrays, call, got):
+                nbytes = piece.memory.nbytes
+                told = f"a call moved {nbytes - missing} of {nbytes} bytes of {piece.spec.name}"
+                known = move.reads or repetition.short
+                why = "" if known else _diagnose(repetition, move, piece)
+                error = OSError(f"{told}: {why}" if why else told)
+                repetition.short.append((move.phase, error))
+
+    return note
+
+
+def raise_with_reason(repetition: Repetition, error: Exception, move: Move) -> None:
+    """Raise an OSError with the system's reason, if a library's error lacks it and it is known.
+
+    MPI-IO of Open MPI 5 says "known error not in list" when a disk is full.
+    """
+    if move.reads or isinstance(error, OSError):
+        return
+    for piece in move.pieces:
+        why = _diagnose(repetition, move, piece)
+        if why and why not in str(error):
+            raise OSError(f"{error}: {why}") from error
+
+
+def _diagnose(repetition: Repetition, move: Move, piece: Transfer) -> str:
+    """Return why a box of a raw file cannot be written whole; empty if that is not known."""
+    array = move.arrays[piece.spec.name]
+    if not (repetition.backend.capabilities.raw and isinstance(array, TellsLayout)):
+        return ""
+    layout = array.layout(False)
+    if not isinstance(layout, ArrayInFile):
+        return ""
+    return diagnose_short_write(repetition.path, layout, piece.box, piece.memory)
+
+
+def observe_touched(repetition: Repetition, move: Move) -> Callable[[], None] | None:
+    """Count runs or chunks, and the bytes of pages or chunks, if the experiment counts.
+
+    The counts are derived from the storage layout, so they do not depend on the state of the page
+    cache. Each call is counted separately: bytes that two calls or two ranks touch count twice. Of
+    repeated reads the first is counted.
+    """
+    if not repetition.clock.counts or (move.reads and repetition.observed.reads > 1):
+        return None
+
+    def note() -> None:
+        with repetition.step("inspection"):
+            layouts: dict[str, StoredLayout | None] = {}
+            for piece in move.pieces:
+                if not piece.box.size:
+                    continue
+                name = piece.spec.name
+                if name not in layouts:
+                    array = move.arrays[name]
+                    layouts[name] = array.layout(False) if isinstance(array, TellsLayout) else None
+                if (layout := layouts[name]) is None:
+                    continue
+                found = layout.touched(piece.box)
+                repetition.observed.count(move.phase, f"touched_{found.kind}", found.count)
+                if found.nbytes is not None:
+                    repetition.observed.count(move.phase, "touched_bytes", found.nbytes)
+
+    return note
+
+
+#: Those of every workload; the memory first, since the others need some.
+OBSERVERS: tuple[Observer, ...] = (
+    observe_memory, observe_threads, observe_short, observe_touched,
+)  # fmt: skip

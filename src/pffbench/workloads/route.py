@@ -1,0 +1,298 @@
+"""Routes: which ranks have a store open, and how the bytes of a rank get to and from them.
+
+The sequence of a repetition (`pffbench.workloads.write_read`) is the same for all. A route says
+which calls this rank makes for an access, in which memory, and what it sends before a write and
+receives after a read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Array, Buffer, Call, Store
+from pffbench.geometry.box import Box
+from pffbench.parallel.exchange import Exchange
+from pffbench.units import Size
+from pffbench.workloads.arrays import Family
+from pffbench.workloads.buffers import calls_of, one_after_the_other
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.transfers import Access, Transfer
+from pffbench.workloads.writers import WriterRanks, parts_of_writers
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+class Stage(NamedTuple):
+    """What moves in one phase.
+
+    Parameters
+    ----------
+    own : list of Transfer
+        This rank's data: made before a write, and verified after a read.
+    calls : list of Transfer
+        The calls that it makes on the open store.
+    exchanged : sequence of (Exchange, array, array)
+        What is sent between ranks, with the memory of this rank's data and of its calls.
+    """
+
+    own: list[Transfer]
+    calls: list[Transfer]
+    exchanged: Sequence[tuple[Exchange, Buffer, Buffer]] = ()
+
+
+class Route:
+    """Every rank has the store open and moves its own data.
+
+    Parameters
+    ----------
+    repetition : Repetition
+        The repetition.
+    reads : bool
+        Whether the store is read.
+
+    Attributes
+    ----------
+    opens : bool
+        Whether this rank has the store open.
+    receives : bool
+        Whether data that are read get into this rank's own memory, wherever the library puts them.
+    """
+
+    opens: bool = True
+    receives: bool = False
+
+    def __init__(self, repetition: Repetition, *, reads: bool) -> None:
+        self._repetition = repetition
+        self._reads = reads
+        self._path = repetition.read_path if reads else repetition.path
+        self._comm = repetition.read_comm if reads else repetition.comm
+
+    def connect(self) -> None:
+        """Make what ranks need to send to each other; collective."""
+
+    def end(self) -> None:
+        """Free it."""
+
+    @property
+    def author(self) -> int:
+        """The rank whose part this rank moves."""
+        return self._repetition.reader_of if self._reads else self._repetition.team.rank
+
+    def accesses(self) -> list[Access]:
+        """Return the accesses of this rank."""
+        arrays = self._repetition.arrays
+        return arrays.reads(self.author) if self._reads else arrays.writes(self.author)
+
+    def opener(self, open_store: Callable[[str, Any], Store]) -> Callable[[], Store]:
+        """Return the call that opens the store on this rank."""
+        return partial(open_store, self._path, self._comm)
+
+    def stage(self, batch: Sequence[Access], memory: Buffer) -> Stage:
+        """Place a batch of accesses in memory; collective over the ranks of a file."""
+        pieces = one_after_the_other(self._calls(batch, self._comm), memory)
+        return Stage(pieces, pieces)
+
+    def _calls(self, batch: Sequence[Access], comm: MPI.Intracomm | None) -> list[Access]:
+        repetition = self._repetition
+        comm, limit = comm or repetition.team.comm, repetition.backend.call_limit
+        return calls_of(comm, batch, limit, repetition.collective)
+
+    def send(self, stage: Stage) -> None:
+        """Send this rank's data to the ranks that write them; collective."""
+
+    def receive(self, stage: Stage, got: list[Buffer]) -> list[Buffer]:
+        """Return this rank's data after a read; collective.
+
+        Parameters
+        ----------
+        stage : Stage
+            What moved.
+        got : list of array
+            What the calls of this rank read.
+        """
+        return got
+
+
+@contextmanager
+def route_of(repetition: Repetition, *, reads: bool = False) -> Iterator[Route]:
+    """Return the route of a case, which ends with the block; collective."""
+    kind = ThroughWriters if repetition.case.parameters.exchanges else Route
+    with repetition.step("plan"):
+        route = kind(repetition, reads=reads)
+    try:
+        route.connect()
+        yield route
+    finally:
+        route.end()
+
+
+class Closed(Store):
+    """The store on a rank that does not open it."""
+
+    collective_close = False
+
+    def files(self) -> set[str]:
+        return set()
+
+    def definer(self, specs: Sequence[ArraySpec]) -> Call:
+        return tuple
+
+    def opener(self, specs: Sequence[ArraySpec]) -> Call:
+        return tuple
+
+    def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
+        return {}
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class Relayed(Access, frozen=True, kw_only=True):
+    """An access that goes through writer ranks.
+
+    Parameters
+    ----------
+    exchange : Exchange
+        What is sent between the ranks and the writers.
+    calls : tuple of Access
+        The calls of this rank as a writer, as many on each.
+    """
+
+    exchange: Exchange
+    calls: tuple[Access, ...]
+
+    @property
+    def held(self) -> int:
+        """Bytes of this rank's data and of its calls."""
+        return self.nbytes + sum(call.nbytes for call in self.calls)
+
+
+class ThroughWriters(Route):
+    """Writer ranks have the store open, on a communicator of their own, as programs with I/O ranks.
+
+    A single writer opens it as a serial program does. The other ranks take part in the exchanges
+    and wait in the other phases.
+    """
+
+    receives = True
+
+    def __init__(self, repetition: Repetition, *, reads: bool) -> None:
+        super().__init__(repetition, reads=reads)
+        p: Any = repetition.case.parameters
+        team = repetition.team
+        self._rearrange = p.rearrange
+        self._ranks = WriterRanks.of(p.writers, team.topology)
+        self.opens = team.rank in self._ranks.ranks
+        self._exchanges: list[Exchange] = []
+        self._most = 0
+        self._writers: MPI.Intracomm | None = None
+        by_family = repetition.arrays.by_family(team.rank)
+        self._accesses = [a for family, specs in by_family for a in self._relayed(family, specs)]
+        count = f"{len(self._ranks.places)} of {team.size} ranks"
+        told = f"{count}, at most {Size(self._most)} of each array or step"
+        repetition.observed.facts["writers"] = told
+
+    def connect(self) -> None:
+        """Make the communicator of the writers, once in a run."""
+        self._writers = self._repetition.team.of_ranks(self._ranks.ranks)
+
+    def end(self) -> None:
+        """Free the datatypes."""
+        for exchange in self._exchanges:
+            exchange.free()
+
+    def accesses(self) -> list[Access]:
+        """Return the accesses of this rank, with its calls as a writer."""
+        return list(self._accesses)
+
+    def _relayed(self, family: Family, specs: Sequence[ArraySpec]) -> Iterator[Relayed]:
+        """Yield the accesses to alike arrays; the n-th ones of all ranks are exchanged together."""
+        team, model = self._repetition.team, specs[0]
+        of_ranks = [list(family.moved(rank, model, reads=self._reads)) for rank in range(team.size)]
+        relays = [self._relay(family, model, boxes) for boxes in zip(*of_ranks, strict=True)]
+        for spec in specs:
+            for own, (exchange, boxes) in zip(of_ranks[team.rank], relays, strict=True):
+                for mine, *others in zip(*map(family.by_step, (own, *boxes)), strict=True):
+                    calls = tuple(Access(spec, box) for box in others)
+                    yield Relayed(spec, mine, exchange=exchange, calls=calls)
+
+    def _relay(
+        self, family: Family, model: ArraySpec, boxes: Sequence[Box]
+    ) -> tuple[Exchange, list[Box]]:
+        """Return the exchange of one call of each rank, and the boxes of this writer."""
+        repetition, axes = self._repetition, len(family.cut.whole)
+        stored, shape = repetition.backend.storage(model, repetition.case.options), model.shape
+        unit = (stored.unit or shape)[-axes:]
+        placed = parts_of_writers(self._rearrange, self._ranks, boxes, shape[-axes:], unit)
+        exchange = Exchange(repetition.team.comm, boxes, placed, model.itemsize)
+        self._exchanges.append(exchange)
+        held = (sum(box.size for box in some) for some in placed.values())
+        self._most = max(self._most, model.itemsize * max(held))
+        if not self.opens:
+            return exchange, []
+        nothing = Box((0,) * axes, (0,) * axes)
+        more = max(map(len, placed.values())) - len(exchange.boxes)
+        return exchange, [*exchange.boxes, *[nothing] * more]
+
+    def opener(self, open_store: Callable[[str, Any], Store]) -> Callable[[], Store]:
+        """Return the call that opens the store, on the writers alone."""
+        if self._writers is None:
+            return Closed
+        alone = self._writers.size == 1 and not self._repetition.collective
+        return partial(open_store, self._path, None if alone else self._writers)
+
+    def stage(self, batch: Sequence[Access], memory: Buffer) -> Stage:
+        """Place each access in memory, then this writer's calls for it."""
+        own: list[Transfer] = []
+        pieces: list[Transfer] = []
+        exchanged: list[tuple[Exchange, Buffer, Buffer]] = []
+        done = 0
+        for access in batch:
+            assert isinstance(access, Relayed)
+            mine = memory[done : done + access.nbytes]
+            inside = memory[done + access.nbytes : done + access.held]
+            own.append(Transfer(access.spec, access.box, access.view_of(mine, 0)))
+            if self._writers is not None:
+                calls = self._calls(access.calls, self._writers)
+                pieces += one_after_the_other(calls, inside)
+            exchanged.append((access.exchange, mine, inside))
+            done += access.held
+        return Stage(own, pieces, exchanged)
+
+    def send(self, stage: Stage) -> None:
+        """Send each rank's data to the writers, in the phase `exchange`."""
+        with self._repetition.step("preparation"):
+            calls = [exchange.to_writers(*memory) for exchange, *memory in stage.exchanged]
+        with self._repetition.clock.phase("exchange", _nbytes(stage), len(calls)):
+            for call in calls:
+                call()
+
+    def receive(self, stage: Stage, got: list[Buffer]) -> list[Buffer]:
+        """Send each rank the data that the writers read, in the phase `exchange_read`."""
+        with self._repetition.step("preparation"):
+            calls = [exchange.from_writers(*memory) for exchange, *memory in stage.exchanged]
+            allocated = [
+                (piece.memory, np.ma.getdata(found))
+                for piece, found in zip(stage.calls, got, strict=True)
+                if found is not piece.memory
+            ]
+        with self._repetition.clock.phase("exchange_read", _nbytes(stage), len(calls)):
+            for memory, found in allocated:  # arrays that the library made
+                np.copyto(memory, found)
+            for call in calls:
+                call()
+        return [piece.memory for piece in stage.own]
+
+
+def _nbytes(stage: Stage) -> int:
+    return sum(piece.memory.nbytes for piece in stage.own)
