@@ -187,7 +187,7 @@ def test_a_variable_that_is_not_in_the_file_is_refused(tmp_path):
         (["experiment.yaml", "--scratch", "absent/place"], r"absent/place.* does not exist"),
         (["experiment.yaml", "--scratch", "experiment.yaml"], r"not a directory"),
         (["experiment.yaml", "--out", "."], r"--out \.: already there and not an empty directory"),
-        (["--resume", "absent"], r"--resume absent is no results directory"),
+        (["--resume", "absent"], r"--resume absent is not a results directory"),
         (["experiment.yaml", "--out", "experiment.yaml/x"], r"--out experiment\.yaml/x"),
     ],
 )  # fmt: skip

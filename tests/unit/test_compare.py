@@ -19,7 +19,8 @@ from pffbench.commands.compare import sides_of
 from pffbench.errors import UserError
 from pffbench.record.repetitions import MachineState
 from pffbench.record.run import MeasuredRun
-from pffbench.record.run_json import FloorEntry, LeftOut
+from pffbench.record.run_json import FloorEntry, LeftOut, RunRecord
+from pffbench.run.resume import moved
 from pffbench_analysis.compare import Gate, compare, compare_runs
 from timed_runs import CASES, FORMATS, Maker, a_case, in_memory
 
@@ -160,6 +161,17 @@ def test_a_machine_that_others_used_is_named_in_the_words_of_the_run(make):
     old, new = make(seed=1, factor=9), make(seed=2, factor=9)
     edit(new, lambda one: replace(one, machine=MachineState(busy_others=0.5)))
     assert f"{new}: BUSY: others used 50% of the processors" in " ".join(printed(old, new).split())
+
+
+def test_a_run_that_was_resumed_on_other_hosts_is_named(make):
+    old, new = make(seed=1), make(seed=2)
+    record = RunRecord.load(new)
+    now = replace(record.topology, hosts=["other"] * len(record.topology.hosts))
+    record.limits = ["zarr: not measured", moved(record, now.hosts)]
+    record.save(new)
+    told = " ".join(printed(old, new).split())
+    assert f"{new}: the run was resumed on other hosts (other after " in told
+    assert "not measured" not in told
 
 
 def test_several_runs_of_each_side_are_given_around_two_dashes(make):

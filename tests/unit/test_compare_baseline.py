@@ -96,7 +96,7 @@ def test_a_baseline_that_is_gone_is_not_replaced(tmp_path, make, judged):
     (tmp_path / "baseline" / "gone").symlink_to("../gone")
     status, told = judged(make())
     assert status == 2
-    assert "baseline/gone is no results directory" in told
+    assert "baseline/gone is not a results directory" in told
 
 
 @pytest.mark.parametrize(

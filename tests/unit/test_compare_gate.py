@@ -314,7 +314,7 @@ def test_a_run_is_not_compared_with_itself(make):
 
 
 def test_no_run(make, tmp_path):
-    with pytest.raises(UserError, match="no results directory"):
+    with pytest.raises(UserError, match="is not a results directory"):
         compare([[make()], [tmp_path]])
 
 

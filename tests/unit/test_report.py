@@ -96,7 +96,7 @@ def change(run, **keys):
 
 
 def test_no_such_directory(tmp_path):
-    assert "no results directory" in refusal_of(tmp_path / "none")
+    assert "is not a results directory" in refusal_of(tmp_path / "none")
 
 
 def test_not_a_run(tmp_path):
@@ -116,7 +116,7 @@ def test_no_schema(run):
 
 
 def test_empty_directory(tmp_path):
-    assert "holds no run.json" in refusal_of(tmp_path)
+    assert "contains no run.json" in refusal_of(tmp_path)
 
 
 def test_broken_record(run):

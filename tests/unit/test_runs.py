@@ -79,7 +79,7 @@ def test_of_two_jobs_what_is_written_is_there(tmp_path):
 
 
 def test_runs_without_results_are_refused(tmp_path):
-    with pytest.raises(UserError, match="no results directory"):
+    with pytest.raises(UserError, match="is not a results directory"):
         pffbench.load(tmp_path / "none")
     run = a_run(tmp_path / "a")
     rewrite(run, [one for one in read_repetitions(run) if one.warmup])

@@ -22,7 +22,7 @@ def test_runs_are_listed_by_age_with_verdict_and_answer(tmp_path):
     done = pffbench_cli("runs", "results", cwd=tmp_path)
     assert (done.status, done.stderr) == (0, "")
     damaged, b, c, a, answer = done.stdout.splitlines()
-    assert damaged.startswith("results/d/run.json names no schema_version")
+    assert damaged.startswith("results/d is not a results directory: run.json has no schema_")
     assert b == "results/folder/b  2026-01-01T12:00, some, 2 ranks: interrupted"
     assert c.endswith("2026-01-02T12:00, some, 2 ranks: INVALID (it is broken)")
     assert a == "results/a  2026-02-01T12:00, some, 2 ranks: every byte verified"
@@ -32,14 +32,14 @@ def test_runs_are_listed_by_age_with_verdict_and_answer(tmp_path):
 def test_what_is_no_folder_of_runs_is_one_sentence(tmp_path):
     done = pffbench_cli("runs", cwd=tmp_path)
     assert done.status == 2
-    assert done.stderr == "pffbench: pffbench-results: holds no results of a run\n"
+    assert done.stderr == "pffbench: pffbench-results: contains no results directory\n"
 
 
 def test_a_command_for_a_run_names_the_run_in_a_folder(tmp_path):
     a_run(tmp_path / "results" / "first", [a_case("hdf5")])
     done = pffbench_cli("report", "results", cwd=tmp_path)
     assert done.status == 2
-    assert "it holds no run.json; did you mean 'results/first'?" in done.stderr
+    assert "it contains no run.json; did you mean 'results/first'?" in done.stderr
 
 
 def test_an_answer_that_acts_on_a_terminal_is_escaped(tmp_path):

@@ -100,7 +100,7 @@ def test_what_is_no_file_is_told(run, capsys, name):
     assert run_cli("report", run) == 2
     told = capsys.readouterr().err
     assert told.startswith("pffbench: ")
-    assert name in told or "is no results directory" in told
+    assert name in told or "is not a results directory" in told
 
 
 def test_a_lock_that_is_no_file_is_told_at_once(run):

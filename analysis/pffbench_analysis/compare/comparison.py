@@ -118,10 +118,11 @@ class Comparison(msgspec.Struct, frozen=True):
         return [row for row in self.rows if row.reason]
 
     def cautions(self) -> Iterator[str]:
-        """Yield that others used the machine of a run, in the words of its own answer."""
+        """Yield that a run had two sets of hosts or a busy machine, in the words of its answer."""
         for run in (*self.old.runs, *self.new.runs):
             load = summarise_load(run.repetitions)
-            yield from (f"{run.directory}: {text}" for text in (*busy(load), *unsettled(load)))
+            texts = *run.record.resumed_elsewhere, *busy(load), *unsettled(load)
+            yield from (f"{run.directory}: {text}" for text in texts)
 
 
 def compare_runs(

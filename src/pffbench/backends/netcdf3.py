@@ -12,7 +12,7 @@ from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec
 from pffbench.backends.base import Array, Backend, Cuts, Lacking, Storage, Store
 from pffbench.backends.hints import Hints
 from pffbench.backends.inspection import StoredAs
-from pffbench.backends.netcdf4_store import NetCdf4Array, NetCdf4Store
+from pffbench.backends.netcdf4_store import NetCdf4Array, NetCdf4Store, open_dataset
 from pffbench.backends.shared_files import has_pnetcdf
 from pffbench.case import Options, Parameters, Settings
 
@@ -120,11 +120,7 @@ class NetCdf3(Backend[NetCdf3Options]):
     def _store(
         self, path: str, mode: Literal["r", "w", "r+"], comm: MPI.Intracomm | None, **told: Any
     ) -> Store:
-        if comm is not None:
-            from mpi4py import MPI
-
-            told.update(parallel=True, comm=comm, info=MPI.INFO_NULL)
-        dataset = self._netcdf4.Dataset(path, mode, **told)
+        dataset = open_dataset(self._netcdf4, path, mode, comm, self.options, **told)
         return NetCdf3Store(dataset, path, comm, self.options, self.settings)
 
     def describe(self, path: str) -> StoredAs:

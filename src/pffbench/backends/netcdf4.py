@@ -18,9 +18,9 @@ from pffbench.backends.hdf5_files import (
     refuse_chunks,
     superblock_version,
 )
-from pffbench.backends.hints import info_of, refuse_hints
+from pffbench.backends.hints import refuse_hints
 from pffbench.backends.inspection import ChunkCacheSettings, StoredAs
-from pffbench.backends.netcdf4_store import NetCdf4Store
+from pffbench.backends.netcdf4_store import NetCdf4Store, open_dataset
 from pffbench.case import Parameters, Settings
 
 if TYPE_CHECKING:
@@ -147,14 +147,7 @@ class NetCdf4(Hdf5Format[NetCdf4Options]):
     def _store(
         self, path: str, mode: Literal["r", "w", "r+"], comm: MPI.Intracomm | None, **told: Any
     ) -> Store:
-        if comm is None:
-            dataset = self._netcdf4.Dataset(path, mode, **told)
-        else:
-            from mpi4py import MPI
-
-            with info_of(self.options, MPI.INFO_NULL) as info:
-                told.update(parallel=True, comm=comm, info=info)
-                dataset = self._netcdf4.Dataset(path, mode, **told)
+        dataset = open_dataset(self._netcdf4, path, mode, comm, self.options, **told)
         return NetCdf4Store(dataset, path, comm, self.options, self.settings)
 
     def describe(self, path: str) -> StoredAs:

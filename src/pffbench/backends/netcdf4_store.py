@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import prod
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call, Store
-from pffbench.backends.hints import facts_alone
+from pffbench.backends.hints import facts_alone, info_of
 from pffbench.backends.inspection import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking
 from pffbench.backends.traits import Inquiry
 from pffbench.case import Settings
@@ -51,6 +51,23 @@ class _Definition(msgspec.Struct, frozen=True):
     dtype: Any
     settings: dict[str, Any]
     add_filter: Callable[[Any], None] | None
+
+
+def open_dataset(
+    library: Any,
+    path: str,
+    mode: Literal["r", "w", "r+"],
+    comm: MPI.Intracomm | None,
+    options: NetCdf4Options | NetCdf3Options,
+    **more: Any,
+) -> Any:
+    """Open a file with netCDF4-python: on one rank, or with its hints on all ranks of `comm`."""
+    if comm is None:
+        return library.Dataset(path, mode, **more)
+    from mpi4py import MPI
+
+    with info_of(options, MPI.INFO_NULL) as info:
+        return library.Dataset(path, mode, parallel=True, comm=comm, info=info, **more)
 
 
 class NetCdf4Store(Store):

@@ -43,7 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
     for place in arguments.directories:
         found = list(_find_runs(Path(place), _DEEPEST))
         if not found:
-            raise UserError(f"{place}: holds no results of a run")
+            raise UserError(f"{place}: contains no results directory")
         for directory in found:
             try:
                 record = RunRecord.load(directory)

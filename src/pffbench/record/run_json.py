@@ -34,6 +34,8 @@ from pffbench.text import escaped, json_needs_escaping, one_line, without_digest
 
 #: Version of the layout of a results directory; readers reject others.
 SCHEMA_VERSION = 2
+#: Beginning of the limit of a run that was resumed on other hosts.
+RESUMED = "the run was resumed"
 #: An object of JSON as plain data.
 JsonObject = dict[str, Any]
 #: Errors of accesses to what a record does not have: facts of the machine, keys of an experiment.
@@ -391,6 +393,11 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
             text = _json_of(escaped(data))
         write_replacing(Path(directory) / "run.json", text + "\n", durable=True)
 
+    @property
+    def resumed_elsewhere(self) -> list[str]:
+        """What `limits` contains of other hosts, or other placements, of a resumed run."""
+        return [text for text in self.limits if text.startswith(RESUMED)]
+
     @classmethod
     def load(cls, directory: str | Path) -> RunRecord:
         """Read the record of a run; one that was killed while it was running was interrupted.
@@ -404,22 +411,21 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
         try:
             data = _decoded(read_regular(path, LARGEST_RECORD))
         except FileNotFoundError:
-            why = "it holds no run.json"
+            why = "it contains no run.json"
             if not path.parent.is_dir():
                 hint = one_line(similar_path(directory, directory=True))
                 why = f"there is no such directory{hint}"
             elif inner := next(path.parent.glob("*/run.json"), None):
                 why += f"; did you mean {one_line(str(inner.parent))!r}?"
-            raise ValueError(f"{directory} is no results directory: {why}") from None
+            raise _not_results(directory, why) from None
         except OSError as error:
-            raise ValueError(
-                f"{directory} is no results directory: {error.strerror}: {path}"
-            ) from None
+            raise _not_results(directory, f"{error.strerror}: {path}") from None
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is not valid JSON: {one_line(str(error), 300)}") from None
+            why = f"run.json is not valid JSON: {one_line(str(error), 300)}"
+            raise _not_results(directory, why) from None
         version = data.get("schema_version") if isinstance(data, dict) else None
         if not isinstance(version, int):
-            raise ValueError(f"{path} names no schema_version: it is not the record of a run")
+            raise _not_results(directory, "run.json has no schema_version")
         if version != SCHEMA_VERSION:
             age = "an older" if version < SCHEMA_VERSION else "a newer"
             raise ValueError(
@@ -431,7 +437,8 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
             record = cls.of(data)
         except msgspec.ValidationError as error:
             told = one_line(str(error).replace("`", ""), 300)
-            raise ValueError(f"{path} is not a record of a run: {told}") from None
+            why = f"run.json is not a record of a run: {told}"
+            raise _not_results(directory, why) from None
         if record.status == "running" and killed(directory):
             record.status = "interrupted"
         return record
@@ -448,6 +455,10 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
         record = msgspec.convert(data, cls)
         _check(record)
         return record
+
+
+def _not_results(directory: str | Path, why: str) -> ValueError:
+    return ValueError(f"{directory} is not a results directory: {why}")
 
 
 def _json_of(data: JsonObject) -> str:

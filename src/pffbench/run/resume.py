@@ -14,7 +14,7 @@ from pffbench.experiment.plan import Plan
 from pffbench.parallel.topology import Topology
 from pffbench.record.lock import RunLock
 from pffbench.record.repetitions import FILE, Done, Repetition, done_parts, read_repetitions
-from pffbench.record.run_json import RunRecord, digest_of, readable
+from pffbench.record.run_json import RESUMED, RunRecord, digest_of, readable
 from pffbench.text import abridged
 
 #: Hosts that a message names.
@@ -145,9 +145,9 @@ def moved(record: RunRecord, hosts: Sequence[str]) -> str | None:
         return None
     within = "ways are compared in whole rounds of one placement, and a single time is of both"
     if sorted(was) == sorted(hosts):
-        return f"the run was resumed with its ranks placed otherwise on the same hosts: {within}"
+        return f"{RESUMED} with its ranks placed otherwise on the same hosts: {within}"
     change = f"{few_hosts(hosts)} after {few_hosts(was)}"
-    return f"the run was resumed on other hosts ({change}): {within}"
+    return f"{RESUMED} on other hosts ({change}): {within}"
 
 
 def few_hosts(hosts: Sequence[str]) -> str:
