@@ -11,13 +11,16 @@ from contextlib import contextmanager, nullcontext
 import psutil
 import pytest
 
+from faults import run_on_small_disks
 from launch import (
+    Finished,
     environment,
     mpiexec,
     pffbench_cli,
     run_experiment,
     sampled,
     start_experiment,
+    write_experiment,
 )
 from pffbench.experiment.schema import MOST_TRACED
 from pffbench.parallel.system_calls import TracingMeter, count_calls
@@ -267,6 +270,21 @@ def test_a_tracer_that_is_killed_ends_its_case_only(tmp_path):
     found = (failure["phase"], failure["rank"])
     assert found == ("counting", 1), failure
     assert "strace ended during the repetition" in failure["error"]
+
+
+def test_calls_that_do_not_fit_into_the_directory_of_temporary_files_are_no_count(tmp_path):
+    cases = [CASE | {"backend": "zarr", "layout": "file_per_process"}]
+    path, out = write_experiment(tmp_path, cases=cases, **COUNTS), tmp_path / "o"
+    (small := tmp_path / "small").mkdir()
+    (tmp_path / "scratch").mkdir()
+    command = [sys.executable, "-m", "pffbench", "run", path, "--out", out, "--scratch",
+               tmp_path / "scratch"]  # fmt: skip
+    # Open MPI itself starts only with room for its files.
+    env = {"TMPDIR": str(small), "OMPI_MCA_orte_tmpdir_base": "/tmp"}
+    (done,) = run_on_small_disks(tmp_path, {small: "24k"}, (command, env, {}))
+    assert done.status == 1, done.said
+    (entry,) = Finished(1, "", "", out).record["cases"].values()
+    assert f"could not write all calls; is {small} full?" in entry["failure"]["error"]
 
 
 #: pffbench whose rank 1 loses its tracer in the first repetition.

@@ -24,6 +24,8 @@ CallCounts = Counter[tuple[str, str]]
 
 #: Paths that name no file; asking for one marks the begin or the end of a phase in the trace.
 _BEGIN, _END = "pffbench-phase-begins:", "pffbench-phase-ends"
+#: Path that is asked for at the end: it is missing in a trace that could not be written.
+_LAST = "pffbench-trace-ends"
 _MARK = re.compile(rf'"(?:{_BEGIN}([^"]*)|{_END})"')
 #: Thread, name of the call, and what it returned, which stands in a line of its own where another
 #: thread called in between.
@@ -34,6 +36,8 @@ _MOVING = re.compile(r"p?(?:read|write)(?:64|v|v2)?$")
 _PR_SET_PTRACER, _ANY = 0x59616D61, -1
 #: Seconds until strace is attached, or has left, at most.
 _PATIENCE = 30.0
+#: Bytes at the end of a trace that contain its last mark.
+_LAST_BYTES = 2**20
 
 
 class TracingMeter(Meter):
@@ -101,11 +105,13 @@ class TracingMeter(Meter):
         Raises
         ------
         ChildProcessError
-            strace has ended before, so that calls are missing.
+            strace has ended before, or could not write all calls, so that some are missing.
         """
         counts: CallCounts = Counter()
+        is_whole = self._place is None
         died = self._strace is not None and self._strace.poll() is not None
         if self._strace is not None:
+            os.access(_LAST, os.F_OK)
             self._strace.terminate()  # lets go of this process, which goes on
             try:
                 self._strace.wait(_PATIENCE)
@@ -119,11 +125,21 @@ class TracingMeter(Meter):
                 Path(self._place.name, "trace").open(errors="replace") as trace,
             ):
                 counts = count_calls(trace, self._directory)
+                is_whole = any(_LAST in line for line in _last_lines(trace))
             self._place.cleanup()
             self._place = None
         if died:
             raise ChildProcessError("strace ended during the repetition, so calls are missing")
+        if not is_whole:
+            place = tempfile.gettempdir()
+            raise ChildProcessError(f"strace could not write all calls; is {place} full?")
         return counts
+
+
+def _last_lines(trace: TextIO) -> TextIO:
+    """Return a trace at a place near its end: threads may make calls after the mark."""
+    trace.seek(max(0, os.fstat(trace.fileno()).st_size - _LAST_BYTES))
+    return trace
 
 
 def _all_traced() -> bool:
