@@ -13,11 +13,12 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from drawn_runs import edit
+from drawn_runs import edit, with_phase
 from launch import LONGEST, environment, mpiexec, pffbench_cli
 from pffbench.record.repetitions import MachineState
 from pffbench.results.answer import lines_of
 from pffbench.results.summary import summarise
+from planted import pausing
 
 pytestmark = pytest.mark.parallel
 #: A run that is over in a second, in a folder whose name a shell takes apart.
@@ -36,9 +37,9 @@ def printed_command(text):
     return shlex.split("\n".join(lines[start : end + 1]).replace("\\\n", ""))
 
 
-def run_printed(text, cwd):
+def run_printed(text, cwd, *more):
     """Run the command that a text prints, in a shell's place; return its results directory."""
-    words = printed_command(text)
+    words = [*printed_command(text), *more]
     here = Path(sys.executable).parent, Path(mpiexec(1)[0]).parent
     path = os.pathsep.join([*map(str, here), os.environ["PATH"]])
     before = set(cwd.glob("pffbench-results/*"))
@@ -104,3 +105,59 @@ def test_a_format_alone_is_compared(place):
     assert said.startswith("MEASURED: "), said
     made = summarise(run_printed(said, place))
     assert {entry.parameters["backend"] for entry in made.record.cases.values()} == {"hdf5", "zarr"}
+
+
+def test_a_traced_run_is_measured_in_times(place):
+    told = ("tiny.yaml", "--scratch", "my scratch", "--set", "counters=calls", "--out", "traced")
+    traced = pffbench_cli("run", *told, ranks=2, cwd=place, env=pausing())
+    assert traced.status == 0, traced.said
+    said = answer_of(place / "traced")
+    assert said.startswith("COUNTED: "), said
+    assert "To measure times:" in said
+    made = summarise(run_printed(said, place))
+    assert {case.repetitions for case in made.cases} == {7}
+    assert not made.record.traced
+    assert all(case.phases["write_total"].seconds.median > 0 for case in made.cases)
+
+
+def first_of_seven(place, change):
+    """Make a run of seven rounds, and let its times be others."""
+    told = ("tiny.yaml", "--scratch", "my scratch", "--set", "repetitions=7", "--out", "first")
+    first = pffbench_cli("run", *told, ranks=2, cwd=place)
+    assert first.status == 0, first.said
+    edit(place / "first", change)
+    return place / "first"
+
+
+def test_a_run_on_a_busy_machine_is_measured_again_or_accepted(place):
+    def others(one):
+        return replace(with_phase(one, "write", seconds=1.0),
+                       machine=MachineState(busy_others=0.5))  # fmt: skip
+
+    first = summarise(first_of_seven(place, others))
+    said = "\n".join(lines_of(first.answer))
+    assert said.startswith("NO ANSWER: BUSY: others used 50% of the processors"), said
+    assert "or add --accept-busy if there is none" in " ".join(said.split())
+    again = run_printed(said, place, "--accept-busy")
+    edit(again, others)
+    made = summarise(again)
+    assert made.record.cases.keys() == first.record.cases.keys()
+    assert "BUSY" not in made.answer.headline, made.answer
+    assert any(note.startswith("Accepted, as asked: BUSY") for note in made.answer.notes)
+
+
+def test_more_rounds_decide_more(place):
+    def wide(one):
+        """In every second round one format is much slower, in the others the other one."""
+        slower = (one.round % 2 == 0) == one.case.startswith("hdf5")
+        seconds = (0.5 if slower else 0.1) * (1 + one.round / 100)
+        return replace(one, machine=MachineState(), totals=dict.fromkeys(one.totals, seconds))
+
+    first = summarise(first_of_seven(place, wide)).answer
+    assert first.word == "NO DECISION", first
+    assert first.why_command.startswith("More rounds make the price smaller"), first
+    more = run_printed("\n".join(lines_of(first)), place)
+    edit(more, wide)
+    made = summarise(more)
+    assert {case.repetitions for case in made.cases} == {28}
+    assert made.answer.price < 0.6 * first.price + 0.4
