@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
+from drawn_codecs import WAYS as WAYS_OF_CODECS
 from drawn_codecs import a_codecs_run
 from drawn_runs import FLOOR, USUAL, a_case, a_run
 from pffbench.results import words
@@ -55,6 +56,22 @@ def test_the_figure_of_the_answer_has_the_ratios_of_the_answer(tmp_path):
         assert len(told) == len(own) + 1  # and the way to use
         for one in own:
             assert any(words.verdict(one.verdict) in text for text in told)
+
+
+@pytest.mark.parametrize("lacking", [("gzip",), ("gzip", "zstd"), ("none",)])
+def test_a_format_that_lacks_some_ways_has_a_name_in_figure_and_table(tmp_path, lacking):
+    """As a format has whose slowest cases did not fit into the time."""
+    ways = {way: told for way, told in WAYS_OF_CODECS.items() if way[0] == "image"}
+    for (source, backend, codec), told in tuple(ways.items()):
+        if backend == "hdf5" and codec not in lacking:
+            ways[source, "netcdf4", codec] = told
+    summary = summarise(a_codecs_run(tmp_path, ways, repetitions=12))
+    names = [row[0] for row in summary.answer.rows]
+    assert len(set(names)) == len(names) == 3
+    assert "netCDF-4" in names[-1]
+    for panel in answer_figure(summary).panels:
+        assert all(panel.rows)
+        assert sum("netCDF-4" in name for name in panel.rows) == 1
 
 
 @pytest.mark.parametrize("changes", [{"valid": False, "reasons": ["wrong"]}, {"valid": None}])
