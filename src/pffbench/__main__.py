@@ -2,8 +2,13 @@
 
 import gc
 import resource
+import signal
 import sys
 
+# Ctrl-C ends the program without a traceback of its imports, until a command can react to it. What
+# ignores Ctrl-C, such as nohup(1), is left as it is.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 gc.disable()  # modules stay: looking for garbage among them takes milliseconds, on each rank
 if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]  # the current directory, in which another's yaml.py may lie

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -59,7 +60,7 @@ _STATUSES = "exit status: pffbench help exit"
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the program and leave with its exit status, one of `EXIT_STATUSES`."""
     given = with_command(list(sys.argv[1:] if arguments is None else arguments))
-    of_run = given[:1] == ["run"] and not {"-h", "--help"} & set(given)
+    of_run = given[:1] == ["run"] and not {"-h", "--help", "--list"} & set(given)
     with best_effort_output(of_run=of_run) as output:
         try:
             status = _done(given)
@@ -84,6 +85,8 @@ def _done(given: Sequence[str]) -> int:
         _check_directory()
         command = command_module(parsed.command)
         _collect_garbage()
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # see `pffbench.__main__`
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         with reading(parsed):
             return int(command.main(parsed))
     except UserError as error:

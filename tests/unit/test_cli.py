@@ -1,7 +1,9 @@
 """Commands that need no MPI: they start fast, load nothing heavy and write nothing."""
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -115,6 +117,16 @@ def test_what_was_probably_meant_is_named(arguments, meant, tmp_path):
     done = pffbench_cli(*arguments, cwd=tmp_path)
     assert done.status == 2
     assert f"did you mean {meant!r}?" in done.stderr
+
+
+@pytest.mark.parametrize("module", ["argparse", "msgspec", "yaml"])
+def test_an_interrupt_while_modules_are_loaded_leaves_no_traceback(tmp_path, module):
+    (tmp_path / f"{module}.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
+    env = environment()
+    env["PYTHONPATH"] = os.pathsep.join([str(tmp_path), env["PYTHONPATH"]])
+    command = [sys.executable, "-m", "pffbench", "plan", "quick"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_the_exit_statuses_are_told_once():

@@ -34,6 +34,7 @@ LIGHT = {
     "help of run": ["run", "--help"],
     "plan": ["plan", "experiment.yaml"],
     "keys": ["keys"],
+    "list": ["run", "--list"],
     "schema": ["keys", "--schema"],
     "clean": ["clean", "--scratch", "scratch"],
 }
@@ -76,7 +77,7 @@ def test_a_full_disk_behind_standard_output_is_told(place, name):
     assert done.stderr == told
 
 
-@pytest.mark.parametrize("name", sampled(LIGHT, "help", "plan"))
+@pytest.mark.parametrize("name", sampled(LIGHT, "help", "list", "plan"))
 def test_a_reader_that_has_gone_is_no_error(place, name):
     with reader_gone() as outlet:
         done = run_command(place, name, stdout=outlet)
