@@ -13,6 +13,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from pffbench.errors import UserError
+
 
 @cache
 def _entry_points() -> Any:  # of another type in Python 3.11
@@ -39,6 +41,44 @@ def load(location: str) -> Any:
     return getattr(found, attribute) if attribute else found
 
 
+def load_class(location: str, kind: Any, *attributes: str) -> Any:
+    """Import a class, which another package may add.
+
+    Parameters
+    ----------
+    location : str
+        As for `load`.
+    kind : type
+        The class that it extends.
+    *attributes : str
+        What it must have in addition to all methods.
+
+    Raises
+    ------
+    UserError
+        The class of another package cannot be loaded, or is not such a class.
+    """
+    package = location.partition(":")[0].partition(".")[0]
+    if package == __name__.partition(".")[0]:
+        return load(location)
+    where = f"{location} of {package}, another package, cannot be used"
+    remedy = "update that package or uninstall it"
+    try:
+        found = load(location)
+    except MemoryError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 -- it may raise anything
+        why = f"{type(error).__name__}: {error}"
+        raise UserError(f"{where} ({why}); {remedy}") from None
+    if not (isinstance(found, type) and issubclass(found, kind)):
+        raise UserError(f"{where}: it is not a subclass of {kind.__name__}; {remedy}")
+    abstract = sorted(getattr(found, "__abstractmethods__", ()))
+    lacking = [*abstract, *(name for name in attributes if not hasattr(found, name))]
+    if lacking:
+        raise UserError(f"{where}: it lacks {', '.join(lacking)}; {remedy}")
+    return found
+
+
 @cache
 def loaded(group: str, *attributes: str) -> dict[str, Any]:
     """Return what other packages have in a group, imported; name → object.
@@ -52,7 +92,7 @@ def loaded(group: str, *attributes: str) -> dict[str, Any]:
             found[name] = load(location)
             for attribute in attributes:
                 getattr(found[name], attribute)
-        except Exception as error:  # noqa: BLE001 -- another package may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 -- it may raise anything
             found.pop(name, None)
             print(
                 f"pffbench: {name} of {location.partition('.')[0].partition(':')[0]}, another "

@@ -3,7 +3,7 @@
 import pytest
 
 from drawn_runs import a_case, a_run
-from launch import pffbench_cli
+from launch import pffbench_cli, sampled, write_experiment
 
 ENTRY_POINTS = """
 [pffbench.backends]
@@ -15,14 +15,25 @@ broken = broken_package
 [pffbench.reports]
 broken = broken_package:Report
 """
+ABSTRACT = """
+from pffbench.backends.base import Backend as BackendBase
+from pffbench.workloads.base import Workload as WorkloadBase
+class Backend(BackendBase): name = "broken"
+class Workload(WorkloadBase): name = "unfinished"
+"""
 BROKEN = {
     "an error at import": "raise RuntimeError('out of order')",
     "missing attributes": "",
+    "an exit at import": "raise SystemExit(3)",
+    "values that are no classes": "Backend = Workload = Report = 3",
+    "classes without methods": ABSTRACT,
     "no package that exists": "import a_package_that_does_not_exist",
 }
 
 
-@pytest.fixture(params=BROKEN)
+@pytest.fixture(
+    params=sampled(BROKEN, "an error at import", "an exit at import", "classes without methods")
+)
 def plugged(tmp_path, request):
     """Install a package that is broken; return the environment in which it is found."""
     place = tmp_path / "packages"
@@ -44,3 +55,16 @@ def test_a_broken_package_is_named_and_left_out(plugged, tmp_path, monkeypatch, 
     if arguments != ["doctor"]:
         assert "pffbench: broken of broken_package, another package, is left out" in done.stderr
     assert done.stdout
+
+
+@pytest.mark.parametrize("how", [{"backend": "broken"}, {"workload": "unfinished"}])
+def test_a_broken_class_that_an_experiment_names_is_one_sentence(
+    plugged, tmp_path, monkeypatch, how
+):  # fmt: skip
+    monkeypatch.setenv("PYTHONPATH", str(plugged))
+    path = write_experiment(tmp_path, cases=[{"workload": "hyperslab", "backend": "npy"} | how])
+    done = pffbench_cli("plan", path, cwd=tmp_path)
+    assert done.status == 2, done.said
+    lines = [line for line in done.stderr.splitlines() if "left out" not in line]
+    assert len(lines) == 1, done.said
+    assert "of broken_package, another package, cannot be used" in lines[0]

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.util import find_spec
 
 from pffbench.backends.base import Backend
-from pffbench.plugins import load, loaded, plugins
+from pffbench.plugins import load_class, loaded, plugins
 
 #: Name → location of its class. The modules are light: only an instance imports a library.
 _BUILT_IN = {
@@ -24,19 +24,14 @@ _BUILT_IN = {
 
 #: Other packages add a backend through an entry point of this group.
 ENTRY_POINT_GROUP = "pffbench.backends"
+#: Attributes that a class must have.
+_NEEDED = ("capabilities", "summary")
 
 
 @cache
 def _targets() -> dict[str, str]:
     # A built-in backend is not replaced, see `backend_class`.
     return {**plugins(ENTRY_POINT_GROUP), **_BUILT_IN}
-
-
-def _class_at(location: str) -> type[Backend]:
-    found = load(location)
-    assert isinstance(found, type)
-    assert issubclass(found, Backend)
-    return found
 
 
 def backend_names() -> tuple[str, ...]:
@@ -46,7 +41,7 @@ def backend_names() -> tuple[str, ...]:
 
 def loadable_backend_names() -> tuple[str, ...]:
     """Return the names of the backends without those of other packages that cannot be loaded."""
-    others = loaded(ENTRY_POINT_GROUP, "capabilities", "summary")
+    others = loaded(ENTRY_POINT_GROUP, *_NEEDED)
     return tuple(name for name in _targets() if name in _BUILT_IN or name in others)
 
 
@@ -69,10 +64,13 @@ def backend_class(name: str) -> type[Backend]:
     ------
     KeyError
         There is no backend of that name.
+    UserError
+        Another package adds it, and its class cannot be used.
     """
-    found = _class_at(_BUILT_IN.get(name) or _targets()[name])
-    if _other_series(found) and (location := plugins(ENTRY_POINT_GROUP).get(name)):
-        added = _class_at(location)
+    location = _BUILT_IN.get(name) or _targets()[name]
+    found: type[Backend] = load_class(location, Backend, *_NEEDED)
+    if _other_series(found) and (place := plugins(ENTRY_POINT_GROUP).get(name)):
+        added: type[Backend] = load_class(place, Backend, *_NEEDED)
         return found if _other_series(added) else added
     return found
 

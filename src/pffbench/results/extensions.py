@@ -40,4 +40,6 @@ class ReportExtension(Protocol):
 @cache
 def report_extensions() -> tuple[ReportExtension, ...]:
     """Return the extensions of the installed packages."""
-    return tuple(make() for make in loaded(ENTRY_POINT_GROUP).values())
+    return tuple(
+        make() for make in loaded(ENTRY_POINT_GROUP, "listed", "write", "section").values()
+    )

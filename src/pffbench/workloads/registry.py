@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from pffbench.plugins import load, loaded, plugins
+from pffbench.plugins import load_class, loaded, plugins
 from pffbench.workloads.base import Workload
 
 _BUILT_IN = {
@@ -18,6 +18,8 @@ _BUILT_IN = {
 
 #: Other packages add a workload through an entry point of this group.
 ENTRY_POINT_GROUP = "pffbench.workloads"
+#: Attributes that a class must have.
+_NEEDED = ("summary", "parameters_type")
 
 
 @cache
@@ -32,7 +34,7 @@ def workload_names() -> tuple[str, ...]:
 
 def loadable_workload_names() -> tuple[str, ...]:
     """Return the names of the workloads without those of other packages that cannot be loaded."""
-    others = loaded(ENTRY_POINT_GROUP, "summary", "parameters_type")
+    others = loaded(ENTRY_POINT_GROUP, *_NEEDED)
     return tuple(name for name in _targets() if name in _BUILT_IN or name in others)
 
 
@@ -49,7 +51,9 @@ def workload(name: str) -> Workload:
     ------
     KeyError
         There is no workload of that name.
+    UserError
+        Another package adds it, and its class cannot be used.
     """
-    found = load(_BUILT_IN.get(name) or _targets()[name])()
-    assert isinstance(found, Workload)
-    return found
+    location = _BUILT_IN.get(name) or _targets()[name]
+    found: type[Workload] = load_class(location, Workload, *_NEEDED)
+    return found()
