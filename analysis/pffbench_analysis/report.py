@@ -58,7 +58,9 @@ def _report(directory: Path, summary: Summary, *, figures: bool) -> Iterator[Pat
     else:
         place.unlink(missing_ok=True)
     ranks = _ranks(summary, directory)
-    drawn = {group: group_figures(cases, summary, ranks) for group, cases in summary.groups.items()}
+    drawn = {
+        group: group_figures(cases, summary, ranks) for group, cases in summary.timed_groups.items()
+    }
     for number, (group, found) in enumerate(drawn.items() if figures else (), start=1):
         stem = f"{number}-{slug(title(summary.groups[group], summary))}"
         for name, figure in found.items():

@@ -102,7 +102,7 @@ def render(
             ways=ways_table(summary.compared) if summary.compared else None,
             groups=[
                 _group(cases, summary, figures.get(group, {}))
-                for group, cases in summary.groups.items()
+                for group, cases in summary.timed_groups.items()
             ],
             details=[*details(summary), *legends(summary)],
             facts=provenance_of(summary.record),

@@ -53,6 +53,8 @@ def check_sizes(runs: Sequence[MeasuredRun], over: Over) -> None:
                 f"{run.directory}: system calls were counted (counters: calls), which slows them, "
                 "so its times show nothing; leave it out"
             )
+        if run.record.unsafe:
+            raise UserError(f"{run.directory}: {run.record.objection}; leave it out")
         other = first.setdefault(size_of(run, over), run)
         if (run.ranks, run.nodes) != (other.ranks, other.nodes):
             raise UserError(

@@ -188,6 +188,15 @@ class Lacking(str):
     __slots__ = ()
 
 
+class Unsafe(str):
+    """Reason of `Backend.refuse`: ranks may lose data, or the library refuses to write them so.
+
+    Runs with ``unsafe: true`` do it all the same, so it is the reason only if there is no other.
+    """
+
+    __slots__ = ()
+
+
 class Storage(msgspec.Struct, frozen=True):
     """How a backend stores an array, for planning.
 
@@ -272,7 +281,8 @@ class Backend(ABC, Generic[OptionsT]):
     ) -> str | None:
         """Return why a case is impossible for reasons that capabilities cannot express, or None.
 
-        Where a library is missing or too old for it, the reason is a `Lacking`.
+        Where a library is missing or too old for it, the reason is a `Lacking`. Where ranks may
+        lose data, it is an `Unsafe`.
 
         Parameters
         ----------

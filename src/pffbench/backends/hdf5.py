@@ -16,6 +16,7 @@ from pffbench.backends.hdf5_files import (
     Hdf5Format,
     layout_of,
     refuse_chunks,
+    refuse_independent,
     select_union,
     superblock_version,
 )
@@ -114,9 +115,10 @@ class Hdf5(Hdf5Format[Hdf5Options]):
         return (
             refuse_hints(options, parameters)
             or refuse_chunks(parameters, specs)
-            or filters.refuse_filters(parameters, specs)
             or _refuse_szip(specs)
             or _refuse_libver(options)
+            or filters.refuse_filters(parameters, specs)
+            or refuse_independent(parameters, specs)
         )
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:

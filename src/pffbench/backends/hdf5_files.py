@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
-from pffbench.backends.base import MPI_CALL_LIMIT, Backend
+from pffbench.backends.base import MPI_CALL_LIMIT, Backend, Unsafe
 from pffbench.backends.chunk_limits import refuse_codec, refuse_size
 from pffbench.backends.file_layout import ArrayInFile
 from pffbench.backends.hints import Hints, Striping, check_hints
@@ -97,7 +97,7 @@ def plugin_filter(spec: ArraySpec) -> Filter | None:
 
 
 def refuse_filters(
-    parameters: Parameters, specs: Iterable[ArraySpec], *, must_compress: bool = False
+    parameters: Parameters, specs: Sequence[ArraySpec], *, must_compress: bool = False
 ) -> str | None:
     """Return why data are refused that a filter gives up on, corrupting the file, or None.
 
@@ -105,17 +105,17 @@ def refuse_filters(
     ----------
     parameters : Parameters
         The case.
-    specs : iterable of ArraySpec
+    specs : sequence of ArraySpec
         The kinds of its arrays.
     must_compress : bool
         Whether writing fails where a filter of a plug-in gives up, in a file of one rank too.
     """
+    if reason := next(filter(None, map(_refuse_small, specs)), None):
+        return reason
     for spec in specs:
-        if reason := _refuse_small(spec):
-            return reason
         harm = harm_of_left_chunks(parameters, spec, must_compress=must_compress)
         if harm and (reason := _gives_up(spec, parameters)):
-            return reason + harm
+            return Unsafe(reason + harm)
     return None
 
 
@@ -225,8 +225,6 @@ def refuse_chunks(parameters: Parameters, specs: Sequence[ArraySpec]) -> str | N
     shared = parameters.shares_files
     for spec in specs:
         compressed = spec.codec not in ("none", "library")
-        if compressed and shared and parameters.transfer == "independent":
-            return "compressed data go into a shared HDF5 file only with transfer: collective"
         if compressed and shared and spec.byte_order != "native":
             return (
                 "HDF5 gives up collective transfer where it converts types, and compressed data go "
@@ -239,6 +237,14 @@ def refuse_chunks(parameters: Parameters, specs: Sequence[ArraySpec]) -> str | N
         too_large = refuse_size(spec, CHUNK_LIMIT, "an HDF5 chunk") or refuse_codec(spec)
         if too_large:
             return too_large
+    return None
+
+
+def refuse_independent(parameters: Parameters, specs: Sequence[ArraySpec]) -> Unsafe | None:
+    """Return that HDF5 compresses no data that ranks write independently to one file, or None."""
+    compressed = any(spec.codec not in ("none", "library") for spec in specs)
+    if compressed and parameters.shares_files and parameters.transfer == "independent":
+        return Unsafe("compressed data go into a shared HDF5 file only with transfer: collective")
     return None
 
 

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Cuts, Storage, Store
+from pffbench.backends.base import Cuts, Storage, Store, Unsafe
 from pffbench.backends.hdf5_files import (
     Hdf5FileOptions,
     Hdf5Format,
     refuse_chunks,
+    refuse_independent,
     superblock_version,
 )
 from pffbench.backends.hints import refuse_hints
@@ -119,9 +120,11 @@ class NetCdf4(Hdf5Format[NetCdf4Options]):
             return reason
         if reason := filters.refuse_filters(parameters, specs, must_compress=cls.must_compress):
             return reason
+        if reason := refuse_independent(parameters, specs):
+            return reason
         compressed = any(spec.codec not in ("none", "library") for spec in specs)
         if compressed and parameters.shares_files and parameters.transfer_of_reads == "independent":
-            return (
+            return Unsafe(
                 "netCDF reads compressed data of a file that ranks share in collective calls only; "
                 "read_transfer must be collective too"
             )

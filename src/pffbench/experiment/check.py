@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import Capabilities
-from pffbench.backends.base import Lacking, opens_by_mpi_io
+from pffbench.backends.base import Lacking, Unsafe, opens_by_mpi_io
 from pffbench.backends.hints import without_effect
 from pffbench.backends.registry import backend_class, missing_library
 from pffbench.backends.shared_files import built_for_mpi, serial_library
@@ -122,17 +122,20 @@ def make_plan(
     left_out: list[tuple[str, str]] = []
     unsupported: Counter[tuple[str, str]] = Counter()
     costs: dict[str, Cost] = {}
+    allowed: dict[str, str] = {}
     memory = int(loaded.experiment.memory)
     with ExitStack() as stack:
         files = _Files(stack)
-        checker = _Checker(ranks, no_mpi, as_installed=as_installed)
+        unsafe = loaded.experiment.unsafe
+        checker = _Checker(ranks, no_mpi, as_installed=as_installed, unsafe=unsafe)
         topology = topology or Topology.even(ranks, 1)
         for where, raw in loaded.cases:
             if no_cold_reads is not None and is_extra(loaded, raw):
                 continue
             try:
                 case = _with_source(_with_groups(raw, where, topology), where, files)
-                checker.check(case, where)
+                if reason := checker.check(case, where):
+                    allowed[case.id] = reason
                 local = loaded.experiment.node_local
                 if why := _beyond_a_node(case.parameters, ranks) if local else None:
                     raise ImpossibleCaseError(f"{where}: {why}")
@@ -170,6 +173,7 @@ def make_plan(
         costs,
         limits,
         remarks=tuple(dict.fromkeys(texts)),
+        unsafe=allowed,
     )
 
 
@@ -232,15 +236,23 @@ def check_case(case: Case, ranks: int, where: str) -> None:
 class _Checker:
     """Checks cases for a number of ranks and the installed libraries."""
 
-    def __init__(self, ranks: int, no_mpi: str | None = None, *, as_installed: bool = True) -> None:
+    def __init__(
+        self,
+        ranks: int,
+        no_mpi: str | None = None,
+        *,
+        as_installed: bool = True,
+        unsafe: bool = False,
+    ) -> None:
         self._ranks = ranks
+        self._unsafe = unsafe
         self._as_installed = as_installed
         self._no_mpi = no_mpi
         self._lacking = cache(_lacking)
 
-    def check(self, case: Case, where: str) -> None:
-        """Refuse a case that cannot be run, as `check_case`."""
-        p = case.parameters
+    def check(self, case: Case, where: str) -> str:
+        """Refuse a case that cannot be run, as `check_case`; return why it is unsafe, or ""."""
+        p, unsafe = case.parameters, ""
         try:
             self._look_at(p)
         except UserError as error:
@@ -248,10 +260,13 @@ class _Checker:
         for of in arrays_of(p, self._ranks).families:
             refuse = backend_class(p.backend).refuse
             if reason := refuse(as_in(p, of), case.options, of.kinds, of.cuts):
-                if not isinstance(reason, Lacking):
+                if self._unsafe and isinstance(reason, Unsafe):
+                    unsafe = unsafe or f"{of.label}{reason}"
+                elif not isinstance(reason, Lacking):
                     raise ImpossibleCaseError(f"{where}: {of.label}{reason}")
-                if self._as_installed:
+                elif self._as_installed:
                     raise UnsupportedCaseError(f"{where}: {of.label}{reason}")
+        return unsafe
 
     def _look_at(self, p: Parameters) -> None:
         """Refuse a case by its parameters, its arrays and the libraries."""

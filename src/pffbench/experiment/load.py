@@ -232,6 +232,7 @@ def from_data(data: dict[str, Any], name: str) -> LoadedExperiment:
     _check_study(experiment.study, name)
     _check_environments(experiment, name)
     _check_counters(experiment, name)
+    _check_unsafe(experiment, name)
     if experiment.hang_timeout is not None and not experiment.hang_timeout:
         raise UserError(f"{name}: hang_timeout: must be above 0")
     experiment = _with_starts(experiment, name)
@@ -315,6 +316,17 @@ def _check_counters(experiment: Experiment, name: str) -> None:
             f"{name}: repetitions: {times}: with counters: calls times mean nothing, and counts "
             f"need one repetition (allowed: 1 to {MOST_TRACED}; --set repetitions=1)"
         )
+
+
+def _check_unsafe(experiment: Experiment, name: str) -> None:
+    """Reject a run of losses that starts its ranks again, or counts their system calls."""
+    others = {
+        "environments": experiment.environments,
+        "starts": experiment.starts,
+        "counters: calls": experiment.counters == "calls",
+    }
+    if experiment.unsafe and (given := [key for key, value in others.items() if value]):
+        raise UserError(f"{name}: unsafe: goes without {given[0]}; leave one of them out")
 
 
 def _check_words(text: str, where: str) -> None:

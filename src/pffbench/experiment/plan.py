@@ -184,6 +184,8 @@ class Plan(msgspec.Struct, frozen=True):
         and reason their number, the reason and the remedies. Also why there is no extra cold read.
     remarks : tuple of str
         Options and hints that have no effect, each with the reason, and what else to know.
+    unsafe : dict of str to str
+        With ``unsafe: true``: why every other run refuses a case, by the name of the case.
     """
 
     experiment: Experiment
@@ -193,6 +195,7 @@ class Plan(msgspec.Struct, frozen=True):
     costs: Mapping[str, Cost]
     limits: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    unsafe: Mapping[str, str] = {}
 
     def is_limit(self, reason: str) -> bool:
         """Whether a case is left out for this reason because of the installed libraries."""

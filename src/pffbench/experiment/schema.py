@@ -104,6 +104,10 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Whether CPU seconds, page faults, bytes and system calls of each phase are counted in
         `repetitions.jsonl`. ``calls``: strace(1) also counts the calls on the files by name, for
         ``pffbench compare --counts``. It slows each call, so the times mean nothing.
+    unsafe : bool
+        Whether cases run in which ranks may lose data, because they share chunks or shards or write
+        compressed chunks independently. The run then ends in a table of lost rows, and its times
+        are not valid.
     cold_reads : {"compared", "extra"}
         Treatment of cases with ``cache: dropped``. ``compared``: as all cases. ``extra``: a
         separate comparison of their reads only. These cases are left out if the page cache cannot
@@ -140,6 +144,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     time_budget: Duration | None = None
     hang_timeout: Duration | None = None
     counters: bool | Literal["calls"] = False
+    unsafe: bool = False
     cold_reads: Literal["compared", "extra"] = "compared"
     node_local: bool = False
     environments: Annotated[tuple[EnvironmentEntry, ...], msgspec.Meta(max_length=50)] = ()

@@ -123,6 +123,8 @@ class CaseEntry(msgspec.Struct, forbid_unknown_fields=True):
         Size on disk of its first repetition.
     transfer_facts : dict of str to str
         The transfer that the library really did, and why not a collective one.
+    unsafe : str
+        With ``unsafe: true``: why other runs refuse it, usually empty. It may lose rows, or fail.
     failure : FailureEntry, optional
         Why it ended.
     invalid : str
@@ -145,6 +147,7 @@ class CaseEntry(msgspec.Struct, forbid_unknown_fields=True):
     stored_as: StoredAs | None = None
     disk: DiskUsage | None = None
     transfer_facts: dict[str, str] = {}
+    unsafe: str = ""
     failure: FailureEntry | None = None
     invalid: str = ""
     stopped_after: Natural | None = None
@@ -374,6 +377,11 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
         return self.experiment.get("counters") == "calls"
 
     @property
+    def unsafe(self) -> bool:
+        """Whether cases ran that may lose data: it has losses, and no valid times."""
+        return bool(self.experiment.get("unsafe"))
+
+    @property
     def without_time(self) -> int:
         """The number of cases that the time budget did not hold."""
         return sum(1 for one in self.left_out if one.limit)
@@ -382,7 +390,9 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
     def objection(self) -> str:
         """The reason why the run is not valid, for people; empty where none is known."""
         if self.valid is False or self.reasons:
-            return without_digests(self.reasons[0]) if self.reasons else "see run.json"
+            if self.reasons:
+                return without_digests(self.reasons[0])
+            return "unsafe: its times are of ways that lose data" if self.unsafe else "see run.json"
         return ""
 
     def save(self, directory: str | Path) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord
-from pffbench.results import counts, grid
+from pffbench.results import counts, grid, losses
 from pffbench.results.cautions import cautions, missing
 from pffbench.results.cells import Cell, grouped
 from pffbench.results.comparisons import Compared
@@ -55,11 +55,11 @@ class Answer(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    word : {"USE", "NO DECISION", "NO ANSWER", "MEASURED", "COUNTED", "INVALID"}
+    word : {"USE", "NO DECISION", "NO ANSWER", "MEASURED", "COUNTED", "LOSSES", "INVALID"}
         ``USE``: a way is recommended. ``NO DECISION``: its price is too high. ``NO ANSWER``: the
         times show nothing. ``MEASURED``: the run compares nothing. ``COUNTED``: system calls were
-        counted in place of times. ``INVALID``: something that was read was wrong, or was not
-        proved, or the run has not ended.
+        counted in place of times. ``LOSSES``: rows that were lost were counted. ``INVALID``:
+        something that was read was wrong, or was not proved, or the run has not ended.
     headline : str
         The sentence, without the word.
     evidence : str
@@ -82,7 +82,7 @@ class Answer(msgspec.Struct, frozen=True):
         What the command is for.
     """
 
-    word: Literal["USE", "NO DECISION", "NO ANSWER", "MEASURED", "COUNTED", "INVALID"]
+    word: Literal["USE", "NO DECISION", "NO ANSWER", "MEASURED", "COUNTED", "LOSSES", "INVALID"]
     headline: str
     evidence: str
     way: dict[str, str] = {}
@@ -141,6 +141,8 @@ def answer_of(
     """
     record = run.record
     every = [cell for cell in cells if cell.seconds]
+    if losses.shown(record):
+        return _lost(run, every, load)
     if not every:
         return None
     evidence = evidence_of(run, every)
@@ -183,6 +185,21 @@ def _counted(run: MeasuredRun, cells: Sequence[Cell], evidence: str) -> Answer:
         notes=(*counts.notes(cases), *also, *missing(run, cells)),
         command=command_again(run.record, again),
         why_command="To measure times:",
+    )
+
+
+def _lost(run: MeasuredRun, cells: Sequence[Cell], load: LoadSummary) -> Answer:
+    """Return the rows that each case lost, and what ways that lose none cost."""
+    cases = losses.case_losses(run, cells, load)
+    return Answer(
+        "LOSSES",
+        losses.headline(cases),
+        evidence_of(run, cells),
+        columns=losses.COLUMNS,
+        rows=tuple(map(losses.row, cases)),
+        notes=(*losses.notes(cases, load), *missing(run, cells)),
+        command=command_again(run.record, {"unsafe": "false", "impossible": "skip"}),
+        why_command="To measure the ways that lose nothing:",
     )
 
 
@@ -275,19 +292,20 @@ def evidence_of(run: MeasuredRun, cells: Sequence[Cell] = ()) -> str:
             "written": "WRITTEN: nothing has been read and verified yet.",
             "interrupted": f"INTERRUPTED: rounds are missing; to continue: {resume}.",
         }.get(record.status, "NOT FINISHED: rounds are missing.")
-    if reason := record.objection:
+    unsafe = losses.shown(record)
+    if not unsafe and (reason := record.objection):
         more = len(record.reasons) - 1
         also = f" (and {counted(more, 'more reason')})" if more > 0 else ""
         return f"INVALID: {without_digests(reason)}{also}."
-    word = "VALID" if record.status == "finished" else "INTERRUPTED"
-    each = [len(next(iter(s.values()), ())) for s in run.seconds.values()]
+    word = "INTERRUPTED" if record.status != "finished" else "UNSAFE" if unsafe else "VALID"
+    each = [len(next(iter(s.values()), ())) for s in run.seconds.values()] or [0]
     rounds = f"{min(each)}–{max(each)}" if min(each) < max(each) else f"{each[0]}"
     cases = counted(len(each), "case")
     if out := record.without_time:
         cases = f"{len(each)} of {len(each) + out} cases fitted in the time"
     mpi = record.provenance.get("mpi_io") or {}
     facts = [
-        _verified(record),
+        "every byte compared" if unsafe else _verified(record),
         cases,
         f"{rounds} round{'s' * (rounds != '1')}",
         "one process without MPI" if "missing" in mpi else counted(record.ranks, "rank"),

@@ -109,7 +109,7 @@ def _absent(run: MeasuredRun) -> Iterator[str]:
     entries = run.record.cases.values()
     for backend in dict.fromkeys(entry.backend for entry in entries):
         own = [entry for entry in entries if entry.backend == backend]
-        out = [entry for entry in own if entry.excluded]
+        out = [entry for entry in own if entry.excluded and not entry.unsafe]
         if out:
             often = "" if len(out) == len(own) else f" in {len(out)} of {len(own)} cases"
             yield f"{format_name(backend)} is missing{often}: {out[0].excluded}."

@@ -275,7 +275,7 @@ def title(cases: Sequence[CaseSummary], summary: Summary) -> str:
 
 def legends(summary: Summary) -> list[str]:
     """Return the explanations of the headings that occur."""
-    columns = [column for group in summary.groups.values() for column in columns_of(group)]
+    columns = [column for group in summary.timed_groups.values() for column in columns_of(group)]
     return list(dict.fromkeys(column.legend for column in columns if column.legend))
 
 

@@ -65,7 +65,7 @@ def tables_of(summary: Summary) -> Iterator[Table]:
         yield ways_table(summary.compared)
     if summary.record.traced:
         yield counts_table(summary.run)
-    for cases in summary.groups.values():
+    for cases in summary.timed_groups.values():
         yield from group_tables(cases, summary)
 
 
@@ -96,7 +96,7 @@ def _markdown(summary: Summary) -> Iterator[str]:
         yield from _answer(summary.answer)
     for table in tables_of(summary):
         yield from ("", *table.markdown())
-    for cases in summary.groups.values():
+    for cases in summary.timed_groups.values():
         yield from ("", *_phase_table(ordered(cases), title(cases, summary)).markdown())
     yield from ("", "## Details", "", *_items([*details(summary), *legends(summary)]))
     warned = [(c, p) for c in summary.cases for p in c.phases.values() if p.warnings]

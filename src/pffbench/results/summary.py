@@ -134,6 +134,11 @@ class Summary(msgspec.Struct, frozen=True):
         return self.run.record
 
     @property
+    def timed_groups(self) -> Mapping[str, Sequence[CaseSummary]]:
+        """The groups to be shown with their times: none if these are of ways that lose data."""
+        return {} if self.record.unsafe else self.groups
+
+    @property
     def gaps(self) -> tuple[str, ...]:
         """Missing parts of the run: a summary may cover only a part of it."""
         return self.run.gaps

@@ -303,8 +303,10 @@ class Recorder:
 
     def fail(self, case: Case, repetition: int, failure: Failure) -> None:
         """Record that a case failed; it is not run again."""
-        self.cases[case.id].failure = FailureEntry(**asdict(failure), repetition=repetition)
-        self.run_record.reasons.append(f"{case.id} repetition {repetition}: {failure}")
+        entry = self.cases[case.id]
+        entry.failure = FailureEntry(**asdict(failure), repetition=repetition)
+        if not entry.unsafe:
+            self.run_record.reasons.append(f"{case.id} repetition {repetition}: {failure}")
         self.run_record.save(self.directory)
         self.progress.message(f"FAILED: {case.id}: {failure}")
 
@@ -353,8 +355,8 @@ class Recorder:
             repetitions = read_repetitions(self.directory)
             missing = list(missing_repetitions(record, repetitions, self.warmup))
             record.reasons += missing[:_MOST_REASONS]
-        record.valid = not record.reasons
-        if record.status == "written" and record.valid:
+        record.valid = not record.reasons and not record.unsafe
+        if record.status == "written" and not record.reasons:
             record.valid = None  # nothing has been read and verified yet
         record.finished = datetime.now(UTC).isoformat(timespec="seconds")
         record.save(self.directory)

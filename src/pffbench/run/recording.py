@@ -114,6 +114,7 @@ def case_entry(case: Case, plan: Plan, there: FileSystem) -> CaseEntry:
         # File systems without a block device of their own have the major number 0; their
         # fetches are counted for no process.
         counts_device=os.major(Path(there.path).stat().st_dev) != 0,
+        unsafe=plan.unsafe.get(case.id, ""),
         # What several environments of a run have in common.
         same_case=case.id.partition("@")[0] if several else "",
     )

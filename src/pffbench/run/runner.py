@@ -371,6 +371,8 @@ class Runner:
             room=room,
             reads=reads,
             warmup=block < self.spec.plan.experiment.warmup,
+            counts_rows=self.spec.plan.experiment.unsafe,
+            unsafe=case.id in self.spec.plan.unsafe,
             peak=peak,
         )
 
@@ -447,7 +449,8 @@ class Runner:
             if self.recorder is not None:
                 self.recorder.fail(case, block, failure)
         if repetition is not None:
-            self._close(repetition, failure.phase in _CLOSING)
+            everywhere = failure.ranks_failed == self.team.size
+            self._close(repetition, failure.phase in _CLOSING, everywhere=everywhere)
             repetition.room.leave()  # a library may still use the memory
         sleeping_barrier(self.team.comm)
         # Files written by another job stay if this one fails before reading them.
@@ -464,13 +467,15 @@ class Runner:
             if self.recorder is not None:
                 self.recorder.remark(f"files of {case.id} could not be removed: {error}")
 
-    def _close(self, repetition: Repetition, was_closing: bool) -> None:
+    def _close(self, repetition: Repetition, was_closing: bool, *, everywhere: bool) -> None:
         """Close the stores left open by a failure, if each rank can do so alone.
 
-        A store whose close failed stays open: HDF5 crashes on a second attempt.
+        A store whose close failed stays open: HDF5 crashes on a second attempt. Ranks on which a
+        library refused an unsafe call can close together, because all of them were refused.
         """
+        refused = repetition.unsafe and everywhere
         for store in repetition.open_stores:
-            together = repetition.comm is not None and store.collective_close
+            together = repetition.comm is not None and store.collective_close and not refused
             if not together and not was_closing:
                 try:
                     store.close()

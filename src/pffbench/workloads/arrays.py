@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec, ByteOrder
-from pffbench.case import Parameters
+from pffbench.case import Parameters, PerNodeOrCount
 from pffbench.geometry.box import Box, Shape
 from pffbench.geometry.cut import Cut, Parts, edges_inside, part_lengths
 from pffbench.geometry.groups import FileGroups
@@ -286,7 +286,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if not self.shared:
             return ()
         edges = self.cut.edges
-        if self.parameters.owns_chunks:
+        one_writer = isinstance(self.writers, PerNodeOrCount) and self.writers.count == 1
+        if self.parameters.owns_chunks or one_writer:
             edges = ((),) * len(edges)
         elif len(self.boxes) > 1:
             inside = (edges_inside(edges, box) for box in self.boxes)

@@ -6,11 +6,13 @@ in memory, and what was read is verified.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
     from pffbench.workloads.route import Route, Stage
+
+
+#: Names of counters: rows of the arrays, and those of them that are not as they were written.
+ROWS, LOST_ROWS = "rows", "lost_rows"
 
 
 class TransferMemory:
@@ -117,8 +123,31 @@ class TransferMemory:
         data = np.ascontiguousarray(np.ma.getdata(got))
         if piece.spec.byte_order != "native":  # netCDF4-python returns that of the file
             data = data.astype(data.dtype.newbyteorder("="), copy=False)
-        self._note(piece.verify(source, data.reshape(piece.box.shape)))
+        data = data.reshape(piece.box.shape)
+        wrong = piece.verify(source, data)
+        if self._repetition.counts_rows:
+            self._count_rows(piece, source, None if wrong is None else data)
+        if not self._repetition.unsafe:
+            self._note(wrong)
         self._repetition.observed.verified_bytes += piece.memory.nbytes
+
+    def _count_rows(self, piece: Transfer, source: Source, data: Buffer | None) -> None:
+        """Count the rows of a call, and those with any wrong byte if its data are not right.
+
+        A row is an index along the first axis of an array, in one time step.
+        """
+        axes = 1 + self._repetition.case.parameters.has_steps
+        rows = math.prod(piece.box.shape[:axes])
+        lost = 0
+        if data is not None and data.dtype != source.dtype:
+            lost = rows
+        elif data is not None:
+            right = np.empty_like(data)
+            replace(piece, memory=right).fill(source)
+            unequal = right.view(np.uint8) != data.view(np.uint8)
+            lost = int(np.count_nonzero(unequal.reshape(rows, -1).any(axis=1)))
+        self._repetition.observed.count("read", ROWS, rows)
+        self._repetition.observed.count("read", LOST_ROWS, lost)
 
     def _source(self, spec: ArraySpec) -> Source:
         """Return the data of an array, which may have a type of its own."""

@@ -107,6 +107,10 @@ class Repetition(msgspec.Struct, frozen=True):
         Number of memory blocks that data were moved through, by size.
     label : str
         Suffix of the store's name, if it was made from another one.
+    counts_rows : bool
+        Whether the rows that are lost are counted, and those that there are.
+    unsafe : bool
+        Whether rows may be lost, which makes any other run INVALID.
     observed : Observed
         Observations of the repetition.
     open_stores : list of Store
@@ -139,6 +143,8 @@ class Repetition(msgspec.Struct, frozen=True):
     warmup: bool = False
     blocks: Counter[int] = msgspec.field(default_factory=Counter)
     label: str = ""
+    counts_rows: bool = False
+    unsafe: bool = False
     observed: Observed = msgspec.field(default_factory=Observed)
     open_stores: list[Store] = msgspec.field(default_factory=list)
     short: list[tuple[str, OSError]] = msgspec.field(default_factory=list)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Cuts
+from pffbench.backends.base import Cuts, Unsafe
 from pffbench.backends.chunk_limits import refuse_codec
 from pffbench.backends.inspection import Chunking, StoredAs, StoredChunks
 from pffbench.geometry.box import Box, Shape
@@ -41,10 +41,8 @@ def refuse_chunks(
             return "a Zarr array is always chunked; name a chunk shape, block or auto"
         if reason := _refuse_shards(shards, spec) or refuse_codec(spec):
             return reason
-        shared = spec.owner is None and any(cuts)
-        if shared and (reason := _refuse_sharing(shards, spec, cuts)):
-            return reason
-    return None
+    shared = [spec for spec in specs if spec.owner is None and any(cuts)]
+    return next(filter(None, (_refuse_sharing(shards, spec, cuts) for spec in shared)), None)
 
 
 def _refuse_shards(shards: Shape | None, spec: ArraySpec) -> str | None:
@@ -61,12 +59,12 @@ def _refuse_shards(shards: Shape | None, spec: ArraySpec) -> str | None:
     return None
 
 
-def _refuse_sharing(shards: Shape | None, spec: ArraySpec, cuts: Cuts) -> str | None:
+def _refuse_sharing(shards: Shape | None, spec: ArraySpec, cuts: Cuts) -> Unsafe | None:
     """Refuse chunks that two ranks would write to: each would undo the other's write unnoticed."""
     unit, what = (shards, "shard") if shards else (spec.chunks, "chunk")
     if unit == "library":
         legal = [nearest_aligned(n, n, list(c)) for n, c in zip(spec.shape, cuts, strict=True)]
-        return (
+        return Unsafe(
             "Zarr's automatic chunks would be shared by ranks, which loses data; name chunks, "
             f"such as {legal}"
         )
@@ -77,7 +75,7 @@ def _refuse_sharing(shards: Shape | None, spec: ArraySpec, cuts: Cuts) -> str | 
         nearest_aligned(length, n, list(axis))
         for length, n, axis in zip(unit, spec.shape, cuts, strict=True)
     ]
-    return (
+    return Unsafe(
         f"Zarr {what}s of {list(unit)} would be shared by ranks, which loses data; "
         f"the nearest legal {what} shape is {legal}"
     )
