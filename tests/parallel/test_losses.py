@@ -125,6 +125,7 @@ def test_a_run_of_unsafe_ways_ends_in_a_table_of_losses_and_never_in_times(tmp_p
         refused = pffbench_cli(*command, cwd=tmp_path)
         assert refused.status != 0
         assert "unsafe" in refused.said
+    assert "losses counted" in pffbench_cli("runs", tmp_path).stdout
     assert pffbench_cli("report", done.out).status == 0
     page = (done.out / "report.html").read_text()
     assert "8 of 16" in page
@@ -175,6 +176,7 @@ def test_what_hdf5_and_netcdf_refuse_or_lose_is_a_row_and_the_other_cases_run_on
     assert failed == {("hdf5", "lzf", "collective"): "read"}  # it was written without an error
     answer = summarise(done.out).answer
     assert answer.headline == "no row was lost in 9 ways, 3 fail with an error."
+    assert sorted(row[3] for row in answer.rows) == ["none"] * 6 + ["reading"] + ["writing"] * 2
     fine = [row for row in answer.rows if row[3] == "none"]
     assert [row[1:3] for row in fine] == [("0 of 8", "0 of 2")] * 6
     assert any("independent" in note and "filters" in note for note in answer.notes)

@@ -21,6 +21,7 @@ SMALL = {
     "compress": {"shape_per_rank": [4, 16, 16], "chunks": [1, 16, 16]},
     "exchange": {"shape_per_rank": [3, 2, 4, 4]},
     "hdf5-2": {},
+    "lost-data": {},
     "netcdf-uncompressed": {"shape_per_rank": [4, 8, 8],
                             "chunks": ["contiguous", "block", [1, 8, 8]]},
     "nodes": {"shape_per_rank": [64, 16]},
@@ -52,6 +53,10 @@ def test_a_question_runs_by_its_name_on_four_ranks_and_ends_in_a_sentence(path, 
         cwd=tmp_path, ranks=None if several else 4, env={"COLUMNS": "2000"},
     )  # fmt: skip
     assert done.status == 0, done.said
+    if experiment.unsafe:
+        assert re.search(r"^UNSAFE: every byte compared, ", done.stdout, re.MULTILINE), done.said
+        assert re.search(r"^LOSSES: \w.*\bways?\b", done.stdout, re.MULTILINE)
+        return
     assert re.search(r"^VALID: every byte verified, ", done.stdout, re.MULTILINE), done.said
     # One round decides nothing: the sentence says why, and a command what to run instead.
     assert re.search(r"^NO ANSWER: (?s:.+)\bpffbench run (?s:.+)--set", done.stdout, re.MULTILINE)

@@ -75,6 +75,8 @@ def _find_runs(place: Path, deepest: int) -> Iterator[Path]:
 def _describe_state(record: RunRecord) -> str:
     if record.status != "finished":
         return record.status
+    if record.has_losses:
+        return "losses counted"
     return "every byte verified" if record.valid else f"INVALID ({record.objection})"
 
 

@@ -382,6 +382,11 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
         return bool(self.experiment.get("unsafe"))
 
     @property
+    def has_losses(self) -> bool:
+        """Whether it ended in losses: only cases that may lose rows read anything wrong."""
+        return self.unsafe and self.valid is False and not self.reasons
+
+    @property
     def without_time(self) -> int:
         """The number of cases that the time budget did not hold."""
         return sum(1 for one in self.left_out if one.limit)

@@ -141,7 +141,7 @@ def answer_of(
     """
     record = run.record
     every = [cell for cell in cells if cell.seconds]
-    if losses.shown(record):
+    if record.has_losses:
         return _lost(run, every, load)
     if not every:
         return None
@@ -292,7 +292,7 @@ def evidence_of(run: MeasuredRun, cells: Sequence[Cell] = ()) -> str:
             "written": "WRITTEN: nothing has been read and verified yet.",
             "interrupted": f"INTERRUPTED: rounds are missing; to continue: {resume}.",
         }.get(record.status, "NOT FINISHED: rounds are missing.")
-    unsafe = losses.shown(record)
+    unsafe = record.has_losses
     if not unsafe and (reason := record.objection):
         more = len(record.reasons) - 1
         also = f" (and {counted(more, 'more reason')})" if more > 0 else ""

@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from pffbench.phases import READ_PHASES
 from pffbench.record.repetitions import Repetition
 from pffbench.record.run import MeasuredRun
-from pffbench.record.run_json import CaseEntry, RunRecord
+from pffbench.record.run_json import CaseEntry, FailureEntry
 from pffbench.results.cells import Cell, grouped, keys_of, varying
 from pffbench.results.judge import bounds
 from pffbench.results.load import LoadSummary, busy
@@ -41,8 +42,8 @@ class CaseLosses(NamedTuple):
         Rows that were not read back as written, in each round.
     unsafe : str
         Why other runs refuse the case; empty if they do not.
-    failed : str
-        The phase in which a library reported an error; empty if none did.
+    failed : {"", "writing", "reading"}
+        When a library reported an error; empty if none did.
     error : str
         The error.
     price : float
@@ -63,11 +64,6 @@ class CaseLosses(NamedTuple):
         return any(self.lost)
 
 
-def shown(record: RunRecord) -> bool:
-    """Whether a run ended in losses: only cases that may lose rows read anything wrong."""
-    return record.unsafe and record.valid is False and not record.reasons
-
-
 def case_losses(run: MeasuredRun, cells: Sequence[Cell], load: LoadSummary) -> list[CaseLosses]:
     """Return the losses of all cases of a run, in its order."""
     entries = run.record.cases
@@ -84,12 +80,16 @@ def case_losses(run: MeasuredRun, cells: Sequence[Cell], load: LoadSummary) -> l
                 rows=max((rows for rows, _ in both), default=0),
                 lost=tuple(lost for _, lost in both),
                 unsafe=entry.unsafe,
-                failed=failure.phase if failure else "",
+                failed=_when(failure) if failure else "",
                 error=one_line(" ".join(failure.error.split()), _LONGEST) if failure else "",
                 price=math.inf if any(lost for _, lost in both) else prices.get(name, math.inf),
             )
         )
     return found
+
+
+def _when(failure: FailureEntry) -> str:
+    return "reading" if failure.phase in READ_PHASES else "writing"
 
 
 def _labels(entries: Mapping[str, CaseEntry]) -> dict[str, str]:

@@ -69,7 +69,7 @@ def _remove_unrecorded(out: Path) -> None:
 
 
 def _status_of(record: RunRecord) -> int:
-    return NOT_VALID if record.valid is False else VALID
+    return NOT_VALID if record.valid is False and not record.has_losses else VALID
 
 
 def end_of_job(

@@ -64,7 +64,7 @@ def next_steps(summary: Summary, directory: str) -> Iterator[str]:
     steps = [("report", run, "tables, figures and a page")]
     if summary.compared is not None:
         steps.append(("recommend", run, "the format to use, with a program"))
-    if summary.record.valid is False:
+    if summary.record.valid is False and not summary.record.has_losses:
         steps.insert(0, ("doctor", "", "what works here, and remedies"))
     for command, of, purpose in steps:
         yield f"  {' '.join(filter(None, ['pffbench', command, of]))}  ({purpose})"

@@ -52,6 +52,10 @@ Start = Annotated[tuple[Natural, ...], msgspec.Meta(min_length=1, max_length=4)]
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
+#: How many times as many ranks a case is tried with, if its arrays are smaller than their chunks.
+_MORE_RANKS = 64
+
+
 class ListedArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Arrays of one kind among several in a file; what is left out is as the case has it.
 
@@ -313,11 +317,20 @@ def _check_kind(p: HyperslabParameters, ranks: int) -> str | None:
         return f"cut_unit {list(p.cut_unit)} must have {len(shape)} axes, as the array has"
     family = _family(p, ranks)
     return (
-        unfit_chunks(family)
+        _check_chunks(p, family)
         or _check_groups(p, family)
         or _check_reading(p, family)
         or _check_writers(p, family)
     )
+
+
+def _check_chunks(p: HyperslabParameters, family: Family) -> str | None:
+    """Return why the chunks cannot be those of the arrays; of more ranks they may be larger."""
+    reason = unfit_chunks(family)
+    if reason is None or p.shape_per_rank is None or p.layout != "shared":
+        return reason
+    grown = unfit_chunks(_family(p, _MORE_RANKS * family.ranks))
+    return reason if grown else Impossible(f"{reason}, or use more ranks")
 
 
 def _check_writers(p: HyperslabParameters, family: Family) -> str | None:
