@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -54,10 +54,45 @@ class Box(msgspec.Struct, frozen=True):
         return Box(self.start, (0,) * len(self.shape))
 
     def common(self, other: Box) -> Box:
-        """Return the part of this box without stride that another one has too; it may be empty."""
-        start = tuple(map(max, self.start, other.start))
-        stop = tuple(map(min, self.stop, other.stop))
-        return Box(start, tuple(max(0, b - a) for a, b in zip(start, stop, strict=True)))
+        """Return the elements that this box and another one have; it may be empty."""
+        if not (self.stride or other.stride):
+            start = tuple(map(max, self.start, other.start))
+            stop = tuple(map(min, self.stop, other.stop))
+            return Box(start, tuple(max(0, b - a) for a, b in zip(start, stop, strict=True)))
+        each = zip(self._ranges, other._ranges, strict=True)
+        starts, shape, steps = zip(
+            *(_common_along(one, another) for one, another in each), strict=True
+        )
+        return Box(starts, shape, steps)
+
+    @property
+    def _ranges(self) -> Iterator[range]:
+        """The indices along each axis."""
+        return map(range, self.start, self.stop, self.steps)
+
+    def inside(self, part: Box) -> Box:
+        """Return a part without stride, whose indices count the elements of this box."""
+        each = zip(self.start, part.start, self.steps, strict=True)
+        return Box(tuple(a + b * step for a, b, step in each), part.shape, self.stride)
+
+    @classmethod
+    def around(cls, boxes: Sequence[Box]) -> Box | None:
+        """Return the smallest box with the elements of boxes that have one stride.
+
+        None if they have several strides, or begin at different places of one.
+        """
+        start = tuple(map(min, zip(*(box.start for box in boxes), strict=True)))
+        steps = []
+        for axis, begin in enumerate(start):
+            found = {box.steps[axis] for box in boxes if box.shape[axis] > 1} or {1}
+            step = found.pop()
+            if found or any((box.start[axis] - begin) % step for box in boxes):
+                return None
+            steps.append(step)
+        stop = map(max, zip(*(box.stop for box in boxes), strict=True))
+        each = zip(start, stop, steps, strict=True)
+        shape = tuple(len(range(a, b, step)) for a, b, step in each)
+        return cls(start, shape, () if set(steps) == {1} else tuple(steps))
 
     def split(self, limit: int) -> Iterator[Box]:
         """Cut the box along its first long axis into boxes of at most ``limit`` elements.
@@ -76,3 +111,13 @@ class Box(msgspec.Struct, frozen=True):
             start = (*self.start[:axis], begin, *self.start[axis + 1 :])
             shape = (*self.shape[:axis], extent, *self.shape[axis + 1 :])
             yield from Box(start, shape, self.stride).split(limit)
+
+
+def _common_along(one: range, other: range) -> tuple[int, int, int]:
+    """Return the first index that two ranges share, how many they share, and their distance."""
+    step = math.lcm(one.step, other.step)
+    stop = min(one.stop, other.stop)
+    first = max(one.start, other.start)
+    first += (one.start - first) % one.step
+    begin = next((i for i in range(first, min(stop, first + step), one.step) if i in other), stop)
+    return begin, len(range(begin, stop, step)), step

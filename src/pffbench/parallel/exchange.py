@@ -8,9 +8,9 @@ and twice the memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,17 +23,36 @@ if TYPE_CHECKING:
 Buffer = np.ndarray[Any, Any]
 
 
+class Piece(NamedTuple):
+    """A box that a writer moves.
+
+    Parameters
+    ----------
+    box : Box
+        The box.
+    ranks : collection of int, optional
+        The ranks whose data are in it, if others may have some of its elements too.
+    """
+
+    box: Box
+    ranks: Collection[int] | None = None
+
+    def is_of(self, rank: int) -> bool:
+        """Whether data of a rank are in it."""
+        return self.ranks is None or rank in self.ranks
+
+
 class Exchange:
-    """The exchange of an array, or a time step of one, between all ranks and the writers.
+    """The exchange of one call of each rank with the writers.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm
-        All ranks.
+        All ranks of a file.
     parts : sequence of Box
-        The part of each rank.
-    placed : mapping of int to list of Box
-        The boxes of each writer, by rank.
+        The box of each rank.
+    placed : mapping of int to list of Piece
+        What each writer moves, by rank.
     itemsize : int
         Bytes of an element.
     """
@@ -42,24 +61,31 @@ class Exchange:
         self,
         comm: MPI.Intracomm,
         parts: Sequence[Box],
-        placed: Mapping[int, Sequence[Box]],
+        placed: Mapping[int, Sequence[Piece]],
         itemsize: int,
     ) -> None:
         from mpi4py import MPI
 
-        self.boxes = list(placed.get(comm.rank, ()))
+        me, pieces = comm.rank, placed.get(comm.rank, ())
+        self.boxes = [piece.box for piece in pieces]
         self._exchange = comm.Alltoallw
         self._element = MPI.BYTE.Create_contiguous(itemsize)
         self._types: list[MPI.Datatype] = [self._element]
-        mine = parts[comm.rank]
         self._outside = self._side(
-            [[(mine, box, 0) for box in placed.get(rank, ())] for rank in range(comm.size)]
+            [
+                [(parts[me], piece.box, 0) for piece in placed.get(rank, ()) if piece.is_of(me)]
+                for rank in range(comm.size)
+            ]
         )
         offsets = np.cumsum([0, *(box.size * itemsize for box in self.boxes)]).tolist()
         self._inside = self._side(
             [
-                [(box, part, offset) for box, offset in zip(self.boxes, offsets, strict=False)]
-                for part in parts
+                [
+                    (piece.box, part, offset)
+                    for piece, offset in zip(pieces, offsets, strict=False)
+                    if piece.is_of(rank)
+                ]
+                for rank, part in enumerate(parts)
             ]
         )
 
@@ -98,7 +124,8 @@ class Exchange:
         common = held.common(other)
         if not common.size:
             return None
-        start = [a - b for a, b in zip(common.start, held.start, strict=True)]
+        each = zip(common.start, held.start, held.steps, strict=True)
+        start = [(a - b) // step for a, b, step in each]
         return self._element.Create_subarray(held.shape, common.shape, start)
 
     def _runs(self, begins: Integers, lengths: Integers) -> MPI.Datatype | None:

@@ -33,6 +33,10 @@ class Topology(msgspec.Struct, frozen=True, dict=True):
         numbers = tuple(rank * nodes // ranks for rank in range(ranks))
         return cls(tuple(f"node{number}" for number in numbers), numbers)
 
+    def part(self, ranks: range) -> Topology:
+        """Return the topology of some of the ranks, which are numbered from 0."""
+        return Topology(self.hosts[ranks.start : ranks.stop], self.nodes[ranks.start : ranks.stop])
+
     @property
     def size(self) -> int:
         """Number of ranks."""
@@ -130,17 +134,25 @@ class Team(msgspec.Struct, frozen=True):
             self.split[groups, shifted] = made
         return cast("MPI.Intracomm", self.split[groups, shifted])
 
-    def of_ranks(self, ranks: tuple[int, ...]) -> MPI.Intracomm | None:
-        """Return the communicator of some ranks, in their order; None on the others.
+    def of_writers(self, groups: FileGroups, writers: tuple[int, ...]) -> MPI.Intracomm | None:
+        """Return the communicator of the writers of a file, in their order; None on other ranks.
 
-        Collective over all ranks when it is called with these ranks for the first time.
+        Collective over the ranks of a file when it is called with these for the first time.
+
+        Parameters
+        ----------
+        groups : FileGroups
+            Which ranks share a file.
+        writers : tuple of int
+            Numbers of the writers in the communicator of the file.
         """
-        if ranks not in self.split:
-            inside = self.rank in ranks
-            color = 0 if inside else mpi_of(self.comm).UNDEFINED
-            made = self.comm.Split(color, ranks.index(self.rank) if inside else 0)
-            self.split[ranks] = cast("MPI.Intracomm", made) if inside else None
-        return self.split[ranks]
+        if (groups, writers) not in self.split:
+            comm = self.of_file(groups)
+            inside = comm.rank in writers
+            color = 0 if inside else mpi_of(comm).UNDEFINED
+            made = comm.Split(color, writers.index(comm.rank) if inside else 0)
+            self.split[groups, writers] = cast("MPI.Intracomm", made) if inside else None
+        return self.split[groups, writers]
 
     def keeps(self, *, node_local: bool) -> bool:
         """Whether this rank makes and removes directories: rank 0, or one rank of each node."""

@@ -23,7 +23,7 @@ from pffbench.workloads.arrays import Family
 from pffbench.workloads.buffers import calls_of, one_after_the_other
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access, Transfer
-from pffbench.workloads.writers import WriterRanks, parts_of_writers
+from pffbench.workloads.writers import WriterRanks, pieces_of_writers
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -191,20 +191,23 @@ class ThroughWriters(Route):
         p: Any = repetition.case.parameters
         team = repetition.team
         self._rearrange = p.rearrange
-        self._ranks = WriterRanks.of(p.writers, team.topology)
-        self.opens = team.rank in self._ranks.ranks
+        self._members = repetition.groups.members(team.rank)
+        self._me = team.rank - self._members.start
+        self._ranks = WriterRanks.of(p.writers, team.topology.part(self._members))
+        self.opens = self._me in self._ranks.ranks
         self._exchanges: list[Exchange] = []
         self._most = 0
         self._writers: MPI.Intracomm | None = None
         by_family = repetition.arrays.by_family(team.rank)
         self._accesses = [a for family, specs in by_family for a in self._relayed(family, specs)]
-        count = f"{len(self._ranks.places)} of {team.size} ranks"
+        count = f"{len(self._ranks.places)} of {len(self._members)} ranks"
         told = f"{count}, at most {Size(self._most)} of each array or step"
         repetition.observed.facts["writers"] = told
 
     def connect(self) -> None:
         """Make the communicator of the writers, once in a run."""
-        self._writers = self._repetition.team.of_ranks(self._ranks.ranks)
+        repetition = self._repetition
+        self._writers = repetition.team.of_writers(repetition.groups, self._ranks.ranks)
 
     def end(self) -> None:
         """Free the datatypes."""
@@ -217,11 +220,13 @@ class ThroughWriters(Route):
 
     def _relayed(self, family: Family, specs: Sequence[ArraySpec]) -> Iterator[Relayed]:
         """Yield the accesses to alike arrays; the n-th ones of all ranks are exchanged together."""
-        team, model = self._repetition.team, specs[0]
-        of_ranks = [list(family.moved(rank, model, reads=self._reads)) for rank in range(team.size)]
+        if not specs:
+            return
+        model = specs[0]
+        of_ranks = [list(family.moved(rank, model, reads=self._reads)) for rank in self._members]
         relays = [self._relay(family, model, boxes) for boxes in zip(*of_ranks, strict=True)]
         for spec in specs:
-            for own, (exchange, boxes) in zip(of_ranks[team.rank], relays, strict=True):
+            for own, (exchange, boxes) in zip(of_ranks[self._me], relays, strict=True):
                 for mine, *others in zip(*map(family.by_step, (own, *boxes)), strict=True):
                     calls = tuple(Access(spec, box) for box in others)
                     yield Relayed(spec, mine, exchange=exchange, calls=calls)
@@ -231,12 +236,14 @@ class ThroughWriters(Route):
     ) -> tuple[Exchange, list[Box]]:
         """Return the exchange of one call of each rank, and the boxes of this writer."""
         repetition, axes = self._repetition, len(family.cut.whole)
-        stored, shape = repetition.backend.storage(model, repetition.case.options), model.shape
-        unit = (stored.unit or shape)[-axes:]
-        placed = parts_of_writers(self._rearrange, self._ranks, boxes, shape[-axes:], unit)
-        exchange = Exchange(repetition.team.comm, boxes, placed, model.itemsize)
+        stored = repetition.backend.storage(model, repetition.case.options)
+        unit = (stored.unit or model.shape)[-axes:]
+        shape = (model.shape[0] + model.growth, *model.shape[1:])[-axes:]
+        placed = pieces_of_writers(self._rearrange, self._ranks, boxes, shape, unit)
+        comm = self._comm or repetition.team.comm
+        exchange = Exchange(comm, boxes, placed, model.itemsize)
         self._exchanges.append(exchange)
-        held = (sum(box.size for box in some) for some in placed.values())
+        held = (sum(piece.box.size for piece in some) for some in placed.values())
         self._most = max(self._most, model.itemsize * max(held))
         if not self.opens:
             return exchange, []

@@ -341,7 +341,7 @@ def _read(
                 with clock.phase("open_array", operations=count_owned(turn.round.specs, owner)):
                     returned = open_wanted()
                 arrays = LazyArrays(store, wanted, returned)
-                attributes.read(repetition, store, arrays, wanted)
+                attributes.read(repetition, store, arrays, wanted if route.opens else [])
             results.append(route.receive(stage, read_pieces(repetition, arrays, stage.calls, sink)))
         with repetition.step("verification"):
             if repetition.keeps_data:

@@ -12,7 +12,8 @@ import msgspec
 from pffbench.case import PerNodeOrCount
 from pffbench.geometry.box import Box, Shape
 from pffbench.geometry.cut import Grid
-from pffbench.geometry.stretches import boxes_of_run
+from pffbench.geometry.stretches import Stretches, boxes_of_run
+from pffbench.parallel.exchange import Piece
 from pffbench.parallel.topology import Topology
 from pffbench.units import Size
 
@@ -54,7 +55,8 @@ class WriterRanks(msgspec.Struct, frozen=True):
     def of(cls, writers: Literal["all"] | Writers, topology: Topology) -> WriterRanks:
         """Choose the writers among the ranks of a job."""
         size, nodes = topology.size, topology.nodes
-        order = tuple(sorted(range(size), key=lambda rank: (nodes[rank], rank)))
+        # Nodes in the order of their first ranks, so that the first rank is a writer.
+        order = tuple(sorted(range(size), key=lambda rank: (nodes.index(nodes[rank]), rank)))
         if isinstance(writers, str):
             return cls(order, tuple(range(size)))
         if writers.count is not None:
@@ -62,7 +64,7 @@ class WriterRanks(msgspec.Struct, frozen=True):
         assert writers.per_node is not None
         places: list[int] = []
         first = 0
-        for ranks in topology.ranks_per_node:
+        for ranks in Counter(nodes).values():
             places += _spread(first, ranks, min(writers.per_node, ranks))
             first += ranks
         return cls(order, tuple(places))
@@ -106,14 +108,60 @@ def parts_of_writers(
     if rearrange == "gather":
         found = [[parts[rank] for rank in ranks] for ranks in writers.gathered()]
     elif rearrange == "box":
-        grid = (count, *(1 for _ in shape[1:]))
-        found = [[Grid(shape, grid, "balanced").part(number)] for number in range(count)]
+        found = [[slab] for slab in _slabs(shape, count)]
     else:
         found = [list(_of_owner(shape, unit, number, count)) for number in range(count)]
     return {
         rank: [box for box in boxes if box.size]
         for rank, boxes in zip(writers.ranks, found, strict=True)
     }
+
+
+def pieces_of_writers(
+    rearrange: Rearrange, writers: WriterRanks, boxes: Sequence[Box], shape: Shape, unit: Shape
+) -> dict[int, list[Piece]]:
+    """Return what each writer moves of one call of all ranks.
+
+    Parameters
+    ----------
+    rearrange, writers, shape, unit
+        As in `parts_of_writers`.
+    boxes : sequence of Box
+        The box of each rank; it may be empty.
+    """
+    if rearrange == "gather":
+        return {
+            group[0]: [Piece(boxes[rank], (rank,)) for rank in group if boxes[rank].size]
+            for group in writers.gathered()
+        }
+    some = [box for box in boxes if box.size]
+    areas = parts_of_writers(rearrange, writers, boxes, shape, unit)
+    if any(isinstance(box, Stretches) for box in some):  # elements of no rank are written too
+        return {rank: [Piece(area) for area in found] for rank, found in areas.items()}
+    around = Box.around(some) if some else None
+    if around is None or around.size != sum(box.size for box in some):
+        wanted = {box: tuple(r for r, other in enumerate(boxes) if other == box) for box in some}
+    elif rearrange == "box":  # equal slabs of what is moved
+        slabs = zip(writers.ranks, _slabs(around.shape, len(writers.ranks)), strict=True)
+        return {rank: [Piece(around.inside(slab))] if slab.size else [] for rank, slab in slabs}
+    else:
+        wanted = {around: tuple(range(len(boxes)))}
+    return {
+        rank: [
+            Piece(common, ranks)
+            for area in found
+            for box, ranks in wanted.items()
+            if (common := box.common(area)).size
+        ]
+        for rank, found in areas.items()
+    }
+
+
+def _slabs(shape: Shape, count: int) -> list[Box]:
+    """Cut an array into equal slabs along its first axis that is longer than 1."""
+    axis = next((a for a, n in enumerate(shape) if n > 1), 0)
+    grid = tuple(count if a == axis else 1 for a in range(len(shape)))
+    return [Grid(shape, grid, "balanced").part(number) for number in range(count)]
 
 
 def _of_owner(shape: Shape, unit: Shape, number: int, count: int) -> Iterator[Box]:
