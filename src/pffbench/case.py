@@ -16,6 +16,7 @@ from pffbench.text import DIGITS, value_text, without_digests
 if TYPE_CHECKING:
     import hashlib
 
+Rearrange = Literal["none", "gather", "box", "chunk_owner"]
 #: How the arrays of ranks lie in a file.
 FileLayout = Literal["file_per_process", "own", "shared"]
 Layout = Literal["file_per_group", FileLayout]
@@ -125,6 +126,20 @@ class Group(PerNodeOrCount, frozen=True):
     key = "group"
 
 
+class Writers(PerNodeOrCount, frozen=True):
+    """Number of writer ranks of a file: on each node, or in all.
+
+    Parameters
+    ----------
+    per_node : int, optional
+        Number on each node.
+    count : int, optional
+        Number in all, spread evenly over the ranks.
+    """
+
+    key = "writers"
+
+
 P = TypeVar("P", bound="Parameters")
 
 
@@ -198,6 +213,14 @@ class Parameters(
         ``shifted``: a rank reads data that a rank on another node wrote. ``dropped``: the pages
         were evicted. ``separate``: one job writes and another one, on other nodes, reads
         (``--stage``).
+    writers : "all", or {"per_node": int}, or {"count": int}
+        With `rearrange`: the ranks that open, write and read a file: their number on each node, or
+        in all.
+    rearrange : {"none", "gather", "box", "chunk_owner"}
+        Destination of each rank's data before they are written, and origin after they are read
+        (arrays that ranks share only). ``none``: each rank writes and reads its own. ``gather``:
+        the writer of its group of ranks, which makes each rank's calls. ``box``: writers that have
+        equal slabs of what is moved. ``chunk_owner``: writers that have whole chunks or shards.
     """
 
     backend: Way[str]
@@ -218,6 +241,8 @@ class Parameters(
     shuffle: Way[Shuffle | None] = None
     durability: OfData[Durability] = "close"
     cache: OfData[CacheState] = "warm"
+    writers: Way[Literal["all"] | Writers] = "all"
+    rearrange: Way[Rearrange] = "none"
 
     #: What is impossible without each library that only some cases need, by its import name.
     optional_libraries: ClassVar[Mapping[str, str]] = {}
@@ -262,12 +287,12 @@ class Parameters(
     @property
     def exchanges(self) -> bool:
         """Whether ranks send array data to each other, which needs MPI."""
-        return False
+        return self.rearrange != "none"
 
     @property
     def owns_chunks(self) -> bool:
         """Whether each chunk is written by one rank, whatever the parts of ranks."""
-        return False
+        return self.rearrange == "chunk_owner"
 
     @property
     def input_files(self) -> tuple[str, ...]:

@@ -149,8 +149,13 @@ def _not_counted(p: Parameters, arrays: CaseArrays) -> str | None:
         return "its calls are not known before it runs"
     if any(family.growth for family in arrays.families):
         return "files and bytes of appended rows are not counted"
-    if p.exchanges and any(family.irregular for family in arrays.families):
+    if not p.exchanges:
+        return None
+    if any(family.irregular for family in arrays.families):
         return "parts of a decomposition map that go through writers are not counted"
+    whole = all(f.read is f.write is at_once and f.reading is None for f in arrays.families)
+    if not whole or p.groups(arrays.families[0].ranks).files > 1:
+        return "through writers only whole parts of arrays in one file are counted"
     return None
 
 
@@ -305,7 +310,6 @@ def _arrays(family: Family, times: int) -> list[AlikeArrays]:
 
 def _through_writers(case: Case, family: Family, times: int, topology: Topology) -> KindCalls:
     p, shape = family.parameters, family.cut.whole
-    assert isinstance(p, HyperslabParameters)
     (spec,) = family.specs(0)
     unit = _unit(case, spec)
     parts = [family.cut.part(rank) for rank in range(family.ranks)]

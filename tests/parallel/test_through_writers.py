@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import zarr
 
+from capable import FORMATS
 from launch import PROGRAMS, run_experiment, sampled
 
 pytestmark = pytest.mark.parallel
@@ -47,6 +48,49 @@ def test_every_format_is_written_and_read_through_writers(tmp_path, ranks):
             for phase in ("exchange", "write", "read", "exchange_read"):
                 (row,) = phases[phase]
                 assert int(row["bytes"]) == nbytes, (case, phase)
+
+
+OTHERS = [
+    {"workload": "slices", "shape": [9, 11, 10], "axis": [0, 2], "count": 2, "chunks": [4, 3, 5]},
+    {"workload": "slices", "shape": [9, 11, 10], "box": [3, 5, 4], "position": "random", "count": 3,
+     "chunks": [4, 3, 5]},
+    {"workload": "datasets", "shape": [7, 4], "datasets": 3, "attributes": 2, "chunks": [2, 3]},
+    {"workload": "updates", "shape": [6, 9, 2], "rows": 2, "chunks": [2, 4, 2], "steps": 2,
+     "change": "append", "read": ["all", "every_second_row"]},
+    {"workload": "updates", "shape": [6, 9, 2], "rows": 2, "chunks": [2, 4, 2],
+     "change": ["first_half", "every_second_element", "random_rows"], "read": "random_rows"},
+    {"workload": "chunk_cache", "shape": [2, 3, 5], "granules": 5, "chunks": [2, 3, 5],
+     "read": ["rows", "chunks"]},
+    {"workload": "study_datasets", "shape": [7, 4], "datasets": 3, "chunks": [2, 3],
+     "order": "interleaved", "read_copy": True},
+    {"workload": "study_chunk_cache", "shape": [2, 3, 5], "granules": 5, "datasets": 2,
+     "chunks": [2, 3, 5], "sharing": "interleaved", "byte_order": "big"},
+    {"workload": "hyperslab", "shape": [9, 8], "chunks": [2, 3], "read_decomposition": "pencil",
+     "read_start": [1, 2], "read_shape": [5, 4]},
+    {"workload": "hyperslab", "chunks": "block", "steps": 2, "arrays": [
+        {"name": "a", "shape": [8, 5], "dtype": "int16"},
+        {"name": "b", "shape_per_rank": [3, 4], "count": 2, "decomposition": "block"}]},
+]  # fmt: skip
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("ranks", [1, 3, 4, 7])
+def test_every_workload_goes_through_writers_of_one_file_and_of_files_of_groups(tmp_path, ranks):
+    """Strides, regions, rows, lists, steps and appended rows; all that a format can is VALID."""
+    some = {"rearrange": ["gather", "box", "chunk_owner"], "transfer": BOTH,
+            "writers": [{"count": 1}, "all"], "backend": FORMATS}  # fmt: skip
+    groups = {"layout": "file_per_group", "group": {"count": min(2, ranks)}}
+    cases = [one | some | where for one in OTHERS for where in ({"layout": "shared"}, groups)]
+    done = run_experiment(tmp_path, ranks, timeout=400, cases=cases, repetitions=1, warmup=0)
+    assert done.status == 0, done.said
+    assert done.record["valid"] is True
+    ran = {(p["workload"], p["backend"], p["rearrange"], p["layout"])
+           for p in (entry["parameters"] for entry in done.record["cases"].values())}  # fmt: skip
+    for one in OTHERS:
+        for layout in ("shared", *["file_per_group"] * (one["workload"] != "slices" and ranks > 2)):
+            for way in ("gather", "box", "chunk_owner"):
+                assert (one["workload"], "hdf5", way, layout) in ran
+            assert (one["workload"], "zarr", "chunk_owner", layout) in ran
 
 
 def test_only_writers_open_files_to_write(tmp_path):

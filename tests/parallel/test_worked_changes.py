@@ -213,19 +213,25 @@ def test_a_declared_pattern_is_valid_in_every_layout_at_the_first_try(copy, tmp_
     """Groups of ranks, arrays of ranks and strides are nothing that a workload has to know."""
     common = {"workload": "planes", "shape": [7, 4, 5], "backend": FORMATS, "transfer": BOTH}
     group = {"layout": "file_per_group", "group": {"count": min(2, ranks)}}
+    writers = {"rearrange": ["gather", "box", "chunk_owner"], "writers": [{"count": 1}, "all"]}
     cases = [
         common | {"layout": ["shared", "own", "file_per_process"]},
         common | group | {"within": ["shared", "own"]},
+        common | writers,
+        common | group | writers | {"chunks": [3, 2, 2]},
     ]
     done = run_experiment(tmp_path, ranks, cases=cases, repetitions=1, env=path_of(copy))
     assert done.status == 0, done.said
     assert done.record["valid"] is True
-    ran = {(e["parameters"]["backend"], e["parameters"]["layout"], e["parameters"]["within"])
-           for e in done.record["cases"].values()}  # fmt: skip
+    parameters = [entry["parameters"] for entry in done.record["cases"].values()]
+    ran = {(p["backend"], p["layout"], p["within"]) for p in parameters}
     layouts = [("shared", None), ("own", None), ("file_per_process", None),
                ("file_per_group", "shared"), ("file_per_group", "own")]  # fmt: skip
     for backend in ("hdf5", "netcdf4", "zarr"):
         assert ran >= {(backend, *layout) for layout in layouts}
+    ways = {(p["backend"], p["rearrange"]) for p in parameters}
+    assert ways >= {(b, r) for b in ("hdf5", "netcdf4") for r in writers["rearrange"]}
+    assert ("zarr", "chunk_owner") in ways
 
 
 def test_an_option_is_in_the_record(run):

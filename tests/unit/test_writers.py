@@ -6,18 +6,22 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pffbench.case import Writers
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
 from pffbench.experiment.plan import arrays_of
-from pffbench.geometry.cut import Grid, process_grid
+from pffbench.geometry.box import Box
+from pffbench.geometry.cut import Grid, Region, process_grid
 from pffbench.parallel.topology import Topology
 from pffbench.workloads.writers import (
     WriterRanks,
-    Writers,
     largest_share,
     parts_of_writers,
+    pieces_of_writers,
     refuse_nodes,
 )
 
@@ -87,6 +91,64 @@ def test_each_chunk_has_one_owner_and_the_owners_have_equally_many():
     assert counts.max() - counts.min() <= 1
 
 
+extents = st.integers(1, 7)
+
+
+@st.composite
+def calls(draw):
+    """A call of each rank: its part, rows of it, every second of them, or the part of a region."""
+    ranks, shape = draw(st.integers(1, 5)), tuple(draw(st.lists(extents, min_size=1, max_size=3)))
+    grid = Grid(shape, process_grid(ranks, len(shape), draw(st.sampled_from(["slab", "block"]))))
+    start = tuple(draw(st.integers(0, n - 1)) for n in shape)
+    inner = tuple(draw(st.integers(1, n - a)) for n, a in zip(shape, start, strict=True))
+    region = Region(start, Grid(inner, process_grid(ranks, len(shape), "slab"), "balanced"))
+    step, kept = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    kind = draw(st.sampled_from(["parts", "rows", "strided", "region", "everything"]))
+    boxes = []
+    for rank in range(ranks):
+        part = grid.part(rank)
+        *outer, last = part.shape
+        if kind == "rows":
+            part = Box(part.start, (min(kept, part.shape[0]), *part.shape[1:]))
+        elif kind == "strided":
+            part = Box(part.start, (*outer, -(-last // step)), (*(1 for _ in outer), step))
+        elif kind == "region":
+            part = region.part(rank)
+        elif kind == "everything":
+            part = Box((0,) * len(shape), shape)
+        boxes.append(part)
+    unit = tuple(draw(extents) for _ in shape)
+    return shape, unit, boxes
+
+
+@given(calls(), st.data())
+def test_what_writers_move_is_what_ranks_call_for_and_each_rank_gets_it_once(call, data):
+    shape, unit, boxes = call
+    writers = WriterRanks.of(Writers(count=data.draw(st.integers(1, len(boxes)))),
+                             one_node(len(boxes)))  # fmt: skip
+    for rearrange in ("gather", "box", "chunk_owner"):
+        placed = pieces_of_writers(rearrange, writers, boxes, shape, unit)
+        assert set(placed) <= set(writers.ranks)
+        pieces = [piece for some in placed.values() for piece in some]
+        moved, wanted = np.zeros(shape, bool), np.zeros(shape, bool)
+        for piece in pieces:
+            moved[piece.box.slices] = True
+        for rank, box in enumerate(boxes):
+            got = np.zeros(shape, int)
+            for piece in pieces:
+                if piece.is_of(rank):
+                    got[box.common(piece.box).slices] += 1
+            if box.size:
+                wanted[box.slices] = True
+                assert (got[box.slices] == 1).all()
+        assert (moved == wanted).all()
+
+
+def test_the_first_rank_of_a_file_is_a_writer_wherever_its_nodes_come_in_the_job():
+    cyclic = Topology(("a", "b") * 3, (0, 1) * 3)
+    assert WriterRanks.of(Writers(per_node=1), cyclic.part(range(3, 6))).ranks == (0, 1)
+
+
 def test_memory_of_a_node_counts_its_ranks_and_its_writers():
     parts = [Grid((60,), (6,)).part(rank) for rank in range(6)]
     writers = WriterRanks.of(Writers(per_node=1), TWO_NODES)
@@ -112,9 +174,11 @@ def test_writers_that_hold_more_than_a_node_has_are_refused_with_both_amounts(tm
         ("writers: {count: 2, per_node: 1}, rearrange: box", "give per_node or count, one of"),
         ("writers: {count: 2}", "not all ranks are writers; they need rearrange: gather, box or"),
         ("writers: {nodes: 2}, rearrange: box", "writers: Object contains unknown field nodes"),
-        ("rearrange: box, layout: own", "rearrange: box needs layout: shared"),
-        ("rearrange: box, cache: shifted", "reads the part that it wrote; cache: shifted is not"),
-        ("rearrange: gather, read_decomposition: slab", "another read decomposition is not"),
+        ("rearrange: box, layout: own", "rearrange: box needs arrays that ranks share (lay"),
+        ("rearrange: box, cache: shifted", "the writers read what they wrote; cache: shifted is"),
+        ("rearrange: gather, cache: shifted", "the writers read what they wrote; cache: shifted"),
+        ("rearrange: box, workload: startup, shape: [4]", "needs arrays that ranks share"),
+        ("rearrange: box, layout: file_per_process", "needs arrays that ranks share"),
         ("rearrange: chunk_owner, chunks: contiguous", "needs a chunk shape"),
         ("rearrange: box, backend: zarr", "rearrange: box cuts chunks between writers"),
         ("rearrange: two_phase", "allowed: none, gather, box, chunk_owner"),

@@ -27,6 +27,7 @@ from pffbench.parallel.topology import Topology
 from pffbench.text import without_digests
 from pffbench.workloads.base import Impossible
 from pffbench.workloads.registry import workload
+from pffbench.workloads.writers import refuse_writers
 
 if TYPE_CHECKING:
     from pffbench.data.files import FileSource
@@ -270,7 +271,10 @@ class _Checker:
 
     def _look_at(self, p: Parameters) -> None:
         """Refuse a case by its parameters, its arrays and the libraries."""
-        refused = workload(p.workload).refuse(p, self._ranks, backend_class(p.backend))
+        backend = backend_class(p.backend)
+        refused = workload(p.workload).refuse(p, self._ranks, backend) or refuse_writers(
+            p, arrays_of(p, self._ranks), backend
+        )
         if refused and not isinstance(refused, Impossible):
             raise UserError(refused)
         # What a format cannot do in any workload says more than what it cannot do in this one.

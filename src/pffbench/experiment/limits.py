@@ -92,9 +92,9 @@ def check_nodes(plan: Plan, topology: Topology, allowance: Allowance) -> None:
     for case in plan.cases:
         if not case.parameters.exchanges:
             continue
-        (family,) = arrays_of(case.parameters, topology.size).families
-        if reason := refuse_nodes(family, topology, allowance.memory):
-            raise UserError(f"{case.id}: {reason}")
+        for family in arrays_of(case.parameters, topology.size).families:
+            if reason := refuse_nodes(family, topology, allowance.memory):
+                raise UserError(f"{case.id}: {reason}")
 
 
 def check_open_files(plan: Plan, allowance: Allowance) -> None:

@@ -105,7 +105,8 @@ def cost_of(case: Case, ranks: int, budget: int) -> Cost:
     backend, arrays = backend_class(p.backend), arrays_of(p, ranks)
     volume = arrays.volume
     memory = _COPIES * max(arrays.held, min(budget, -(-volume.nbytes // ranks)))
-    more = (*memory_of_writer(arrays.families[0]), _square_calls(case, arrays))
+    held = max(map(memory_of_writer, arrays.families), key=sum)
+    more = (*held, _square_calls(case, arrays))
     if backend.capabilities.discards:
         return Cost(volume.nbytes, volume.arrays, 0, 0, memory, *more)
     turns = arrays.in_turns

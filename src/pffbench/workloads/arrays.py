@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec, ByteOrder
-from pffbench.case import Parameters, PerNodeOrCount
+from pffbench.case import Parameters, Writers
 from pffbench.geometry.box import Box, Shape
 from pffbench.geometry.cut import Cut, Parts, edges_inside, part_lengths
 from pffbench.geometry.groups import FileGroups
@@ -24,9 +24,6 @@ from pffbench.geometry.maps import MapCut
 from pffbench.geometry.stretches import Stretches
 from pffbench.workloads.specs import make_spec
 from pffbench.workloads.transfers import Access
-
-if TYPE_CHECKING:
-    from pffbench.workloads.writers import Writers
 
 #: The boxes of an array that a rank moves, one a call, from its part of the array and its number.
 #: Ranks that share an array make equally many calls, of which some are empty. The first call is
@@ -44,6 +41,11 @@ def at_once(spec: ArraySpec, part: Box, rank: int) -> Iterable[Box]:
 def one_part(part: Shape) -> Shape:
     """Return the part of a rank as a chunk."""
     return part
+
+
+def array_name(index: int, owner: int | None) -> str:
+    """Return the usual name of an array."""
+    return f"array_{index:03d}" + ("" if owner is None else f"_rank_{owner:06d}")
 
 
 class Volume(msgspec.Struct, frozen=True):
@@ -81,7 +83,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         The part of each rank.
     name : callable
         Returns the name of an array, from its number in the family and the rank that owns it, or
-        None.
+        None; by default `array_name`.
     count : int
         Number of arrays.
     first : int
@@ -105,8 +107,6 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Parts that each rank reads of each array in place of what it wrote, one after the other.
     author : callable, optional
         Returns the rank that wrote what a rank reads, if it is another one.
-    writers : "all" or Writers, optional
-        The ranks through which data are moved; None if each rank moves its own.
     extent : callable, optional
         Returns how many elements of an array are on disk, if not all of them.
     label : str
@@ -116,7 +116,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     parameters: Parameters
     ranks: int
     cut: Cut
-    name: Callable[[int, int | None], str]
+    name: Callable[[int, int | None], str] = array_name
     count: int = 1
     first: int = 0
     dealt_to: int | None = None
@@ -129,7 +129,6 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     read: Calls = at_once
     reading: tuple[Parts, ...] | None = None
     author: Callable[[int], int] | None = None
-    writers: Literal["all"] | Writers | None = None
     extent: Callable[[], int] | None = None
     label: str = ""
 
@@ -139,6 +138,11 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def shared(self) -> bool:
         """Whether ranks share each array, those of a group if groups of ranks share files."""
         return self.dealt_to is None and self.parameters.file_layout == "shared"
+
+    @property
+    def writers(self) -> Literal["all"] | Writers | None:
+        """The ranks through which data are moved; None if each rank moves its own."""
+        return self.parameters.writers if self.parameters.exchanges else None
 
     @property
     def irregular(self) -> bool:

@@ -100,10 +100,15 @@ class Workload(ABC):
 
         A reason is a mistake of the user, such as keys that contradict each other, and ends the
         run. An `Impossible` says that the backend, or so many ranks, cannot do the case: with
-        ``impossible: skip`` it is left out, and the run goes on.
+        ``impossible: skip`` it is left out, and the run goes on. Unless a workload has its own
+        reasons, chunks must fit the arrays.
         """
-        return None
+        from pffbench.workloads.refusals import unfit_chunks  # which needs this module
 
-    @abstractmethod
+        return next(filter(None, map(unfit_chunks, self.arrays(parameters, ranks).families)), None)
+
     def run(self, repetition: Repetition) -> None:
-        """Run one repetition of a case; collective. Most call `write_read_cycle`."""
+        """Run one repetition of a case: write everything and read it back; collective."""
+        from pffbench.workloads.write_read import write_read_cycle  # a plan needs no flow
+
+        write_read_cycle(repetition)

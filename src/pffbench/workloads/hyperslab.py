@@ -20,7 +20,6 @@ from pffbench.case import (
     GivenShape,
     Natural,
     Parameters,
-    Way,
 )
 from pffbench.data.base import DType
 from pffbench.geometry.box import Box, Shape
@@ -35,15 +34,13 @@ from pffbench.geometry.cut import (
 )
 from pffbench.geometry.maps import MapCut
 from pffbench.geometry.stretches import Stretches
-from pffbench.workloads.arrays import CaseArrays, Family, one_part
+from pffbench.workloads.arrays import CaseArrays, Family, array_name, one_part
 from pffbench.workloads.base import Impossible, Workload
 from pffbench.workloads.irregular import MapFile
 from pffbench.workloads.map_rules import check_map, elements_in_files, refuse_map
 from pffbench.workloads.refusals import unfit_chunks
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.specs import own_chunks
 from pffbench.workloads.write_read import write_read_cycle
-from pffbench.workloads.writers import Rearrange, Writers
 
 Start = Annotated[tuple[Natural, ...], msgspec.Meta(min_length=1, max_length=4)]
 
@@ -127,15 +124,6 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         Another decomposition for reading (layout ``shared`` only).
     read_start, read_shape : list of int, optional
         The part of each array that is read (layout ``shared`` only, default: all of it).
-    writers : "all", or {"per_node": int}, or {"count": int}
-        With `rearrange`: the ranks that open, write and read the file: their number on each node,
-        or in all.
-    rearrange : {"none", "gather", "box", "chunk_owner"}
-        Destination of each rank's data before they are written, and origin after they are read
-        (layout ``shared`` only). ``none``: each rank writes and reads its own. ``gather``: the
-        writer of its group of ranks, which moves each rank's part by a separate call. ``box``:
-        writers that have equal slabs of the array. ``chunk_owner``: writers that have whole chunks
-        or shards.
     """
 
     shape: GivenShape[ArrayShape | None] = None
@@ -148,8 +136,6 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     read_decomposition: Decomposition | None = None
     read_start: DataSize[Start | None] = None
     read_shape: DataSize[ArrayShape | None] = None
-    writers: Way[Literal["all"] | Writers] = "all"
-    rearrange: Way[Rearrange] = "none"
 
     @property
     def has_steps(self) -> bool:
@@ -164,14 +150,6 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     def reads_elsewhere(self) -> bool:
         """Whether ranks read other parts than they wrote."""
         return any((self.read_decomposition, self.read_start, self.read_shape))
-
-    @property
-    def exchanges(self) -> bool:
-        return self.rearrange != "none"
-
-    @property
-    def owns_chunks(self) -> bool:
-        return self.rearrange == "chunk_owner"
 
     @property
     def input_files(self) -> tuple[str, ...]:
@@ -191,7 +169,7 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     def name_of(self, kind: int, index: int) -> str:
         """Return the name of one of the arrays of a kind."""
         if isinstance(self.arrays, int):
-            return f"array_{index:03d}"
+            return array_name(index, None)
         return self.arrays[kind].name_of(index)
 
 
@@ -227,8 +205,7 @@ class Hyperslab(Workload):
         return next((type(why)(f"{label}{why}") for label, why in found if why), None)
 
     def run(self, repetition: Repetition) -> None:
-        p = cast("HyperslabParameters", repetition.case.parameters)
-        _note_stretches(repetition, p)
+        _note_stretches(repetition, cast("HyperslabParameters", repetition.case.parameters))
         write_read_cycle(repetition)
 
 
@@ -245,7 +222,6 @@ def _family(p: HyperslabParameters, ranks: int) -> Family:
         steps=p.steps,
         block=_no_part if p.irregular else one_part,
         chunk_per_part=True,
-        writers=p.writers if p.exchanges else None,
         extent=partial(elements_in_files, p, prod(whole)) if p.irregular else None,
     )
 
@@ -291,11 +267,6 @@ def _note_stretches(repetition: Repetition, p: HyperslabParameters) -> None:
 
 def _beyond(p: HyperslabParameters, backend: type[Backend]) -> str | None:
     """Return why a backend cannot move arrays of one kind, or None."""
-    if p.rearrange == "box" and backend.file_per == "chunk":
-        return Impossible(
-            f"rearrange: box cuts chunks between writers, which loses data with backend "
-            f"{backend.name}; possible: gather, chunk_owner"
-        )
     reason = refuse_map(p, backend)
     return None if reason is None else Impossible(reason)
 
@@ -316,12 +287,7 @@ def _check_kind(p: HyperslabParameters, ranks: int) -> str | None:
     if p.cut_unit is not None and len(p.cut_unit) != len(shape):
         return f"cut_unit {list(p.cut_unit)} must have {len(shape)} axes, as the array has"
     family = _family(p, ranks)
-    return (
-        _check_chunks(p, family)
-        or _check_groups(p, family)
-        or _check_reading(p, family)
-        or _check_writers(p, family)
-    )
+    return _check_chunks(p, family) or _check_groups(p, family) or _check_reading(p, family)
 
 
 def _check_chunks(p: HyperslabParameters, family: Family) -> str | None:
@@ -331,30 +297,6 @@ def _check_chunks(p: HyperslabParameters, family: Family) -> str | None:
         return reason
     grown = unfit_chunks(_family(p, _MORE_RANKS * family.ranks))
     return reason if grown else Impossible(f"{reason}, or use more ranks")
-
-
-def _check_writers(p: HyperslabParameters, family: Family) -> str | None:
-    some = p.writers
-    if isinstance(some, Writers):
-        if reason := some.unclear():
-            return reason
-        if reason := some.beyond(family.ranks):
-            return Impossible(reason)
-    if p.rearrange == "none":
-        more = "they need rearrange: gather, box or chunk_owner"
-        return None if p.writers == "all" else f"not all ranks are writers; {more}"
-    if p.layout != "shared":
-        return f"rearrange: {p.rearrange} needs layout: shared"
-    if p.cache == "shifted" or p.reads_elsewhere:
-        what = "cache: shifted" if p.cache == "shifted" else "another read decomposition"
-        return f"with rearrange each rank reads the part that it wrote; {what} is not possible"
-    if p.rearrange == "chunk_owner" and not isinstance(p.chunks, tuple):
-        chunks = own_chunks(p, family.cut.whole, family.block(family.first_part))
-        if not isinstance(chunks, tuple):
-            return Impossible(
-                "rearrange: chunk_owner needs a chunk shape (chunks: a list, or block)"
-            )
-    return None
 
 
 def _check_groups(p: HyperslabParameters, family: Family) -> str | None:
@@ -391,8 +333,8 @@ def _check_list(p: HyperslabParameters) -> str | None:
         return None
     without = {
         "shape": p.shape is None or p.source == "file", "shape_per_rank": p.shape_per_rank is None,
-        "source: file": p.source != "file", "rearrange": p.rearrange == "none",
-        "read_start": p.read_start is None, "read_shape": p.read_shape is None,
+        "source: file": p.source != "file", "read_start": p.read_start is None,
+        "read_shape": p.read_shape is None,
     }  # fmt: skip
     if found := [key for key, fine in without.items() if not fine]:
         return (

@@ -17,14 +17,12 @@ from pffbench.geometry.box import Box, Shape
 from pffbench.geometry.cut import Grid, Region
 from pffbench.workloads.arrays import CaseArrays, Family, at_once
 from pffbench.workloads.base import Impossible, Workload
-from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.selections import (
     Position,
     box_starts,
     slice_indices,
 )
 from pffbench.workloads.specs import illegal_chunks, own_chunks
-from pffbench.workloads.write_read import write_read_cycle
 
 VolumeShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=3, max_length=3)]
 #: Axis along which the volume is cut for writing: the middle one, so that blocks are long along
@@ -105,9 +103,6 @@ class Slices(Workload):
             reading=tuple(_over_ranks(box, ranks) for box in boxes) if shared else None,
         )
         return CaseArrays((family,))
-
-    def run(self, repetition: Repetition) -> None:
-        write_read_cycle(repetition)
 
     def refuse(
         self, parameters: SlicesParameters, ranks: int, backend: type[Backend]

@@ -12,7 +12,7 @@ then read from the device first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import ClassVar, Literal, cast
@@ -36,7 +36,7 @@ from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.route import Route, route_of
 from pffbench.workloads.selections import Mask, Selection, selected, selected_boxes
 from pffbench.workloads.transfer_phase import write_pieces
-from pffbench.workloads.transfers import Access, Round
+from pffbench.workloads.transfers import Round
 from pffbench.workloads.write_read import (
     count_owned,
     finish_writing,
@@ -203,22 +203,21 @@ def _boxes(
     return selected_boxes(selection, with_rows, spec.origin, rows, p.rows)
 
 
-def changes(arrays: CaseArrays, p: UpdatesParameters, ranks: int, rank: int) -> list[list[Access]]:
-    """Return the accesses that a rank changes, by step; only ``append`` has more than one."""
+def changes_of(p: UpdatesParameters, ranks: int) -> CaseArrays:
+    """Return the arrays with the calls that change them, one for each step of ``append``."""
     rows = _whole(p, ranks).shape[0]
-    selection: Selection = "all" if p.change == "append" else p.change
-    (family,) = arrays.families
-    changing = replace(family, write=partial(_boxes, p, selection, rows))
-    changed = CaseArrays((changing,)).writes(rank)
-    if p.change != "append":
-        return [changed]
-    return [
-        [
-            Access(a.spec, Box((begin, *a.box.start[1:]), (p.rows, *a.box.shape[1:])))
-            for a in changed
-        ]
-        for begin in range(rows, rows + p.appended, p.rows)
-    ]
+    if p.change == "append":
+        return CaseArrays((replace(_family(p, ranks), write=partial(_appended, p, rows)),))
+    changed = partial(_boxes, p, p.change, rows)
+    return CaseArrays((replace(_family(p, ranks), write=changed),))
+
+
+def _appended(
+    p: UpdatesParameters, rows: int, spec: ArraySpec, part: Box, rank: int
+) -> Iterator[Box]:
+    """Yield the rows that each step appends to a rank's part."""
+    for begin in range(rows, rows + p.appended, p.rows):
+        yield Box((begin, *part.start[1:]), (p.rows, *part.shape[1:]))
 
 
 def changed_elements(p: UpdatesParameters, ranks: int) -> Changed:
@@ -244,7 +243,9 @@ def _write(repetition: Repetition) -> set[str]:
     if _parameters(repetition).cache == "dropped":
         settle_cache(repetition, written)
     before = repetition.observed.disk
-    written |= _change(replace(repetition, source=Generation(repetition.source, 1)))
+    changing = changes_of(_parameters(repetition), repetition.team.size)
+    newer = Generation(repetition.source, 1)
+    written |= _change(replace(repetition, arrays=changing, source=newer))
     after = repetition.observed.disk
     if before is not None and after is not None:
         repetition.observed.count("update", "grown_bytes", after.stored - before.stored)
@@ -261,7 +262,7 @@ def _changed(repetition: Repetition, route: Route) -> set[str]:
     p, team, clock = _parameters(repetition), repetition.team, repetition.clock
     with repetition.step("plan"):
         specs = repetition.arrays.arrays(team.rank)
-        steps = changes(repetition.arrays, p, team.size, team.rank)
+        accesses = route.accesses()
         backend = repetition.backend
         assert isinstance(backend, Changes)
         reopen = route.opener(backend.reopen)
@@ -272,7 +273,7 @@ def _changed(repetition: Repetition, route: Route) -> set[str]:
         repetition.open_stores.append(store)
     mine = [spec for spec in specs if spec.owner in (None, owner)]
     growing = specs if store.collective_growth and p.change == "append" else mine
-    needed = list(dict.fromkeys([*growing, *(access.spec for access in steps[0])]))
+    needed = list(dict.fromkeys([*growing, *(access.spec for access in accesses)]))
     wanted = specs if store.collective_lookup else needed
     with repetition.step("preparation"):
         open_wanted = store.opener(wanted)
@@ -280,24 +281,30 @@ def _changed(repetition: Repetition, route: Route) -> set[str]:
         returned = open_wanted()
     arrays = LazyArrays(store, wanted, returned)
     rows = specs[0].shape[0] if specs else 0
-    rounds = (Round(specs, accesses) for accesses in steps)
+    # Each array has a call for each step.
+    rounds = (Round(specs, accesses[step :: p.steps]) for step in range(p.steps))
     memory = TransferMemory(repetition, route)
     for group in memory.turns(rounds):
         for turn, stage in zip(group, memory.for_writing(group), strict=True):
             if turn.first and p.change == "append":
                 rows += p.rows
-                _extend(repetition, arrays, growing, rows)
+                _extend(repetition, arrays, growing, rows, opens=route.opens)
             route.send(stage)
             write_pieces(repetition, arrays, stage.calls, "update")
     return finish_writing(repetition, store, "_update")
 
 
 def _extend(
-    repetition: Repetition, arrays: Mapping[str, Array], specs: Sequence[ArraySpec], rows: int
+    repetition: Repetition,
+    arrays: Mapping[str, Array],
+    specs: Sequence[ArraySpec],
+    rows: int,
+    *,
+    opens: bool,
 ) -> None:
-    """Resize the first axis of arrays."""
+    """Resize the first axis of arrays, on the ranks that have them open."""
     with repetition.step("preparation"):
-        growing = (arrays[spec.name] for spec in specs)
+        growing = (arrays[spec.name] for spec in specs if opens)
         calls = [array.resizer(rows) for array in growing if isinstance(array, Grows)]
     owner = repetition.groups.owner(repetition.team.rank)
     with repetition.clock.phase("extend", operations=count_owned(specs, owner)):

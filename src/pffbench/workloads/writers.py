@@ -9,32 +9,18 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from pffbench.case import PerNodeOrCount
+from pffbench.backends.base import Backend
+from pffbench.case import Parameters, Rearrange, Writers
 from pffbench.geometry.box import Box, Shape
 from pffbench.geometry.cut import Grid
 from pffbench.geometry.stretches import Stretches, boxes_of_run
 from pffbench.parallel.exchange import Piece
 from pffbench.parallel.topology import Topology
 from pffbench.units import Size
+from pffbench.workloads.base import Impossible
 
 if TYPE_CHECKING:
-    from pffbench.workloads.arrays import Family
-
-Rearrange = Literal["none", "gather", "box", "chunk_owner"]
-
-
-class Writers(PerNodeOrCount, frozen=True):
-    """Number of writer ranks: on each node, or in all.
-
-    Parameters
-    ----------
-    per_node : int, optional
-        Number on each node.
-    count : int, optional
-        Number in all, spread evenly over the ranks.
-    """
-
-    key = "writers"
+    from pffbench.workloads.arrays import CaseArrays, Family
 
 
 class WriterRanks(msgspec.Struct, frozen=True):
@@ -181,8 +167,39 @@ def memory_of_writer(family: Family) -> tuple[int, int]:
         return 0, 0
     part, whole = family.largest_call, prod(family.cut.whole) * each
     if writers.count is not None:
-        return part + -(-whole // writers.count), 0
+        return part + -(-whole // (writers.count * family.groups.files)), 0
     return part, -(-whole // (family.ranks * (writers.per_node or 1)))
+
+
+def refuse_writers(p: Parameters, arrays: CaseArrays, backend: type[Backend]) -> str | None:
+    """Return why the arrays of a case cannot go through writers, or None."""
+    if p.exchanges and p.cache == "shifted":
+        return "with rearrange the writers read what they wrote; cache: shifted is not possible"
+    found = ((family.label, _refuse(family, backend)) for family in arrays.families)
+    return next((type(why)(f"{label}{why}") for label, why in found if why), None)
+
+
+def _refuse(family: Family, backend: type[Backend]) -> str | None:
+    p, fewest = family.parameters, family.ranks // family.groups.files
+    if isinstance(p.writers, Writers):
+        if reason := p.writers.unclear():
+            return reason
+        if reason := p.writers.beyond(fewest):
+            return Impossible(reason)
+    if not p.exchanges:
+        more = "they need rearrange: gather, box or chunk_owner"
+        return None if p.writers == "all" else f"not all ranks are writers; {more}"
+    if not family.shared:
+        reason = f"rearrange: {p.rearrange} needs arrays that ranks share (layout: shared)"
+        return reason if p.group is None else Impossible(reason)
+    if p.rearrange == "box" and backend.file_per == "chunk":
+        return Impossible(
+            f"rearrange: box cuts chunks between writers, which loses data with backend "
+            f"{backend.name}; possible: gather, chunk_owner"
+        )
+    if p.owns_chunks and family.kinds[0].chunks in ("contiguous", "library"):
+        return Impossible("rearrange: chunk_owner needs a chunk shape (chunks: a list, or block)")
+    return None
 
 
 def refuse_nodes(family: Family, topology: Topology, memory: int) -> str | None:
@@ -197,18 +214,22 @@ def refuse_nodes(family: Family, topology: Topology, memory: int) -> str | None:
     memory : int
         Bytes that each rank may take.
     """
-    chosen, fewest = family.writers or "all", min(topology.ranks_per_node)
-    if isinstance(chosen, Writers) and (chosen.per_node or 0) > fewest:
-        return f"writers.per_node is {chosen.per_node}, but a node has {fewest} ranks"
-    parts = [family.cut.part(rank) for rank in range(topology.size)]
-    writers = WriterRanks.of(chosen, topology)
-    most = largest_share(writers, parts, topology.nodes) * family.parameters.itemsize
-    if most <= memory:
-        return None
-    return (
-        f"the ranks and writers of a node need {Size(most)} of memory a rank for one array or "
-        f"step, where {Size(memory)} are available; name more writers, or use more nodes"
-    )
+    chosen = family.writers or "all"
+    for index in range(family.groups.files):
+        members = family.groups.group(index)
+        of_file = topology.part(members)
+        fewest = min(of_file.ranks_per_node)
+        if isinstance(chosen, Writers) and (chosen.per_node or 0) > fewest:
+            return f"writers.per_node is {chosen.per_node}, but a node has {fewest} ranks"
+        parts = [family.cut.part(rank) for rank in members]
+        writers = WriterRanks.of(chosen, of_file)
+        most = largest_share(writers, parts, of_file.nodes) * family.parameters.itemsize
+        if most > memory:
+            return (
+                f"the ranks and writers of a node need {Size(most)} of memory a rank for one array "
+                f"or step, where {Size(memory)} are available; name more writers, or use more nodes"
+            )
+    return None
 
 
 def largest_share(writers: WriterRanks, parts: Sequence[Box], nodes: Sequence[int]) -> int:

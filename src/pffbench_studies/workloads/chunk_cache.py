@@ -230,6 +230,8 @@ def _check_repacking(p: StudyChunkCacheParameters, ranks: int) -> str | None:
         return f"repack_codec: gzip is for codec none or gzip, which is {p.codec} here"
     if reason := unfit_chunks(granules_of(p.as_read(), ranks)):
         return f"repack_{reason}"
+    if p.exchanges:
+        return f"a store is rewritten by each rank; rearrange: {p.rearrange} is not possible"
     granule = granule_of(p)
     if p.repack_chunks is None:
         return None
