@@ -11,6 +11,7 @@ from unittest.mock import patch
 import msgspec
 
 from pffbench.backends.registry import backend_class, backend_names
+from pffbench.backends.traits import Changes
 from pffbench.case import Parameters
 from pffbench.cli import make_parser
 from pffbench.commands import commands_by_task
@@ -83,8 +84,33 @@ def _keys() -> Iterator[str]:
         about = f"{kind.summary[0].upper()}{kind.summary[1:]}."
         yield from (f"## Workload `{name}`", "", about, "")
         yield from _key_table(kind.parameters_type, but=Parameters.__struct_fields__)
+    yield from _abilities()
     for name in backend_names():
         yield from _backend(name)
+
+
+def _abilities() -> Iterator[str]:
+    """Yield the table of what each format can, from what its class says."""
+    yield from ("## What each format can", "")
+    rows = []
+    for kind in map(backend_class, backend_names()):
+        can = kind.capabilities
+        writers = ["gather", "chunk_owner"] if kind.file_per == "chunk" else ["all"]
+        rows.append(
+            (
+                f"`{kind.name}`",
+                _listed(can.layouts),
+                _listed(can.transfers),
+                _listed(writers) if "shared" in can.layouts else "–",
+                "yes" if can.stretches else "–",
+                "yes" if can.attributes else "–",
+                "yes" if issubclass(kind, Changes) else "–",
+            )
+        )
+    head = ("backend", "layouts", "transfers", "rearrange", "maps", "attributes", "changed later")
+    yield from table(head, rows)
+    yield "Maps without writer ranks, see [irregular decompositions](../irregular.md)."
+    yield ""
 
 
 def _backend(name: str) -> Iterator[str]:
