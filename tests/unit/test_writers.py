@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpi4py import MPI
 
 from pffbench.case import Writers
 from pffbench.errors import UserError
@@ -16,6 +18,7 @@ from pffbench.experiment.load import load_experiment
 from pffbench.experiment.plan import arrays_of
 from pffbench.geometry.box import Box
 from pffbench.geometry.cut import Grid, Region, process_grid
+from pffbench.parallel.exchange import Exchange
 from pffbench.parallel.topology import Topology
 from pffbench.workloads.writers import (
     WriterRanks,
@@ -142,6 +145,56 @@ def test_what_writers_move_is_what_ranks_call_for_and_each_rank_gets_it_once(cal
                 wanted[box.slices] = True
                 assert (got[box.slices] == 1).all()
         assert (moved == wanted).all()
+
+
+class AllRanks:
+    """The communicators of some ranks in one process: what each gives to MPI is moved in turn."""
+
+    def __init__(self, ranks):
+        self.given = {}
+        self.comms = [SimpleNamespace(rank=rank, size=ranks, Alltoallw=self.noting(rank))
+                      for rank in range(ranks)]  # fmt: skip
+
+    def noting(self, rank):
+        return lambda sent, received: self.given.update({rank: (sent, received)})
+
+    def move(self, calls):
+        for call in calls:
+            call()
+        for one, (sent, _) in self.given.items():
+            for other, (_, received) in self.given.items():
+                (memory, (counts, _), types), (target, (wanted, _), kinds) = sent, received
+                assert counts[other] == wanted[one]
+                if counts[other]:
+                    MPI.COMM_SELF.Sendrecv(
+                        [memory, 1, types[other]], 0, 0, [target, 1, kinds[one]], 0, 0
+                    )
+
+
+@given(calls(), st.data())
+def test_an_exchange_brings_each_element_where_it_belongs_and_back(call, data):
+    shape, unit, boxes = call
+    writers = WriterRanks.of(Writers(count=data.draw(st.integers(1, len(boxes)))),
+                             one_node(len(boxes)))  # fmt: skip
+    array = np.arange(np.prod(shape), dtype="i2").reshape(shape)
+    for rearrange in ("gather", "box", "chunk_owner"):
+        placed = pieces_of_writers(rearrange, writers, boxes, shape, unit)
+        everyone = AllRanks(len(boxes))
+        exchanges = [Exchange(comm, boxes, placed, 2) for comm in everyone.comms]
+        own = [np.ascontiguousarray(array[box.slices]).reshape(-1).view("u1") for box in boxes]
+        inside = [np.zeros(2 * sum(box.size for box in e.boxes), "u1") for e in exchanges]
+        each = list(zip(exchanges, own, inside, strict=True))
+        everyone.move([exchange.to_writers(mine, held) for exchange, mine, held in each])
+        for exchange, held in zip(exchanges, inside, strict=True):
+            wanted = [array[box.slices].reshape(-1) for box in exchange.boxes]
+            assert held.view("i2").tolist() == np.concatenate([[], *wanted]).tolist()
+        before = [mine.copy() for mine in own]
+        for mine in own:
+            mine.fill(0xA5)
+        everyone.move([exchange.from_writers(mine, held) for exchange, mine, held in each])
+        assert all((a == b).all() for a, b in zip(own, before, strict=True))
+        for exchange in exchanges:
+            exchange.free()
 
 
 def test_the_first_rank_of_a_file_is_a_writer_wherever_its_nodes_come_in_the_job():
