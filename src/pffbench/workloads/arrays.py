@@ -290,7 +290,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if not self.shared:
             return ()
         edges = self.cut.edges
-        one_writer = isinstance(self.writers, PerNodeOrCount) and self.writers.count == 1
+        one_writer = isinstance(self.writers, Writers) and self.writers.count == 1
         if self.parameters.owns_chunks or one_writer:
             edges = ((),) * len(edges)
         elif len(self.boxes) > 1:
