@@ -190,8 +190,6 @@ def test_independent_readers_find_the_arrays_of_a_list_in_files_of_groups(tmp_pa
     ({"arrays": [{"name": "a", "shape": [4]}], "shape": [4]}, "arrays: shape cannot be"),
     ({"arrays": [{"name": "a", "shape": [4]}], "source": "file", "file": "x.npy"},
      "arrays: source: file cannot be"),
-    ({"arrays": [{"name": "a", "shape": [4]}], "rearrange": "box"},
-     "arrays: rearrange cannot be given with a list, whose arrays differ; leave it out, or make a"),
 ])  # fmt: skip
 def test_a_list_that_makes_no_sense_is_one_sentence(tmp_path, keys, told):
     np.save(tmp_path / "x.npy", np.zeros(4))
