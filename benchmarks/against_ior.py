@@ -85,31 +85,31 @@ _SAME = "-a HDF5 -b 64m -t 64m --hdf5.noFill"
 WHOLE = (
     Match(
         "posix, file per process",
-        f"backend: posix, layout: file_per_process, {_WHOLE}",
+        f"backend: posix, files: per_rank, {_WHOLE}",
         "-a POSIX -F -b 64m -t 64m",
         0.97,
     ),
     Match(
         "mpiio, shared",
-        f"backend: mpiio, layout: shared, {_WHOLE}",
+        f"backend: mpiio, files: one, arrays: shared, {_WHOLE}",
         "-a MPIIO -b 64m -t 64m",
         0.97,
     ),
     Match(
         "hdf5, shared independent",
-        f"{_HDF5}, {_WHOLE}, layout: shared, transfer: independent",
+        f"{_HDF5}, {_WHOLE}, files: one, arrays: shared, transfer: independent",
         _SAME,
         0.97,
     ),
     Match(
         "hdf5, shared collective",
-        f"{_HDF5}, {_WHOLE}, layout: shared, transfer: collective",
+        f"{_HDF5}, {_WHOLE}, files: one, arrays: shared, transfer: collective",
         f"{_SAME} -c",
         0.97,
     ),
     Match(
         "hdf5, file per process",
-        f"{_HDF5}, {_WHOLE}, layout: file_per_process",
+        f"{_HDF5}, {_WHOLE}, files: per_rank",
         f"{_SAME} -F",
         0.97,
     ),
@@ -119,7 +119,7 @@ WHOLE = (
 def _in_steps(transfer: int, name: str) -> Iterator[Match]:
     steps = f"steps: {BLOCK // transfer}, shape_per_rank: [{transfer // 4}]"
     size, mark = f"-b 64m -t {name}", 0.90
-    alone, own = f"layout: file_per_process, {steps}", f"layout: own, {steps}"
+    alone, own = f"files: per_rank, {steps}", f"files: one, arrays: per_rank, {steps}"
     theirs = f"-a HDF5 {size} --hdf5.noFill"
     yield Match(
         f"posix, file per process, {name}", f"backend: posix, {alone}", f"-a POSIX -F {size}", mark

@@ -70,7 +70,7 @@ def _ours(cases: Sequence[tuple[str, int]], place: Path) -> list[_Seconds]:
 def _case(api: str, size: int) -> str:
     steps = f"steps: {BLOCK // size}, shape_per_rank: [{size // 4}]"
     options = f", {LOW_LEVEL}" if api == "hdf5" else ""
-    return f"backend: {api}, layout: file_per_process, {steps}{options}"
+    return f"backend: {api}, files: per_rank, {steps}{options}"
 
 
 def _in_c(program: Path, api: str, size: int, memory: str, place: Path) -> _Seconds:

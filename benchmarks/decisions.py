@@ -445,7 +445,7 @@ def _measured(directory: Path) -> dict[str, Noise]:
     for total, some in grouped(cells, lambda c: c.keys["total"]).items():
         contests = [
             three
-            for three in grouped(some, lambda c: (c.keys["work"], c.keys["layout"])).values()
+            for three in grouped(some, lambda c: (c.keys["work"], c.keys["files"])).values()
             if len(three) == 3
         ]
         rounds = sorted(set.intersection(*(set(c.seconds) for three in contests for c in three)))

@@ -34,7 +34,7 @@ repetitions: {repetitions}
 cases:
   - workload: hyperslab
     backend: [hdf5, netcdf4, zarr]
-    layout: file_per_process
+    files: per_rank
     shape_per_rank: [1536, 4096]
     chunks: [256, 4096]
     durability: sync

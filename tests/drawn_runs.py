@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
+from pffbench.case import files_word
 from pffbench.experiment.plan import Cost
 from pffbench.phases import READ_PHASES, TOTALS
 from pffbench.record.ranks import RanksFile
@@ -40,14 +41,18 @@ RANKS = 2
 FLOOR = FloorEntry(1e-7, 2e-7, 1e-8, memory_copy_bytes_per_second=1e9)
 
 
-def a_case(backend, transfer="independent", workload="hyperslab", layout="shared", **more):
+def a_case(
+    backend, transfer="independent", workload="hyperslab", files="one", arrays="shared", **more
+):
     """Return a name and its entry in `run.json`."""
     parameters = {
-        "workload": workload, "backend": backend, "layout": layout, "transfer": transfer,
+        "workload": workload, "backend": backend, "files": files, "arrays": arrays,
+        "transfer": transfer,
         "settings": "matched", "dtype": "float32", "source": "uniform", "codec": "none",
         "durability": "sync", "cache": "warm", **more,
     }  # fmt: skip
-    group = f"{workload}.{layout}.{more.get('cache', 'warm')}"
+    word = files_word(files, arrays)
+    group = f"{workload}.{word}.{more.get('cache', 'warm')}"
     told = "-".join(str(v) for v in more.values())
     entry = CaseEntry(
         parameters=parameters,
@@ -56,7 +61,7 @@ def a_case(backend, transfer="independent", workload="hyperslab", layout="shared
         raw=backend in RAW,
         verified=backend != "null",
     )
-    return f"{backend}.{workload}.{layout}.{transfer}.{told}", entry
+    return f"{backend}.{workload}.{word}.{transfer}.{told}", entry
 
 
 #: Runs that were written in this process, by what they were asked to be: tests get copies.

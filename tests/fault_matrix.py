@@ -1,4 +1,4 @@
-"""A failure of one rank in each phase of each format, layout and transfer, and what it ends.
+"""A failure of one rank in each phase of each format, kind of files and transfer, and what it ends.
 
 One rank raises an error in place of a call of the library that all ranks make, or hangs there, is
 stopped or is killed. If the job ends, the run is resumed until it is finished.
@@ -18,6 +18,7 @@ from launch import PROGRAMS, run, write_experiment
 from pffbench.backends.registry import backend_class
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
+from sharing import keys_of, word_of
 
 #: Ranks of a run in which one raises an error, and in which one hangs, is stopped or is killed.
 RANKS, FEW_RANKS = 4, 2
@@ -27,9 +28,10 @@ VERBS = {
     "open": "open", "arrays": "open_array", "read": "read",
 }  # fmt: skip
 BACKENDS = ("hdf5", "netcdf4", "netcdf3", "zarr", "tensorstore", "npy", "blosc2", "mpiio", "posix")
-LAYOUTS = ("shared", "own", "file_per_group", "file_per_process")
-#: The formats and layouts in which a rank hangs, is stopped or is killed.
-FEW_LAYOUTS = ("shared", "file_per_process")
+#: Files and arrays, by their words in names of cases.
+FILES = ("one-shared", "one-per_rank", "count_2", "per_rank")
+#: The formats and files in which a rank hangs, is stopped or is killed.
+FEW_FILES = ("one-shared", "per_rank")
 FEW_BACKENDS = {
     "hang": ("hdf5", "netcdf4", "zarr"), "stop": ("hdf5", "zarr"), "die": ("hdf5", "zarr"),
 }  # fmt: skip
@@ -43,32 +45,29 @@ MARGIN = 25
 WAITED = re.compile(r"(?:waited for it in the library for|not ended after) (\d+) s")
 
 
-def ways(backend, layouts=LAYOUTS):
-    """Yield the keys of a case for each layout and transfer that a backend has."""
+def ways(backend, files=FILES):
+    """Yield the keys of a case for some files and each transfer of a backend."""
     can = backend_class(backend).capabilities
-    for layout in layouts:
-        if layout not in can.layouts and layout != "file_per_group":
+    first = "shared" if "shared" in can.arrays else "per_rank"
+    for word in files:
+        keys = {"files": {"count": 2}, "arrays": first} if word == "count_2" else keys_of(word)
+        if word != "per_rank" and keys["arrays"] not in can.arrays:
             continue
         for transfer in ("independent", "collective"):
-            if transfer not in can.transfers or (layout, transfer) == (
-                "file_per_process", "collective",
-            ):  # fmt: skip
-                continue
-            within = "shared" if "shared" in can.layouts else "own"
-            group = {"group": {"count": 2}, "within": within} if "group" in layout else {}
-            yield {"layout": layout, "transfer": transfer, **group}
+            if transfer in can.transfers and (word, transfer) != ("per_rank", "collective"):
+                yield keys | {"transfer": transfer}
 
 
 class Matrix:
     """The cases of a backend: for each way one without a failure, and one for each call."""
 
-    def __init__(self, directory, backend, verbs=tuple(VERBS), kind="fail", layouts=None):
+    def __init__(self, directory, backend, verbs=tuple(VERBS), kind="fail", files=None):
         self.backend, self.verbs, self.directory = backend, verbs, Path(directory)
         self.kind, self.ranks = kind, RANKS if kind == "fail" else FEW_RANKS
-        layouts = layouts or (LAYOUTS if kind == "fail" else FEW_LAYOUTS)
+        files = files or (FILES if kind == "fail" else FEW_FILES)
         shapes = [[4, 8 * n] for n in range(1, len(verbs) + 2)]
         common = {"workload": "hyperslab", "backend": backend, "durability": "flush"}
-        cases = [common | way | {"shape_per_rank": shape} for way in ways(backend, layouts)
+        cases = [common | way | {"shape_per_rank": shape} for way in ways(backend, files)
                  for shape in shapes]  # fmt: skip
         self._path = write_experiment(directory, cases=cases, hang_timeout=f"{LIMIT} s")
         plan = make_plan(load_experiment(str(self._path)), self.ranks)
@@ -98,14 +97,14 @@ class Matrix:
 
 
 def outcomes(matrix, record):
-    """Return what each failure ended: the case, or jobs; by layout, transfer and phase."""
+    """Return what each failure ended: the case, or jobs; by files, transfer and phase."""
     found = {}
     for case, verb in matrix.verb_of.items():
         entry = record["cases"][case]
         if verb is None:
             assert (entry["failure"], bool(entry["invalid"])) == (None, False), entry
             continue
-        way = entry["parameters"]["layout"], entry["parameters"].get("transfer", "independent")
+        way = word_of(entry["parameters"]), entry["parameters"].get("transfer", "independent")
         waited = WAITED.search(entry["failure"]["error"])
         assert not waited or LIMIT <= int(waited[1]) <= LIMIT + MARGIN, entry["failure"]
         deaths = record.get("died_in", []).count(case)
@@ -115,11 +114,11 @@ def outcomes(matrix, record):
 
 
 def table(found):
-    """Return the rows of a table of a backend: layouts and transfers with equal cells together."""
+    """Return the rows of a table of a backend: files and transfers with equal cells together."""
     rows = {}
-    for layout, transfer in dict.fromkeys(key[:2] for key in found):
-        cells = tuple(found[layout, transfer, phase] for phase in VERBS.values())
-        rows.setdefault(cells, []).append(f"{layout} {transfer}")
+    for files, transfer in dict.fromkeys(key[:2] for key in found):
+        cells = tuple(found[files, transfer, phase] for phase in VERBS.values())
+        rows.setdefault(cells, []).append(f"{files} {transfer}")
     return [(", ".join(names), *cells) for cells, names in rows.items()]
 
 

@@ -192,7 +192,7 @@ def lines_of(out):
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
-_NAMED = ("backend", "workload", "layout", "transfer", "settings")
+_NAMED = ("backend", "workload", "files", "arrays", "transfer", "settings")
 
 
 def _rows(one, record):
@@ -204,7 +204,7 @@ def _rows(one, record):
     p = entry["parameters"]
     common = given | one.get("machine", {}) | {
         "repetition": one["round"], "group": entry["group"], "ranks": record["ranks"],
-        "environment": p.get("environment", ""), "arrays": entry["cost"]["arrays"],
+        "environment": p.get("environment", ""), "array_count": entry["cost"]["arrays"],
         "nodes": len(set(record["topology"]["nodes"])),
         **{key: p.get(key, "") for key in _NAMED},
     }  # fmt: skip
@@ -288,7 +288,7 @@ def pffbench_cli(*arguments, **how):
 
 def write_experiment(directory, **content):
     """Write an experiment file: one repetition of each case in turn unless told otherwise."""
-    base = {"name": "test", "repetitions": 1, "warmup": 0, "impossible": "skip",
+    base = {"name": "test", "repetitions": 1, "warmup": 0, "unsupported": "skip",
             "roofline": False}  # fmt: skip
     path = Path(directory) / "experiment.yaml"
     path.write_text(yaml.safe_dump(base | content, sort_keys=False))

@@ -30,8 +30,8 @@ def each_element_moves_once(workload, parameters, ranks, whole):
 def _calls_agree(parameters, moves, ranks):
     """On an array that ranks call for together, all have as many calls, in the same order."""
     order = [[access.spec.name for access in moves(rank)] for rank in range(ranks)]
-    if parameters.layout == "shared" or parameters.transfer == "collective":
+    if parameters.files_word == "one-shared" or parameters.transfer == "collective":
         assert all(names == order[0] for names in order)
     for rank in range(ranks):
-        if parameters.layout == "own" and parameters.transfer == "independent":
+        if parameters.files_word == "one-per_rank" and parameters.transfer == "independent":
             assert set(order[rank]) <= {f"granules_rank_{rank:06d}"}

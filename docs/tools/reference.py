@@ -99,15 +99,23 @@ def _abilities() -> Iterator[str]:
         rows.append(
             (
                 f"`{kind.name}`",
-                _listed(can.layouts),
+                ", ".join(sorted(can.arrays)) or "–",
                 _listed(can.transfers),
-                _listed(writers) if "shared" in can.layouts else "–",
+                _listed(writers) if "shared" in can.arrays else "–",
                 "yes" if can.stretches else "–",
                 "yes" if can.attributes else "–",
                 "yes" if issubclass(kind, Changes) else "–",
             )
         )
-    head = ("backend", "layouts", "transfers", "rearrange", "maps", "attributes", "changed later")
+    head = (
+        "backend",
+        "arrays in shared files",
+        "transfers",
+        "rearranger",
+        "maps",
+        "attributes",
+        "changed later",
+    )
     yield from table(head, rows)
     yield "Maps without writer ranks, see [irregular decompositions](../irregular.md)."
     yield ""
@@ -117,7 +125,8 @@ def _backend(name: str) -> Iterator[str]:
     kind = backend_class(name)
     can = kind.capabilities
     yield from (f"## Backend `{name}`", "", f"{kind.summary[0].upper()}{kind.summary[1:]}.")
-    yield f"Layouts: {_listed(can.layouts)}. Transfers: {_listed(can.transfers)}."
+    arrays = _listed(can.arrays) if can.arrays else "none, since ranks cannot share a file"
+    yield f"Arrays in files that ranks share: {arrays}. Transfers: {_listed(can.transfers)}."
     yield f"Codecs: {_listed(can.codecs)}."
     yield ""
     if kind.options_type.__struct_fields__:

@@ -15,11 +15,11 @@ from pffbench.text import DIGITS, value_text, without_digests
 
 if TYPE_CHECKING:
     import hashlib
+    from typing import Self
 
-Rearrange = Literal["none", "gather", "box", "chunk_owner"]
-#: How the arrays of ranks lie in a file.
-FileLayout = Literal["file_per_process", "own", "shared"]
-Layout = Literal["file_per_group", FileLayout]
+Rearranger = Literal["none", "gather", "box", "chunk_owner"]
+#: How ranks hold arrays in a file that they share.
+Arrays = Literal["shared", "per_rank"]
 Transfer = Literal["independent", "collective"]
 Settings = Literal["matched", "defaults"]
 Durability = Literal["close", "flush", "sync"]
@@ -112,8 +112,8 @@ class PerNodeOrCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
         return None
 
 
-class Group(PerNodeOrCount, frozen=True):
-    """Number of groups of ranks, each with one file: on each node, or in all.
+class FileCount(PerNodeOrCount, frozen=True):
+    """Number of files, each of a group of consecutive ranks: on each node, or in all.
 
     Parameters
     ----------
@@ -123,7 +123,19 @@ class Group(PerNodeOrCount, frozen=True):
         Number in all. The sizes of groups differ by at most one rank.
     """
 
-    key = "group"
+    key = "files"
+
+
+class GroupedFiles(FileCount, frozen=True, kw_only=True):
+    """A number of files, and which ranks share each of them, as a plan has found.
+
+    Parameters
+    ----------
+    groups : FileGroups
+        The ranks of each file.
+    """
+
+    groups: FileGroups
 
 
 class Writers(PerNodeOrCount, frozen=True):
@@ -164,17 +176,12 @@ class Parameters(
     ----------
     backend : str
         Name of the backend: the format and the library that writes it.
-    layout : {"shared", "own", "file_per_process", "file_per_group"}
-        Files and arrays of the ranks. ``shared``: one array cut over the ranks. ``own``: one file
-        in which each rank has its own arrays. ``file_per_process``: a file for each rank.
-        ``file_per_group``: a file for each block of consecutive ranks, see `group`.
-    group : {"per_node": int}, or {"count": int}, optional
-        With ``layout: file_per_group``: the number of files, on each node, or in all.
-    within : {"shared", "own"}, optional
-        With ``layout: file_per_group``: the layout inside the file of a group (default:
-        ``shared``).
-    file_groups : dict, optional
-        Set by the run, from `group` and its nodes. Leave it out.
+    files : {"one", "per_rank"}, or {"per_node": int}, or {"count": int}
+        Number of files: one for all ranks, one for each rank, or so many on each node, or in all.
+        Consecutive ranks share a file.
+    arrays : {"shared", "per_rank"}
+        Arrays in a file that ranks share. ``shared``: each array is cut over these ranks.
+        ``per_rank``: each rank has its own arrays. With a file for each rank both are the same.
     transfer : {"independent", "collective"}
         Calls of the ranks in a file that they share: each rank separately, or all together.
     settings : {"matched", "defaults"}
@@ -192,9 +199,9 @@ class Parameters(
         of an installed Python package.
     variable : str, optional
         With ``source: file``: the variable in the file.
-    chunks : {"auto", "block", "contiguous"} or list of int
-        Chunk shape. ``block``: one chunk is one rank's part. ``contiguous``: no chunks. ``auto``:
-        ``block`` in ``matched``, the library's choice in ``defaults``.
+    chunks : {"auto", "rank_part", "contiguous"} or list of int
+        Chunk shape. ``rank_part``: one chunk is one rank's part. ``contiguous``: no chunks.
+        ``auto``: ``rank_part`` in ``matched``, the library's choice in ``defaults``.
     codec : {"auto", "none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc"}
         Compression of the chunks. ``auto``: none in ``matched``, the library's choice in
         ``defaults``. `level`, `compressor` and `shuffle` are for the codecs of a list that have
@@ -214,9 +221,9 @@ class Parameters(
         were evicted. ``separate``: one job writes and another one, on other nodes, reads
         (``--stage``).
     writers : "all", or {"per_node": int}, or {"count": int}
-        With `rearrange`: the ranks that open, write and read a file: their number on each node, or
+        With `rearranger`: the ranks that open, write and read a file: their number on each node, or
         in all.
-    rearrange : {"none", "gather", "box", "chunk_owner"}
+    rearranger : {"none", "gather", "box", "chunk_owner"}
         Destination of each rank's data before they are written, and origin after they are read
         (arrays that ranks share only). ``none``: each rank writes and reads its own. ``gather``:
         the writer of its group of ranks, which makes each rank's calls. ``box``: writers that have
@@ -224,17 +231,15 @@ class Parameters(
     """
 
     backend: Way[str]
-    layout: Layout = "shared"
-    group: Way[Group | None] = None
-    within: Way[Literal["shared", "own"] | None] = None
-    file_groups: Way[FileGroups | None] = None
+    files: Literal["one", "per_rank"] | FileCount = "one"
+    arrays: Arrays = "shared"
     transfer: Way[Transfer] = "independent"
     settings: Way[Settings] = "matched"
     dtype: DType | None = None
     source: OfData[str] = "uniform"
     file: OfData[str | None] = None
     variable: OfData[str | None] = None
-    chunks: Way[Literal["auto", "block", "contiguous"] | ChunkShape] = "auto"
+    chunks: Way[Literal["auto", "rank_part", "contiguous"] | ChunkShape] = "auto"
     codec: Way[Codec] = "auto"
     level: Way[Annotated[int, msgspec.Meta(ge=0, le=22)] | None] = None
     compressor: Way[Compressor | None] = None
@@ -242,12 +247,16 @@ class Parameters(
     durability: OfData[Durability] = "close"
     cache: OfData[CacheState] = "warm"
     writers: Way[Literal["all"] | Writers] = "all"
-    rearrange: Way[Rearrange] = "none"
+    rearranger: Way[Rearranger] = "none"
 
     #: What is impossible without each library that only some cases need, by its import name.
     optional_libraries: ClassVar[Mapping[str, str]] = {}
     #: Whether arrays are changed or extended after they were written.
     changes_arrays: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.files == "per_rank":  # the same case, whatever `arrays` is
+            msgspec.structs.force_setattr(self, "arrays", "per_rank")
 
     @property
     def workload(self) -> str:
@@ -262,16 +271,27 @@ class Parameters(
     @property
     def alone(self) -> bool:
         """Whether each rank has a file to itself, and opens it without a communicator."""
-        return self.file_layout == "file_per_process"
+        if isinstance(self.files, GroupedFiles):
+            return self.files.groups.alone
+        return self.files == "per_rank"
 
     @property
-    def file_layout(self) -> FileLayout:
-        """How arrays lie in the file of a rank, once a plan has found the groups of ranks."""
-        if self.layout != "file_per_group":
-            return self.layout
-        if self.file_groups is not None and self.file_groups.alone:
-            return "file_per_process"
-        return self.within or "shared"
+    def shares_arrays(self) -> bool:
+        """Whether ranks share each array, once a plan has found which ranks share a file."""
+        return self.arrays == "shared" and not self.alone
+
+    @property
+    def files_word(self) -> str:
+        """The files and arrays of ranks in a word, such as ``one-shared`` or ``per_rank``."""
+        return files_word(msgspec.to_builtins(self.as_asked.files), self.arrays)
+
+    @property
+    def as_asked(self) -> Self:
+        """The parameters of the experiment, without what a plan has found for a number of ranks."""
+        if not isinstance(self.files, GroupedFiles):
+            return self
+        asked = FileCount(per_node=self.files.per_node, count=self.files.count)
+        return msgspec.structs.replace(self, files=asked)
 
     @property
     def given_shape(self) -> Shape | None:
@@ -287,12 +307,12 @@ class Parameters(
     @property
     def exchanges(self) -> bool:
         """Whether ranks send array data to each other, which needs MPI."""
-        return self.rearrange != "none"
+        return self.rearranger != "none"
 
     @property
     def owns_chunks(self) -> bool:
         """Whether each chunk is written by one rank, whatever the parts of ranks."""
-        return self.rearrange == "chunk_owner"
+        return self.rearranger == "chunk_owner"
 
     @property
     def input_files(self) -> tuple[str, ...]:
@@ -316,13 +336,13 @@ class Parameters(
 
     def groups(self, ranks: int) -> FileGroups:
         """Return which of so many ranks share a file."""
-        if self.file_groups is not None:
-            return self.file_groups
+        if isinstance(self.files, GroupedFiles):
+            return self.files.groups
         return FileGroups(ranks if self.alone else 1, ranks, self.alone)
 
     def file_stem(self, index: int) -> str:
         """Return the name, without its suffix, of the file of a group of ranks."""
-        if self.layout == "file_per_group":
+        if isinstance(self.files, FileCount):
             return f"group-{index:06d}"
         return f"rank-{index:06d}" if self.alone else "shared"
 
@@ -330,6 +350,15 @@ class Parameters(
     def transfer_of_reads(self) -> Transfer:
         """How ranks read in a file that they share; a workload may let it differ from writing."""
         return self.transfer
+
+
+def files_word(files: str | Mapping[str, int], arrays: str) -> str:
+    """Return the values of `files` and `arrays`, as a record has them, in a word."""
+    if files == "per_rank":
+        return "per_rank"
+    if not isinstance(files, str):
+        files = "_".join(f"{key}_{number}" for key, number in files.items())
+    return f"{files}-{arrays}"
 
 
 @cache
@@ -365,10 +394,9 @@ class Case(msgspec.Struct, frozen=True, dict=True):
     def id(self) -> str:
         """Readable name with a digest of all parameters; equal cases have equal names."""
         p = self.parameters
-        # The groups of ranks are those of the nodes of a run, and no part of the experiment.
-        digest = _digest([msgspec.structs.replace(p, file_groups=None), self.options])
+        digest = _digest([p.as_asked, self.options])
         where = f"@{self.environment}" if self.environment else ""
-        return f"{p.backend}.{p.workload}.{p.layout}.{p.transfer}.{p.settings}.{digest}{where}"
+        return f"{p.backend}.{p.workload}.{p.files_word}.{p.transfer}.{p.settings}.{digest}{where}"
 
     @cached_property
     def group(self) -> str:
@@ -406,12 +434,11 @@ def case_names(cases: Sequence[Case]) -> dict[str, str]:
 def _apart(cases: Sequence[Case]) -> list[str]:
     """Return the parameters and options in which cases differ, as text to be appended."""
     told = [
-        msgspec.to_builtins(case.parameters, enc_hook=int)
+        msgspec.to_builtins(case.parameters.as_asked, enc_hook=int)
         | msgspec.to_builtins(case.options, enc_hook=int)
         for case in cases
     ]
-    named = [key for key in told[0] if key != "file_groups"]
-    telling = [key for key in named if any(one.get(key) != told[0][key] for one in told)]
+    telling = [key for key in told[0] if any(one.get(key) != told[0][key] for one in told)]
     return [
         "".join(f" {key}={value_text(one[key])}" for key in telling if one.get(key) is not None)
         for one in told
@@ -423,8 +450,14 @@ def work_of(parameters: P, *but: str) -> P:
 
     Cases of one comparison have equal ones, so that results for one hold for all.
     """
-    usual = _usual_ways(type(parameters), but)
+    usual = dict(_usual_ways(type(parameters), but))
+    if isinstance(parameters.files, FileCount) and "files" not in but:
+        usual |= _GROUPED
     return msgspec.structs.replace(parameters, **usual)
+
+
+#: Work in files of groups of ranks, however many: these are compared with each other.
+_GROUPED = {"files": FileCount(), "arrays": "shared"}
 
 
 @cache
@@ -437,7 +470,8 @@ def _usual_ways(kind: type[Parameters], but: tuple[str, ...]) -> dict[str, Any]:
 
 @lru_cache(maxsize=2**14)
 def _group(work: Parameters) -> str:
-    return f"{work.workload}.{work.layout}.{_digest(work)}"
+    files = work.files if isinstance(work.files, str) else "groups"
+    return f"{work.workload}.{files}.{_digest(work)}"
 
 
 #: Sizes become integers; keys are sorted, so that equal records are equal text.

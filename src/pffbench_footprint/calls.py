@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.registry import backend_class
-from pffbench.case import Case, Parameters
+from pffbench.case import Case, FileCount, Parameters
 from pffbench.errors import UserError
 from pffbench.experiment.plan import arrays_of
 from pffbench.geometry.box import Box, Shape
@@ -183,12 +183,9 @@ def _of_kind(case: Case, family: Family, topology: Topology) -> KindCalls:
 def _each_its_own(family: Family) -> Family:
     """Return the arrays as a rank sees its own alone, wherever they are stored."""
     p = family.parameters
-    if p.file_layout == "shared":
+    if p.shares_arrays:
         return family
-    alone = replace(
-        p, layout="file_per_process", group=None, within=None, file_groups=None,
-        transfer="independent",
-    )  # fmt: skip
+    alone = replace(p, files="per_rank", transfer="independent")
     return replace(family, parameters=alone)
 
 
@@ -220,7 +217,7 @@ def _regular(
     """Return arrays, writes and opened arrays of a regular cut; nothing where it is not one."""
     p = family.parameters
     regular = isinstance(family.cut, Grid) and family.write is at_once
-    if not regular or family.dealt_to is not None or p.layout == "file_per_group":
+    if not regular or family.dealt_to is not None or isinstance(p.files, FileCount):
         return [], [], 0
     if family.shared:
         (spec,) = family.specs(0)
@@ -299,7 +296,7 @@ def _asked(family: Family, times: int, *, reads: bool = False) -> tuple[list[Ali
 def _arrays(family: Family, times: int) -> list[AlikeArrays]:
     groups = family.groups
     firsts: Iterable[int] = range(family.ranks)
-    if family.parameters.file_layout == "shared":
+    if family.parameters.shares_arrays:
         firsts = (groups.group(index).start for index in range(groups.files))
     found = Counter(_unplaced(spec) for rank in firsts for spec in family.specs(rank))
     return [AlikeArrays(spec, count * times) for spec, count in found.items()]
@@ -314,7 +311,7 @@ def _through_writers(case: Case, family: Family, times: int, topology: Topology)
     unit = _unit(case, spec)
     parts = [family.cut.part(rank) for rank in range(family.ranks)]
     writers = WriterRanks.of(p.writers, topology)
-    placed = parts_of_writers(p.rearrange, writers, parts, shape, unit[-len(shape) :])
+    placed = parts_of_writers(p.rearranger, writers, parts, shape, unit[-len(shape) :])
     calls = list(_calls_of_writers(spec, placed, unit, family.steps, times))
     return KindCalls(
         family,

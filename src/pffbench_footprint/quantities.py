@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.registry import backend_class
-from pffbench.case import Case
+from pffbench.case import Case, FileCount
 from pffbench.data import NEVER_ZERO
 from pffbench.experiment.plan import arrays_of
 from pffbench.geometry.box import Box
@@ -107,7 +107,7 @@ class Footprint(msgspec.Struct, frozen=True, dict=True):
         some = kind.readers if reads else kind.writers
         # Collective calls need a communicator, also where it is of one rank.
         by_one = some is not None and len(some) == 1 and not collective
-        owned = p.file_layout != "shared"
+        owned = not p.shares_arrays
         alone = by_one or not p.shares_files
         zeros = p.source not in NEVER_ZERO
         return TransferWay(self.case.options, p.settings, alone, collective, owned, zeros)
@@ -264,7 +264,7 @@ def _rewritten(case: Footprint) -> Amount:
 
 def _shared_chunks(case: Footprint) -> Amount:
     p = case.case.parameters
-    if p.file_layout != "shared" or p.owns_chunks:
+    if not p.shares_arrays or p.owns_chunks:
         return Amount(0)
     if len(case.openers()) == 1:
         return Amount(0)
@@ -288,7 +288,7 @@ def _shared_chunks_of(case: Footprint, kind: KindCalls) -> Amount:
         return Amount(0)  # no chunks
     if is_rectilinear(case.case.options):
         return Amount(0)  # a chunk is the part of a rank
-    if p.layout == "file_per_group":
+    if isinstance(p.files, FileCount):
         chunks = sum(prod(_grid(one.spec, unit)) * one.times for one in kind.arrays)
         return at_most(chunks, "groups of ranks are not looked at one by one")
     cuts = kind.family.cuts
@@ -336,7 +336,7 @@ def _servers(case: Footprint) -> Amount:
 def _shared_stripes(case: Footprint) -> Amount:
     """Count the stripes that hold bytes of several ranks."""
     p, kind = case.case.parameters, backend_class(case.case.parameters.backend)
-    files_of_ranks = p.file_layout == "own" and kind.file_per != "store"
+    files_of_ranks = p.arrays == "per_rank" and kind.file_per != "store"
     if p.alone or files_of_ranks or len(case.openers()) == 1:
         return Amount(0)
     if case.way().collective:
@@ -346,7 +346,7 @@ def _shared_stripes(case: Footprint) -> Amount:
     if not kind.capabilities.raw and not _contiguous(case):
         return _stripes_of_chunks(case)
     one = case.kinds[0]
-    if len(case.kinds) > 1 or one.exchanged or _irregular(case) or p.layout == "file_per_group":
+    if len(case.kinds) > 1 or one.exchanged or _irregular(case) or isinstance(p.files, FileCount):
         runs, why = case.written.number, "not one kind of arrays, cut regularly in one file"
         return at_most(runs.value, why) if runs.kind == "exact" and runs.value else unknown(why)
     return _stripes_of_pieces(case, one)
@@ -397,7 +397,7 @@ def _stripes_of_pieces(case: Footprint, kind: KindCalls) -> Amount:
         begin += law.header(spec, options) or 0
     if law.begins_at(spec, options, size):
         begin, together = 0, False  # each array by itself
-    owned = case.case.parameters.file_layout == "own"
+    owned = _owned(case)
     if owned and not together:
         return Amount(0)
     if owned:
@@ -414,6 +414,12 @@ def _stripes_of_pieces(case: Footprint, kind: KindCalls) -> Amount:
     return Amount(shared if together else shared * arrays)
 
 
+def _owned(case: Footprint) -> bool:
+    """Whether ranks have their own arrays in files that they share."""
+    p = case.case.parameters
+    return p.arrays == "per_rank" and not p.alone
+
+
 def _boundaries(case: Footprint, kind: KindCalls) -> tuple[Integers, int]:
     """Return where bytes of one rank end and those of another begin.
 
@@ -425,7 +431,7 @@ def _boundaries(case: Footprint, kind: KindCalls) -> tuple[Integers, int]:
         Number of rows of an array.
     """
     spec = kind.arrays[0].spec
-    if case.case.parameters.file_layout == "own":
+    if _owned(case):
         sizes = [np.full(one.times, one.spec.nbytes, np.int64) for one in kind.arrays]
         return np.cumsum(np.concatenate(sizes)), 1
     cuts = kind.family.cuts

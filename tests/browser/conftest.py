@@ -12,9 +12,9 @@ CASES = (
     *USUAL,
     a_case("netcdf4"),
     a_case("zarr", settings="defaults"),
-    a_case("hdf5", layout="own"),
-    a_case("zarr", layout="own"),
-    a_case("mpiio", layout="own"),
+    a_case("hdf5", files="one", arrays="per_rank"),
+    a_case("zarr", files="one", arrays="per_rank"),
+    a_case("mpiio", files="one", arrays="per_rank"),
 )
 
 

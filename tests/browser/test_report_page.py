@@ -52,7 +52,7 @@ def test_a_run_of_the_default_experiment_has_a_page(browser, tmp_path):
 def test_published_numbers_and_their_figure_are_in_the_page(browser, tmp_path):
     pytest.importorskip("pffbench_studies")
     cases = [
-        a_case(name, workload="datasets", datasets=2048, shape=[128], layout="file_per_process")
+        a_case(name, workload="datasets", datasets=2048, shape=[128], files="per_rank")
         for name in ("hdf5", "netcdf4", "zarr")
     ]
     study = {"study": "file-format-testing"}

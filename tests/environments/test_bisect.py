@@ -170,7 +170,7 @@ def test_instructions_of_a_version_are_counted_beside_the_good_one(valgrind, mon
 
 def instructions_here(tmp_path, function="H5Dcreate2"):
     case = {"workload": "datasets", "backend": "hdf5", "datasets": 8, "shape": [4],
-            "layout": "file_per_process"}  # fmt: skip
+            "files": "per_rank"}  # fmt: skip
     told = {"name": "x", "cases": [case], "environments": [{"name": "a", "python": sys.executable}]}
     loaded = from_data(told, "x.yaml")
     return count_instructions(loaded, function, str(tmp_path), StopSignals())
@@ -351,7 +351,7 @@ def checkout(monkeypatch, tmp_path):
     monkeypatch.setenv("PYTHON", sys.executable)
     monkeypatch.setattr(versions, "CHECKOUT", tmp_path)
     case = {"workload": "datasets", "backend": "npy", "datasets": 8, "shape": [4],
-            "layout": "file_per_process"}  # fmt: skip
+            "files": "per_rank"}  # fmt: skip
     (tmp_path / "x.yaml").write_text(yaml.safe_dump({"name": "x", "cases": [case]}))
 
     def wanted(**changes):

@@ -41,7 +41,7 @@ WHEELS = ("h5py==3.13.*", "zarr==3.1.1")
 HERE = {"name": "here", "python": sys.executable}
 SOURCE = REPOSITORY / "src"
 MANY = {"workload": "datasets", "backend": "hdf5", "datasets": 20, "shape": [[64]]}
-FILES = {**MANY, "layout": "file_per_process"}
+FILES = {**MANY, "files": "per_rank"}
 
 
 def command(name, text):
@@ -81,7 +81,8 @@ def real(wheels, tmp_path_factory):
     """Two environments with other versions of h5py, HDF5 and zarr, on two ranks."""
     cases = [
         {**FILES, "backend": ["hdf5", "zarr"]},
-        {**MANY, "layout": "own", "settings": "defaults"},  # not with the HDF5 of a wheel
+        {**MANY, "files": "one", "arrays": "per_rank", "settings": "defaults"},
+        # not with the HDF5 of a wheel
     ]
     return run_in(
         tmp_path_factory.mktemp("real"),
@@ -97,7 +98,7 @@ def real(wheels, tmp_path_factory):
 def test_shards_are_written_by_an_older_zarr_python_too(wheels, tmp_path):
     """3.1.1, whose arrays keep to themselves what later ones show of their settings."""
     case = {
-        "workload": "hyperslab", "backend": "zarr", "layout": "file_per_process", "shape": [8, 8],
+        "workload": "hyperslab", "backend": "zarr", "files": "per_rank", "shape": [8, 8],
         "chunks": [[2, 8]], "zarr": {"shards": [[4, 8]]},
     }  # fmt: skip
     done = run_in(tmp_path, [{"name": "wheels", "python": str(wheels)}], cases=[case])
@@ -371,7 +372,10 @@ def assert_refused(run, sentence):
 def test_an_environment_that_can_run_no_case_is_refused(wheels, tmp_path):
     environments = [HERE, {"name": "wheels", "python": str(wheels)}]
     run = run_in(
-        tmp_path, environments, launcher=" ".join(mpiexec(2)), cases=[{**MANY, "layout": "own"}]
+        tmp_path,
+        environments,
+        launcher=" ".join(mpiexec(2)),
+        cases=[{**MANY, "files": "one", "arrays": "per_rank"}],
     )
     assert_refused(run, "environment wheels: ")
     assert "all 1 cases are impossible" in run.stderr

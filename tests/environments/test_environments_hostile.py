@@ -27,7 +27,7 @@ pytestmark = pytest.mark.parallel
 
 HERE = {"name": "here", "python": sys.executable}
 CASE = {"workload": "datasets", "backend": "npy", "datasets": 10, "shape": [[16]],
-        "layout": "file_per_process"}  # fmt: skip
+        "files": "per_rank"}  # fmt: skip
 SOURCE = REPOSITORY / "src"
 
 

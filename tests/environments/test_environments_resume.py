@@ -20,7 +20,7 @@ pytestmark = pytest.mark.parallel
 PYTHON = {"python": sys.executable}
 ENVIRONMENTS = [{"name": "one", **PYTHON}, {"name": "two", **PYTHON}]
 CASE = {"workload": "datasets", "backend": ["hdf5", "npy"], "datasets": 10, "shape": [[16]],
-        "layout": "file_per_process"}  # fmt: skip
+        "files": "per_rank"}  # fmt: skip
 INPUT = "mine.npy"
 #: Ends the coordinator when the rows of the first environment in its second block are recorded.
 DIES = """

@@ -14,7 +14,7 @@ from pffbench.results.summary import summarise
 pytestmark = pytest.mark.parallel
 
 CASE = {
-    "workload": "hyperslab", "backend": ["hdf5", "zarr"], "layout": "file_per_process",
+    "workload": "hyperslab", "backend": ["hdf5", "zarr"], "files": "per_rank",
     "shape_per_rank": [[64, 64]], "chunks": [[16, 64]],
 }  # fmt: skip
 

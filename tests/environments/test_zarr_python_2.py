@@ -12,6 +12,7 @@ import zarr
 
 from launch import REPOSITORY, cannot_run, run_experiment, sampled
 from pffbench.data import make_source, seed_of_repetition
+from sharing import word_of
 
 pytestmark = [pytest.mark.parallel, pytest.mark.full]
 
@@ -24,12 +25,13 @@ CASES = [
     {**CUT, "codec": ["none", "gzip", "zstd"], "source": "integers", "durability": "sync"},
     {**CUT, "codec": "blosc", "compressor": ["zstd", "lz4hc"], "shuffle": ["bit", "byte"],
      "zip": ["compressor", "shuffle"], "settings": ["matched", "defaults"], "source": "integers"},
-    {**CUT, "codec": "gzip", "source": "integers", "layout": ["own", "file_per_process"]},
+    {**CUT, "codec": "gzip", "source": "integers", "files": ["one", "per_rank"],
+     "arrays": "per_rank"},
     # One slab of chunks: all ranks but one hold nothing.
     {"codec": "zstd", "source": "integers", "shape": [[5, 40, 40]], "chunks": [[5, 20, 20]],
      "cut_unit": [[5, 20, 20]]},
     {"workload": "datasets", "datasets": 5, "shape": [[9, 7]], "source": "integers",
-     "layout": "own", "chunks": "auto", "settings": ["matched", "defaults"]},
+     "files": "one", "arrays": "per_rank", "chunks": "auto", "settings": ["matched", "defaults"]},
 ]  # fmt: skip
 COMMON = {"workload": "hyperslab", "backend": "zarr", "shape": SHAPE, "chunks": CHUNKS,
           "dtype": "uint16", "zarr": {"format": 2}}  # fmt: skip
@@ -99,7 +101,7 @@ def test_every_chunk_is_counted_once_and_empty_ones_can_be_left_out(run):
     files = {}
     for name, entry in run.record["cases"].items():
         p = entry["parameters"]
-        if p["workload"] != "hyperslab" or p["layout"] != "shared":
+        if p["workload"] != "hyperslab" or word_of(p) != "one-shared":
             continue
         chunks = math.prod(-(-n // c) for n, c in zip(p["shape"], p["chunks"], strict=True))
         if p["source"] != "file" or entry["options"]["write_empty_chunks"]:

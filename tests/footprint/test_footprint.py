@@ -18,15 +18,16 @@ from pffbench.workloads.writers import WriterRanks, parts_of_writers
 from pffbench_footprint import calls
 from pffbench_footprint.laws import LAWS
 from pffbench_footprint.quantities import QUANTITIES, Footprint, Stripe, amounts_of
+from sharing import keys_of, word_of
 
 pytestmark = pytest.mark.long
 
 #: Cases whose parts are unequal, empty, and lie anyhow in chunks.
 CASES = [
-    {"backend": ["posix", "hdf5", "zarr", "npy", "mpiio"], "layout": layout, "shape": [14, 9],
+    {"backend": ["posix", "hdf5", "zarr", "npy", "mpiio"], **keys_of(layout), "shape": [14, 9],
      "decomposition": decomposition, "distribution": distribution, "chunks": "auto", "steps": steps,
-     "arrays": 2}
-    for layout in ("shared", "own", "file_per_process")
+     "datasets": 2}
+    for layout in ("one-shared", "one-per_rank", "per_rank")
     for decomposition, distribution in product(("slab", "block"), ("block", "balanced"))
     for steps in (None, 3)
 ] + [
@@ -35,14 +36,14 @@ CASES = [
      "steps": 5},
     {"backend": ["posix", "hdf5"], "shape": [40, 6], "read_decomposition": "block",
      "read_start": [3, 0], "read_shape": [20, 4]},
-    {"backend": ["posix", "hdf5"], "layout": "file_per_group", "group": {"count": 3},
+    {"backend": ["posix", "hdf5"], "files": {"count": 3},
      "shape": [40, 6], "distribution": "balanced"},
 ]  # fmt: skip
 
 
 def footprints(cases, ranks, nodes=1, stripe=None):
     common = {"workload": "hyperslab"}
-    data = {"name": "t", "roofline": False, "impossible": "skip",
+    data = {"name": "t", "roofline": False, "unsupported": "skip",
             "cases": [common | case for case in cases]}  # fmt: skip
     topology = Topology.even(ranks, nodes)
     plan = make_plan(from_data(data, "t"), ranks, topology=topology, as_installed=False)
@@ -80,9 +81,7 @@ def ranks_of_stripes(case, ranks, size):
 @pytest.mark.parametrize("ranks", [1, 3, 8])
 @pytest.mark.parametrize("size", [32, 100, 4096])
 def test_shared_stripes_are_those_of_the_bytes_of_each_rank(ranks, size):
-    cases = [
-        one | {"backend": "posix"} for one in CASES[:24] if one["layout"] != "file_per_process"
-    ]
+    cases = [one | {"backend": "posix"} for one in CASES[:24] if word_of(one) != "per_rank"]
     exact = 0
     for one in footprints(cases, ranks, stripe=Stripe(size, 4)):
         amounts, stripes = amounts_of(one), ranks_of_stripes(one.case, ranks, size)
@@ -117,15 +116,15 @@ def test_shared_chunks_are_those_that_several_ranks_touch(ranks):
 @pytest.mark.parametrize("ranks", [2, 6])
 def test_exchanged_bytes_are_those_of_other_ranks(ranks):
     cases = [{"backend": "hdf5", "shape": [24, 40], "decomposition": "block", "steps": 2,
-              "chunks": [[5, 7]], "rearrange": ["gather", "box", "chunk_owner"],
+              "chunks": [[5, 7]], "rearranger": ["gather", "box", "chunk_owner"],
               "writers": [{"count": 1}, {"count": 2}, {"per_node": 1}, "all"]}]  # fmt: skip
     for one in footprints(cases, ranks, nodes=2):
         p = one.case.parameters
-        direct = replace(p, rearrange="none", writers="all", steps=None)
+        direct = replace(p, rearranger="none", writers="all", steps=None)
         arrays = workload("hyperslab").arrays(direct, ranks)
         parts = [arrays.writes(rank)[0].box for rank in range(ranks)]
         writers = WriterRanks.of(p.writers, one.topology)
-        placed = parts_of_writers(p.rearrange, writers, parts, (24, 40), (5, 7))
+        placed = parts_of_writers(p.rearranger, writers, parts, (24, 40), (5, 7))
         sent = sum(
             box.common(part).size
             for writer, boxes in placed.items() for box in boxes
@@ -135,7 +134,8 @@ def test_exchanged_bytes_are_those_of_other_ranks(ranks):
 
 
 def test_a_hundred_thousand_ranks_are_counted_in_closed_form():
-    case = {"backend": ["posix", "zarr"], "layout": "shared", "shape_per_rank": [24, 512, 512],
+    case = {"backend": ["posix", "zarr"], "files": "one", "arrays": "shared",
+            "shape_per_rank": [24, 512, 512],
             "chunks": [[4, 512, 512]], "durability": "sync"}  # fmt: skip
     raw, zarr = (amounts_of(one) for one in footprints([case], 100_000, 782, Stripe(2**24, 64)))
     assert {key: raw[key].value for key in ("write_requests", "stripes", "shared_stripes")} == {
@@ -160,7 +160,7 @@ def test_a_workload_of_another_package_is_counted_if_it_makes_the_calls_of_a_bui
 
 def test_what_differs_between_two_cases_is_sorted_by_its_factor():
     done = footprint(
-        "--ranks", 64, "--stripe", "16MiB×4", "--case", 10, "--case", "zarr.hyperslab.own"
+        "--ranks", 64, "--stripe", "16MiB×4", "--case", 10, "--case", "zarr.hyperslab.one-per_rank"
     )
     assert done.status == 0, done.said
     lines = done.stdout.splitlines()
@@ -187,7 +187,8 @@ def test_what_differs_between_two_cases_is_sorted_by_its_factor():
     (["--ranks", "8", "--case", "hdf5"], "6 cases (1, 5, 9, 13, 17, 21"),
     (["--ranks", "8", *["--case", "1"] * 3], "at most two cases are compared"),
     (["configs/studies/versioned-hdf5.yaml", "--ranks", "8"], "not known before it runs"),
-    (["--ranks", "5000", "--set", "layout=shared", "--set", "read_start=[0,0,0]"],
+    (["--ranks", "5000", "--set", "files=one", "--set", "arrays=shared",
+      "--set", "read_start=[0,0,0]"],
      "take at most 4096 ranks"),
 ])  # fmt: skip
 def test_wrong_input_gets_one_sentence(arguments, words):
@@ -198,7 +199,8 @@ def test_wrong_input_gets_one_sentence(arguments, words):
 
 
 MATRIX = [
-    {"backend": names, "layout": ["shared", "own", "file_per_process"], "chunks": chunks,
+    {"backend": names, "files": ["one", "per_rank"], "arrays": ["shared", "per_rank"],
+     "chunks": chunks,
      "transfer": ["independent", "collective"], "shape_per_rank": [8, 64, 64],
      "durability": ["close", "sync"]}
     for chunks, names in (
@@ -237,7 +239,7 @@ def test_every_format_of_the_table_has_a_law():
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_of_a_backend_without_a_law_the_rest_is_shown(tmp_path, form):
     case = {"workload": "hyperslab", "backend": "null", "shape_per_rank": [4, 8]}
-    path = write_experiment(tmp_path, cases=[case | {"layout": "file_per_process"}])
+    path = write_experiment(tmp_path, cases=[case | {"files": "per_rank"}])
     done = footprint(path, "--ranks", 4, *form)
     assert done.status == 0, done.said
     assert "nothing is known of this backend" in done.stdout

@@ -20,6 +20,7 @@ from launch import (
     write_experiment,
 )
 from planted import pausing
+from sharing import keys_of
 
 #: Seconds of a run at most.
 LONG = 1100
@@ -29,79 +30,82 @@ COUNTS = {"counters": "calls", "repetitions": 1, "warmup": 0, "roofline": False}
 HYPERSLAB = {"workload": "hyperslab", "durability": "sync"}
 ALL = ["hdf5", "netcdf4", "zarr", "tensorstore", "npy", "mpiio", "posix", "blosc2"]
 BOTH = ["independent", "collective"]
-EVERY = ["shared", "own", "file_per_process"]
-#: Formats × layouts × transfers, in chunks and in one piece.
+EVERY = ["one-shared", "one-per_rank", "per_rank"]
+#: Formats × files × transfers, in chunks and in one piece.
 FORMATS = [
-    {"backend": ALL, "layout": EVERY, "transfer": BOTH, "chunks": [[4, 64, 64]],
+    {"backend": ALL, **keys_of(EVERY), "transfer": BOTH, "chunks": [[4, 64, 64]],
      "shape_per_rank": [8, 64, 64]},
-    {"backend": ["hdf5", "netcdf4", "npy", "mpiio"], "layout": EVERY, "transfer": BOTH,
+    {"backend": ["hdf5", "netcdf4", "npy", "mpiio"], **keys_of(EVERY), "transfer": BOTH,
      "chunks": "contiguous", "shape_per_rank": [8, 64, 64], "durability": "flush"},
     # Chunks that no chunk cache holds.
-    {"backend": ["hdf5", "netcdf4", "zarr"], "layout": EVERY, "chunks": [[2, 512, 512]],
+    {"backend": ["hdf5", "netcdf4", "zarr"], **keys_of(EVERY), "chunks": [[2, 512, 512]],
      "shape_per_rank": [4, 512, 512], "durability": "close"},
 ]  # fmt: skip
 #: Parts of unequal shape, steps, several arrays, other decompositions, other kinds of chunk files.
 SHAPES = [
-    {"backend": ["hdf5", "zarr", "npy", "posix", "mpiio"], "layout": EVERY,
-     "shape": [14, 10, 6], "decomposition": ["slab", "block"], "chunks": "auto", "arrays": 2},
-    {"backend": ["hdf5", "netcdf4", "zarr", "tensorstore", "npy", "posix"], "layout": EVERY,
+    {"backend": ["hdf5", "zarr", "npy", "posix", "mpiio"], **keys_of(EVERY),
+     "shape": [14, 10, 6], "decomposition": ["slab", "block"], "chunks": "auto", "datasets": 2},
+    {"backend": ["hdf5", "netcdf4", "zarr", "tensorstore", "npy", "posix"], **keys_of(EVERY),
      "shape": [13, 10], "distribution": "balanced", "chunks": "auto", "steps": 3},
     {"backend": ["hdf5", "posix", "npy"], "shape": [12, 30, 8], "decomposition": "pencil",
      "chunks": "contiguous", "steps": 2, "read_decomposition": "slab"},
-    {"backend": "posix", "shape": [9, 16], "arrays": 3},
-    {"backend": ["zarr", "tensorstore"], "layout": EVERY, "shape_per_rank": [8, 16, 16],
+    {"backend": "posix", "shape": [9, 16], "datasets": 3},
+    {"backend": ["zarr", "tensorstore"], **keys_of(EVERY), "shape_per_rank": [8, 16, 16],
      "chunks": [[2, 16, 16]], "zarr": {"shards": [[4, 16, 16]]},
      "tensorstore": {"shards": [[4, 16, 16]]}},
-    {"backend": ["zarr", "tensorstore"], "layout": EVERY, "shape_per_rank": [8, 16, 16],
+    {"backend": ["zarr", "tensorstore"], **keys_of(EVERY), "shape_per_rank": [8, 16, 16],
      "chunks": [[3, 16, 16]], "zarr": {"format": 2}, "tensorstore": {"format": 2}},
-    {"backend": ["hdf5", "netcdf4", "zarr"], "layout": ["shared", "file_per_process"],
+    {"backend": ["hdf5", "netcdf4", "zarr"], "files": ["one", "per_rank"],
      "transfer": BOTH, "shape_per_rank": [4, 16, 16], "chunks": [[2, 16, 16]], "codec": "gzip"},
-    {"backend": ["hdf5", "netcdf4", "zarr"], "layout": ["shared", "file_per_process"],
+    {"backend": ["hdf5", "netcdf4", "zarr"], "files": ["one", "per_rank"],
      "settings": "defaults", "shape_per_rank": [4, 16, 16]},
-    {"backend": ["hdf5", "posix", "zarr"], "arrays": [
+    {"backend": ["hdf5", "posix", "zarr"], "datasets": [
         {"name": "u", "shape_per_rank": [4, 8, 8], "count": 2},
         {"name": "ps", "shape_per_rank": [6, 5], "dtype": "float64"}]},
-    {"backend": ["hdf5", "zarr", "posix"], "layout": EVERY,
+    {"backend": ["hdf5", "zarr", "posix"], **keys_of(EVERY),
      "shape": [22, 9], "chunks": [[4, 9]], "cut_unit": [[4, 9]]},
-    {"workload": "datasets", "backend": ["hdf5", "zarr", "npy", "posix"], "layout": EVERY,
+    {"workload": "datasets", "backend": ["hdf5", "zarr", "npy", "posix"], **keys_of(EVERY),
      "shape": [8, 30], "datasets": 5},
-    {"workload": "study_datasets", "backend": ["hdf5", "zarr", "posix"], "layout": "own",
+    {"workload": "study_datasets", "backend": ["hdf5", "zarr", "posix"], "files": "one",
+     "arrays": "per_rank",
      "shape": [8, 30], "datasets": 5, "order": "interleaved", "read_copy": True},
 ]  # fmt: skip
 #: Fewer files than ranks, and fewer writers.
 THROUGH = [
-    {"backend": ["hdf5", "npy", "posix", "zarr"], "layout": "file_per_group", "within": within,
-     "group": {"count": 2}, "shape_per_rank": [4, 16, 16]}
-    for within in ("shared", "own")
+    {"backend": ["hdf5", "npy", "posix", "zarr"], "arrays": arrays,
+     "files": {"count": 2}, "shape_per_rank": [4, 16, 16]}
+    for arrays in ("shared", "per_rank")
 ] + [
     {"backend": ["hdf5", "mpiio", "posix"], "shape": [24, 40], "decomposition": "block",
-     "chunks": "contiguous", "rearrange": ["gather", "box"],
+     "chunks": "contiguous", "rearranger": ["gather", "box"],
      "writers": [{"count": 1}, {"count": 2}, "all"]},
     {"backend": ["hdf5", "netcdf4"], "shape": [24, 40], "decomposition": "block",
-     "chunks": "contiguous", "rearrange": "box", "writers": {"count": 1},
+     "chunks": "contiguous", "rearranger": "box", "writers": {"count": 1},
      "transfer": "collective"},
     {"backend": ["hdf5", "zarr"], "shape": [24, 40], "decomposition": "block",
-     "chunks": [[6, 10]], "rearrange": "chunk_owner", "writers": {"count": 2}, "steps": 2},
+     "chunks": [[6, 10]], "rearranger": "chunk_owner", "writers": {"count": 2}, "steps": 2},
 ]  # fmt: skip
 
 
 #: The other workloads; a shard that the array's end cuts.
 OTHERS = [
     {"workload": "slices", "backend": ["hdf5", "zarr", "posix", "npy"], "shape": [6, 24, 10],
-     "layout": ["shared", "file_per_process"], "chunks": [[3, 6, 10]], "axis": [0, 2], "count": 2},
+     "files": ["one", "per_rank"], "chunks": [[3, 6, 10]], "axis": [0, 2], "count": 2},
     {"workload": "chunk_cache", "backend": ["hdf5", "zarr", "posix"], "shape": [2, 8],
-     "layout": ["shared", "own"], "granules": 5, "chunks": [[2, 8]], "read": ["rows", "chunks"]},
-    {"workload": "chunk_cache", "backend": "tensorstore", "shape": [2, 8], "layout": "own",
+     "files": "one", "arrays": ["shared", "per_rank"], "granules": 5, "chunks": [[2, 8]],
+     "read": ["rows", "chunks"]},
+    {"workload": "chunk_cache", "backend": "tensorstore", "shape": [2, 8], "files": "one",
+     "arrays": "per_rank",
      "granules": 3, "chunks": [[2, 8]], "tensorstore": {"cache_pool": [0, "1 MiB"]}},
     {"workload": "updates", "backend": ["hdf5", "zarr", "posix"], "shape": [8, 16],
-     "layout": "file_per_process", "chunks": [[4, 2]],
+     "files": "per_rank", "chunks": [[4, 2]],
      "change": ["second_half", "every_second_element"], "read": ["all", "every_second_row"]},
     {"workload": "startup", "backend": ["hdf5", "zarr"], "shape": [64], "datasets": 3,
      "attributes": 2, "strategy": ["every_rank", "root_bcast", "node_leader_shared"],
      "zarr": {"format": 2, "consolidated": [False, True]}},
     {"workload": "startup", "backend": ["hdf5", "netcdf4"], "shape": [64], "datasets": 3,
      "strategy": "collective", "transfer": BOTH},
-    {"backend": ["zarr", "tensorstore"], "layout": "file_per_process", "shape": [4, 10],
+    {"backend": ["zarr", "tensorstore"], "files": "per_rank", "shape": [4, 10],
      "decomposition": "block", "chunks": [[1, 2]], "zarr": {"shards": [[4, 8]]},
      "tensorstore": {"shards": [[4, 8]]}},
 ]  # fmt: skip
@@ -202,7 +206,7 @@ def compare(directory, ranks, path, **how):
 
 
 @pytest.mark.parametrize("ranks", sampled([1, 2, 3, 4], 2))
-def test_formats_layouts_and_transfers(tmp_path, ranks):
+def test_formats_files_and_transfers(tmp_path, ranks):
     check(tmp_path, ranks, FORMATS, 50)
 
 
@@ -231,7 +235,7 @@ def test_other_workloads(tmp_path, ranks):
 
 @pytest.mark.full
 def test_more_ranks_than_rows(tmp_path):
-    cases = [{"backend": ["npy", "posix", "zarr"], "layout": ["shared", "file_per_process"],
+    cases = [{"backend": ["npy", "posix", "zarr"], "files": ["one", "per_rank"],
               "chunks": "auto", "shape": [5, 8]}]  # fmt: skip
     check(tmp_path, 4, cases, 6)
 
@@ -239,7 +243,7 @@ def test_more_ranks_than_rows(tmp_path):
 @pytest.mark.full
 def test_sixteen_ranks(tmp_path):
     cases = [{"backend": ["hdf5", "zarr", "posix", "npy", "mpiio"], "chunks": "auto",
-              "layout": ["shared", "file_per_process"], "shape": [35, 8]}]  # fmt: skip
+              "files": ["one", "per_rank"], "shape": [35, 8]}]  # fmt: skip
     check(tmp_path, 16, cases, 10)
 
 
@@ -247,7 +251,7 @@ def test_sixteen_ranks(tmp_path):
 _OF_TIME = {"environments", "launcher", "step_repetitions", "time_budget", "settle",
             "study", "max_repetitions"}  # fmt: skip
 ONCE = {"counters": "calls", "repetitions": 1, "warmup": 0, "cold_reads": "compared",
-        "impossible": "skip"}  # fmt: skip
+        "unsupported": "skip"}  # fmt: skip
 #: Most of what makes cases long and changes nothing of their laws.
 _FEWER = {
     "datasets": 24,
@@ -337,8 +341,8 @@ def test_sixty_four_ranks_as_predicted(tmp_path, path):
 def test_256_ranks_as_predicted(tmp_path, backends):
     """Formats one by one: a rank's memory is that of the libraries that its run imports."""
     cases = [HYPERSLAB | case | {"backend": backends, "shape": [515, 8]} for case in (
-        {"layout": "shared", "transfer": BOTH, "chunks": [[1, 8], [2, 8]]},
-        {"layout": "file_per_process", "chunks": [[1, 8], [2, 8]]},
-        {"layout": "shared", "chunks": "contiguous", "transfer": BOTH},
+        {"files": "one", "arrays": "shared", "transfer": BOTH, "chunks": [[1, 8], [2, 8]]},
+        {"files": "per_rank", "chunks": [[1, 8], [2, 8]]},
+        {"files": "one", "arrays": "shared", "chunks": "contiguous", "transfer": BOTH},
     )]  # fmt: skip
     compare(tmp_path, 256, write_experiment(tmp_path, cases=cases, **COUNTS), env=pausing())

@@ -12,6 +12,7 @@ import yaml
 
 from launch import REPOSITORY, Finished, check_results, environment, layer
 from pffbench.storage.page_cache import reason_against_cold_reads
+from sharing import word_of
 
 pytestmark = pytest.mark.parallel
 
@@ -19,16 +20,24 @@ SHIPPED = REPOSITORY / "docs" / "results" / "default"
 #: Ways of having no MPI; the first hides that of the system from mpi4py, which searches for one.
 NO_LIBRARY, NO_MPI4PY = "no MPI library", "no mpi4py"
 #: Everything that shares a file by HDF5 or netCDF.
-SERIAL = {(backend, layout) for backend in ("hdf5", "netcdf4") for layout in ("shared", "own")}
+SERIAL = {
+    (backend, layout)
+    for backend in ("hdf5", "netcdf4")
+    for layout in ("one-shared", "one-per_rank")
+}
 REMEDIES = ("HDF5_MPI=ON pip install --no-binary=h5py h5py", "conda-forge", "modules", "Spack")
 EXPERIMENT = {
     "name": "small",
     "repetitions": 2,
     "warmup": 0,
-    "impossible": "skip",
+    "unsupported": "skip",
     "common": {"workload": "hyperslab", "shape_per_rank": [2, 64, 64], "chunks": [1, 64, 64]},
     "cases": [
-        {"backend": ["hdf5", "netcdf4", "zarr"], "layout": ["shared", "own", "file_per_process"]}
+        {
+            "backend": ["hdf5", "netcdf4", "zarr"],
+            "files": ["one", "per_rank"],
+            "arrays": ["shared", "per_rank"],
+        }
     ],
 }
 
@@ -67,9 +76,9 @@ def experiment(directory, **changes):
 
 
 def planned(done):
-    """Return backend and layout of all cases that ran."""
+    """Return backend and files of all cases that ran."""
     parameters = [entry["parameters"] for entry in done.record["cases"].values()]
-    return {(p["backend"], p["layout"]) for p in parameters}
+    return {(p["backend"], word_of(p)) for p in parameters}
 
 
 def sentences(text):
@@ -85,10 +94,10 @@ def test_the_default_comparison_is_valid_on_two_ranks_of_the_wheels_mpi(tmp_path
     assert record["ranks"] == 2
     assert record["provenance"]["mpi_io"]["library"] == "MPICH"
     assert planned(done) == {
-        *((raw, layout) for raw, layout in (("posix", "file_per_process"), ("mpiio", "shared"),
-                                            ("mpiio", "own"))),
-        *(("zarr", layout) for layout in ("shared", "own", "file_per_process")),
-        ("hdf5", "file_per_process"), ("netcdf4", "file_per_process"),
+        *((raw, layout) for raw, layout in (("posix", "per_rank"), ("mpiio", "one-shared"),
+                                            ("mpiio", "one-per_rank"))),
+        *(("zarr", layout) for layout in ("one-shared", "one-per_rank", "per_rank")),
+        ("hdf5", "per_rank"), ("netcdf4", "per_rank"),
     }  # fmt: skip
     said = sentences(done.stdout)
     cold = reason_against_cold_reads(str(tmp_path)) is None
@@ -107,9 +116,9 @@ def test_without_mpi_one_process_runs_and_the_verdict_says_so(why, tmp_path):
     assert "one process without MPI" in verdict
     assert done.record["provenance"]["mpi_io"].keys() == {"missing"}
     assert planned(done) == {
-        *(("zarr", layout) for layout in ("shared", "own", "file_per_process")),
-        ("hdf5", "file_per_process"), ("netcdf4", "file_per_process"),
-        ("posix", "file_per_process"),
+        *(("zarr", layout) for layout in ("one-shared", "one-per_rank", "per_rank")),
+        ("hdf5", "per_rank"), ("netcdf4", "per_rank"),
+        ("posix", "per_rank"),
     }  # fmt: skip
     # A report of the run says it again.
     assert "one process without MPI" in (tmp_path / "out" / "summary.md").read_text()
@@ -129,7 +138,7 @@ def test_a_plan_names_what_serial_libraries_cannot_do(tmp_path):
     assert done.status == 0, done.said
     left_out = [line for line in done.stdout.splitlines() if line.startswith("left out: ")]
     named = {tuple(line.split()[2].split(".")[i] for i in (0, 2)) for line in left_out}
-    assert named == SERIAL | {("mpiio", "shared"), ("mpiio", "own")}
+    assert named == SERIAL | {("mpiio", "one-shared"), ("mpiio", "one-per_rank")}
     assert "backend mpiio needs MPI, and this process has none (mpi4py: " in sentences(done.stdout)
     said = sentences(done.stdout)
     assert all(said.count(part) >= 1 for part in REMEDIES)
@@ -162,11 +171,11 @@ def test_without_h5py_nothing_runs_and_run_and_plan_say_so(tmp_path):
 
 
 def test_an_experiment_that_skips_nothing_is_refused_in_one_sentence(tmp_path):
-    done = pffbench("run", experiment(tmp_path, impossible="refuse"), "--out", "out",
+    done = pffbench("run", experiment(tmp_path, unsupported="refuse"), "--out", "out",
                     cwd=tmp_path)  # fmt: skip
     assert done.status == 2
     assert done.stderr.count("\n") == 1
-    assert "layouts shared and own need a parallel h5py" in done.stderr
+    assert "files that ranks share need a parallel h5py" in done.stderr
     assert not (tmp_path / "out").exists()
 
 

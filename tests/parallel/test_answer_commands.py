@@ -24,7 +24,7 @@ pytestmark = pytest.mark.parallel
 #: A run that is over in a second, in a folder whose name a shell takes apart.
 EXPERIMENT = {
     "name": "tiny", "repetitions": 1, "warmup": 0, "roofline": False,
-    "common": {"workload": "hyperslab", "shape_per_rank": [32, 64], "layout": "file_per_process"},
+    "common": {"workload": "hyperslab", "shape_per_rank": [32, 64], "files": "per_rank"},
     "cases": [{"backend": ["hdf5", "npy"]}],
 }  # fmt: skip
 

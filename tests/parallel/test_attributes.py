@@ -11,6 +11,7 @@ import pytest
 from launch import run_experiment, sampled
 from pffbench.geometry.groups import FileGroups
 from pffbench.workloads.attributes import Attributes
+from sharing import keys_of
 
 pytestmark = pytest.mark.parallel
 
@@ -21,9 +22,9 @@ MANY = {"workload": "datasets", "shape": [4, 2], "datasets": 5, "attributes": 3}
 @pytest.mark.parametrize("ranks", sampled([1, 3], 3))
 def test_each_format_sets_and_reads_them_in_each_layout(tmp_path, ranks):
     """Of the five datasets three ranks have one, two and two."""
-    layouts = ["own", "shared", "file_per_process"]
+    layouts = ["one-per_rank", "one-shared", "per_rank"]
     done = run_experiment(
-        tmp_path, ranks, roofline=True, cases=[MANY | {"backend": FORMATS, "layout": layouts}]
+        tmp_path, ranks, roofline=True, cases=[MANY | {"backend": FORMATS, **keys_of(layouts)}]
     )
     assert done.status == 0, done.said
     assert done.record["valid"] is True
@@ -42,7 +43,7 @@ def test_each_format_sets_and_reads_them_in_each_layout(tmp_path, ranks):
 
 @pytest.mark.parametrize("backend", FORMATS)
 def test_an_independent_reader_finds_them(tmp_path, backend):
-    case = MANY | {"backend": backend, "layout": "own", "cache": "separate"}
+    case = MANY | {"backend": backend, "files": "one", "arrays": "per_rank", "cache": "separate"}
     done = run_experiment(tmp_path, 2, "--stage", "write", cases=[case])
     assert done.status == 0, done.said
     (file,) = [
@@ -85,7 +86,10 @@ def test_a_wrong_value_is_a_mismatch(wrong):
 
 def test_a_format_without_them_is_refused(tmp_path):
     done = run_experiment(
-        tmp_path, None, impossible="refuse", cases=[MANY | {"backend": "npy", "layout": "own"}]
+        tmp_path,
+        None,
+        unsupported="refuse",
+        cases=[MANY | {"backend": "npy", "files": "one", "arrays": "per_rank"}],
     )
     assert done.status == 2
     assert "npy stores no attributes; leave attributes out" in done.stderr

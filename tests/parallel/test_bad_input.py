@@ -21,9 +21,9 @@ from pffbench.experiment.load import load_experiment
 
 pytestmark = pytest.mark.parallel
 
-GOOD = {"workload": "hyperslab", "backend": "posix", "layout": "file_per_process",
+GOOD = {"workload": "hyperslab", "backend": "posix", "files": "per_rank",
         "shape_per_rank": [4, 4]}  # fmt: skip
-SHARED = GOOD | {"layout": "shared"}
+SHARED = GOOD | {"files": "one", "arrays": "shared"}
 
 
 def case(**changes):
@@ -36,8 +36,8 @@ def shared(**changes):
 
 #: What the experiment says, and what the message must say; it always names the file.
 EXPERIMENTS = {
-    "unknown key": (case(layuot="own"),
-                    r"cases\[0\]\.layuot: unknown key \(did you mean 'layout'\?"),
+    "unknown key": (case(fiels="one"),
+                    r"cases\[0\]\.fiels: unknown key \(did you mean 'files'\?"),
     "unknown key at the top": ({**case(), "repetition": 3},
                                r"repetition: unknown key .*repetitions"),
     "unknown option": (case(hdf5={"alignmnt": 4}), r"hdf5\.alignmnt: unknown key .*'alignment'"),
@@ -47,8 +47,8 @@ EXPERIMENTS = {
     "unknown backend": (case(backend="hdf6"), r"unknown backend 'hdf6' \(.*allowed: .*hdf5"),
     "unknown workload": (case(workload="slabs"), r"unknown workload 'slabs' .*hyperslab"),
     "unknown word": (case(durability="forever"), r"durability.*'forever'.*close, flush, sync"),
-    "unknown word once": (case(layout="file_per_node"),
-                          r"layout: 'file_per_node' is not allowed \(allowed: .*own"),
+    "unknown word once": (case(files="per_node"),
+                          r"files: .*'per_node'.*\(allowed: .*per_rank"),
     "unknown key of an option": (case(backend="hdf5", hdf5={"striping": {"pool": 1}}),
                                  r"unknown field pool.*\(allowed: count, size\)"),
     "suggestion only when near": (case(backend="hdf5", hdf5={"driver": "x"}),
@@ -63,10 +63,10 @@ EXPERIMENTS = {
     "empty sweep": (case(dtype=[]), r"an empty list sweeps nothing"),
     "uneven zip": (case(dtype=["int8", "int16"], durability=["flush"], zip=["dtype", "durability"]),
                    r"zip: the lists must be equally long \(dtype has 2, durability has 1\)"),
-    "impossible transfer": (case(layout="shared", transfer="collective"),
+    "impossible transfer": (case(files="one", arrays="shared", transfer="collective"),
                             r"posix cannot do transfer collective \(it can: independent\)"),
     "collective alone": (case(backend="hdf5", transfer="collective"),
-                         r"file_per_process shares no file, so transfer must be independent"),
+                         r"files: per_rank shares no file, so transfer must be independent"),
     "codec that is not there": (case(backend="zarr", codec="szip"),
                                 r"zarr cannot do codec szip \(it can: blosc, gzip, none, zstd\)"),
     "large chunks": (case(backend="hdf5", chunks=[8, 4]),
@@ -78,14 +78,14 @@ EXPERIMENTS = {
     "shards of format 2": (case(backend="zarr", zarr={"format": 2, "shards": [4, 4]}),
                            r"format 2 has no shards"),
     "too much data": (case(shape_per_rank=[2**20, 2**20, 64]), r"needs about 281\.\d TiB .* free"),
-    "too much memory": (case(backend="null", layout="shared", shape_per_rank=[2**20, 2**20, 64]),
+    "too much memory": (case(backend="null", shape_per_rank=[2**20, 2**20, 64]),
                         r"of memory on each rank"),
     "no file for source": (case(source="file"), r"file: missing"),
     "missing file for source": (case(source="file", file="absent.nc"), r"absent\.nc"),
     "file without source": (case(file="x.nc"), r"file: .*go with source: file only"),
     "far read": (shared(backend="hdf5", read_start=[2, 2], read_shape=[4, 4]),
                  r"the part to read ends at \[6, 6\]"),
-    "several lines of nonsense": (case(layout="own\nshared"), r"layout"),
+    "several lines of nonsense": (case(files="one\nshared"), r"files"),
 }  # fmt: skip
 
 #: Text that is no experiment at all.
@@ -118,7 +118,7 @@ def assert_refused(directory, *arguments, ranks=None, env=None):
 @pytest.fixture
 def good(tmp_path):
     """A directory with an experiment that nothing is wrong with."""
-    write_experiment(tmp_path, impossible="refuse", **case())
+    write_experiment(tmp_path, unsupported="refuse", **case())
     return tmp_path
 
 
@@ -133,7 +133,7 @@ def assert_refused_by(check, expected):
 @pytest.mark.parametrize("what", [what for what in EXPERIMENTS if not what.startswith("too much")])
 def test_a_bad_experiment_cannot_be_planned(tmp_path, monkeypatch, what):
     content, expected = EXPERIMENTS[what]
-    write_experiment(tmp_path, impossible="refuse", **content)
+    write_experiment(tmp_path, unsupported="refuse", **content)
     monkeypatch.chdir(tmp_path)
     assert_refused_by(lambda file: make_plan(load_experiment(file), 1), expected)
 
@@ -145,7 +145,7 @@ STARTED = ("too much data", "too much memory", "impossible transfer", "several l
 @pytest.mark.parametrize("what", STARTED)
 def test_a_bad_experiment_is_refused(tmp_path, what):
     content, expected = EXPERIMENTS[what]
-    write_experiment(tmp_path, impossible="refuse", **content)
+    write_experiment(tmp_path, unsupported="refuse", **content)
     message = assert_refused(tmp_path, "experiment.yaml")
     assert re.search(expected, message), message
     if not what.startswith("too much"):  # these name the case and the directory
@@ -257,8 +257,8 @@ def test_only_one_of_the_singletons_speaks_and_its_status_is_the_jobs(good):
 
 
 def test_bad_input_is_told_once_on_several_ranks(tmp_path):
-    write_experiment(tmp_path, impossible="refuse", **case(layuot="own"))
-    assert "did you mean 'layout'" in assert_refused(tmp_path, "experiment.yaml", ranks=2)
+    write_experiment(tmp_path, unsupported="refuse", **case(fiels="one"))
+    assert "did you mean 'files'" in assert_refused(tmp_path, "experiment.yaml", ranks=2)
 
 
 ZARR = SHARED | {"backend": "zarr", "shape_per_rank": [6, 4]}
@@ -271,7 +271,7 @@ def test_chunks_and_shards_that_ranks_would_share_are_refused_with_legal_ones(
 
     def planned(entry):
         """Return the sentence with which a plan of two ranks is refused."""
-        write_experiment(tmp_path, impossible="refuse", cases=[entry])
+        write_experiment(tmp_path, unsupported="refuse", cases=[entry])
         with pytest.raises(UserError) as caught:
             make_plan(load_experiment("experiment.yaml"), 2)
         return str(caught.value)
@@ -288,7 +288,7 @@ def test_chunks_and_shards_that_ranks_would_share_are_refused_with_legal_ones(
     assert told in assert_refused(tmp_path, "experiment.yaml", ranks=2)
     assert "the nearest legal shard shape is [3, 4]" in told
     legal.append(entry | {"zarr": {"shards": [3, 4]}})
-    write_experiment(tmp_path, impossible="refuse", cases=legal)
+    write_experiment(tmp_path, unsupported="refuse", cases=legal)
     out = tmp_path / "out"
     done = pffbench_cli("run", "experiment.yaml", "--out", out, cwd=tmp_path, ranks=2, out=out)
     assert done.status == 0, done.said
@@ -305,7 +305,7 @@ def long_path(directory, length):
     return path
 
 
-MPI_IO = {"workload": "hyperslab", "layout": "shared", "shape_per_rank": [4, 4]}
+MPI_IO = {"workload": "hyperslab", "files": "one", "arrays": "shared", "shape_per_rank": [4, 4]}
 
 
 @pytest.mark.parametrize("backend", sampled(["hdf5", "netcdf4", "mpiio"], "netcdf4"))

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.parallel
 EXPERIMENT = {
     "name": "busy", "repetitions": 2, "warmup": 0, "roofline": False,
     "cases": [{"workload": "hyperslab", "backend": "hdf5", "shape_per_rank": [2048, 1024],
-               "layout": "file_per_process",
+               "files": "per_rank",
                "codec": "gzip", "level": 9}],
 }  # fmt: skip
 

@@ -30,7 +30,7 @@ def checked(done, calls_of_each):
 def test_long_calls_are_split(tmp_path):
     """Ranks make different numbers of calls; independent ones must not wait for each other."""
     case = UNEVEN | {"backend": TOGETHER, "transfer": ["collective", "independent"],
-                     "layout": ["shared", "own"]}  # fmt: skip
+                     "files": "one", "arrays": ["shared", "per_rank"]}  # fmt: skip
     done = with_small_calls(tmp_path, cases=[case])
     checked(done, calls_of_each=10)
     assert len(done.record["cases"]) == 3 * 2 * 2
@@ -68,9 +68,10 @@ def test_views_leave_nothing_in_memory(tmp_path):
 def batched(tmp_path_factory):
     """The same cases with memory for everything and for almost nothing."""
     cases = [
-        {"workload": "datasets", "datasets": 7, "shape": [16, 16], "layout": ["own", "shared"],
+        {"workload": "datasets", "datasets": 7, "shape": [16, 16], "files": "one",
+         "arrays": ["per_rank", "shared"],
          "backend": [*TOGETHER, "zarr"], "transfer": ["independent", "collective"]},
-        {"workload": "datasets", "datasets": 7, "shape": [16, 16], "layout": "file_per_process",
+        {"workload": "datasets", "datasets": 7, "shape": [16, 16], "files": "per_rank",
          "backend": "posix"},
         {"workload": "hyperslab", "shape": [9, 40], "steps": 5, "backend": TOGETHER},
     ]  # fmt: skip
@@ -102,7 +103,7 @@ def test_batches_and_pieces_cover_everything_once_on_all_ranks():
 def test_raw_transfers_move_at_most_what_a_call_may_and_read_their_header_first(tmp_path):
     """Those that are added to cold reads of chunks of 64 KiB."""
     case = {"workload": "hyperslab", "shape_per_rank": [5, 64, 128], "backend": "hdf5",
-            "layout": ["file_per_process", "own", "shared"], "chunks": [2, 64, 128],
+            "files": ["per_rank", "one"], "arrays": ["per_rank", "shared"], "chunks": [2, 64, 128],
             "cache": "dropped"}  # fmt: skip
     done = run_experiment(tmp_path, 2, cases=[case], counters=True, roofline=True)
     assert done.status == 0, done.said

@@ -12,8 +12,8 @@ from pffbench.record.run_json import RunRecord
 pytestmark = pytest.mark.parallel
 
 COMMON = {"backend": "netcdf3", "chunks": "contiguous"}
-EVERYWHERE = {"layout": ["shared", "own", "file_per_process"]}
-BOTH = {"layout": ["shared", "own"], "transfer": ["independent", "collective"]}
+EVERYWHERE = {"files": ["one", "per_rank"], "arrays": ["shared", "per_rank"]}
+BOTH = {"files": "one", "arrays": ["shared", "per_rank"], "transfer": ["independent", "collective"]}
 
 
 @pytest.mark.parametrize("ranks", sampled([1, 3, 4], 3))
@@ -23,13 +23,13 @@ def test_every_layout_and_transfer_is_valid(tmp_path, ranks):
         | EVERYWHERE,
         COMMON | {"workload": "hyperslab", "shape": [2, 5, 3]} | BOTH,  # ranks without a row
         COMMON | {"workload": "datasets", "shape": [4], "datasets": 3, "attributes": 2}
-        | {"layout": ["own", "file_per_process"]},
+        | {"files": ["one", "per_rank"], "arrays": "per_rank"},
         COMMON | {"workload": "updates", "shape": [6, 8], "change": "append", "rows": 2, "steps": 2}
-        | {"layout": ["shared", "file_per_process"], "transfer": "collective"},
+        | {"files": ["one", "per_rank"], "transfer": "collective"},
         COMMON | {"workload": "updates", "shape": [6, 8], "change": "every_second_row",
-                  "layout": "shared"},
+                  "files": "one", "arrays": "shared"},
     ]  # fmt: skip
-    done = run_experiment(tmp_path, ranks, cases=cases, impossible="skip")
+    done = run_experiment(tmp_path, ranks, cases=cases, unsupported="skip")
     assert done.status == 0, done.said
     record = RunRecord.load(done.out)
     assert record.valid is True
@@ -38,7 +38,7 @@ def test_every_layout_and_transfer_is_valid(tmp_path, ranks):
 
 @pytest.mark.parametrize(("kind", "named"), [("cdf5", "cdf5"), ("cdf2", "64-bit offset")])
 def test_the_file_has_the_format_that_was_asked_for(tmp_path, kind, named):
-    case = COMMON | {"workload": "hyperslab", "shape": [4, 4], "layout": "shared",
+    case = COMMON | {"workload": "hyperslab", "shape": [4, 4], "files": "one", "arrays": "shared",
                      "netcdf3.format": kind, "cache": "separate"}  # fmt: skip
     done = run_experiment(tmp_path, 2, "--stage", "write", cases=[case], repetitions=1, warmup=0)
     assert done.status == 0, done.said
@@ -61,8 +61,8 @@ def test_the_file_has_the_format_that_was_asked_for(tmp_path, kind, named):
     ids=["chunks", "codec", "type", "size"],
 )
 def test_what_the_format_lacks_is_refused_by_the_plan(tmp_path, change, words):
-    case = COMMON | {"workload": "hyperslab", "shape": [4, 4], "layout": "file_per_process"}
-    done = run_experiment(tmp_path, 1, cases=[case | change], impossible="refuse")
+    case = COMMON | {"workload": "hyperslab", "shape": [4, 4], "files": "per_rank"}
+    done = run_experiment(tmp_path, 1, cases=[case | change], unsupported="refuse")
     assert done.status == 2
     assert words in done.stderr
 
@@ -74,7 +74,7 @@ def test_without_pnetcdf_shared_files_are_left_out_with_the_reason(tmp_path):
     case = COMMON | {"workload": "hyperslab", "shape": [4, 4]} | EVERYWHERE
     (run := tmp_path / "run").mkdir()
     done = run_experiment(
-        run, 2, cases=[case], impossible="skip", env={"PYTHONPATH": str(tmp_path)}
+        run, 2, cases=[case], unsupported="skip", env={"PYTHONPATH": str(tmp_path)}
     )
     assert done.status == 0, done.said
     record = RunRecord.load(done.out)

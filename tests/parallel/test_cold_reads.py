@@ -9,6 +9,7 @@ from statistics import median
 import pytest
 
 from launch import run_experiment, sampled
+from sharing import keys_of
 
 pytestmark = pytest.mark.parallel
 
@@ -52,8 +53,8 @@ def requests_and_bytes(mounted):
 
 
 def run_there(tmp_path, mounted, *arguments, backends=FORMATS, **more):
-    """Run cases that read from disk, with one layout of the files."""
-    case = SLAB | {"layout": "file_per_process", "backend": backends}
+    """Run cases that read from disk, with a file for each rank."""
+    case = SLAB | {"files": "per_rank", "backend": backends}
     told = ["--scratch", mounted, *arguments]
     return run_experiment(tmp_path, 2, *told, cases=[case], **more)
 
@@ -127,13 +128,13 @@ def test_a_hook_that_drops_directories_is_seen_to_have_done_it(own_disk, tmp_pat
     assert "Directories and inodes read too: " in note(done)
 
 
-@pytest.mark.parametrize("layout", sampled(["shared", "file_per_process"], "file_per_process"))
+@pytest.mark.parametrize("layout", sampled(["one-shared", "per_rank"], "per_rank"))
 def test_a_hook_that_fills_the_cache_makes_the_run_invalid(disk, tmp_path, layout):
     """The hook runs last, so its effect is seen by what the device delivers."""
     scratch = disk / f"filled-{layout}"
     scratch.mkdir()
     hook = f"find {shlex.quote(str(scratch))} -type f -exec cat {{}} + > /dev/null"
-    case = SLAB | {"layout": layout, "backend": ["hdf5", "zarr"]}
+    case = SLAB | {**keys_of(layout), "backend": ["hdf5", "zarr"]}
     told = ["--scratch", scratch, "--drop-hook", hook]
     done = run_experiment(tmp_path, 2, *told, cases=[case])
     assert done.status == 1, done.said

@@ -17,7 +17,7 @@ def counted(tmp_path_factory):
     """Each rank moves a file of 4 MiB, in one call each way."""
     return run_experiment(
         tmp_path_factory.mktemp("counted"), RANKS, repetitions=2, warmup=1, counters=True,
-        cases=[{"workload": "hyperslab", "backend": "posix", "layout": "file_per_process",
+        cases=[{"workload": "hyperslab", "backend": "posix", "files": "per_rank",
                 "shape_per_rank": [1024, 1024]}],
     )  # fmt: skip
 

@@ -43,7 +43,8 @@ def test_parallel_io_is_proved_and_nothing_stays_behind(tmp_path, ranks):
     for summary in ("HDF5 through h5py", "netCDF-4 through netCDF4-python"):
         works = f"{summary}: {who} wrote and read, all bytes verified: "
         told = text_of(done).partition(works)[2].partition("✓")[0]
-        assert {"shared collective", "own independent"} <= {way.strip() for way in told.split(",")}
+        ways = {way.strip() for way in told.split(",")}
+        assert ways >= {"one-shared collective", "one-per_rank independent"}
     for kind in ("flock", "fcntl"):
         assert f"locks by {kind} on a file: seen by other processes of this node" in text_of(done)
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -214,7 +215,7 @@ def test_a_rank_that_fails_lets_no_other_wait_and_what_else_runs_is_told(tmp_pat
     program = PLANTED.format(act="raise OSError('it broke')")
     done = run(["-c", program], ranks=3, cwd=tmp_path)
     assert done.status == 1, done.said
-    assert "HDF5 through h5py: shared independent, shared collective," in text_of(done)
+    assert "HDF5 through h5py: one-shared independent, one-shared collective," in text_of(done)
     assert "create failed on rank 1" in text_of(done)
     assert "it broke" in text_of(done)
     rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line}

@@ -9,7 +9,7 @@ from launch import PROGRAMS, pffbench_cli, run_experiment, sampled
 
 pytestmark = pytest.mark.parallel
 CASES = [{"workload": "hyperslab", "shape_per_rank": [16, 16], "backend": ["posix", "zarr"],
-          "layout": "own"}]  # fmt: skip
+          "files": "one", "arrays": "per_rank"}]  # fmt: skip
 DERIVED = ("summary.csv", "summary.md", "samples.csv", "results.json")
 
 

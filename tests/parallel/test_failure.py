@@ -3,6 +3,7 @@
 import pytest
 
 from launch import PROGRAMS, REPOSITORY, run, run_experiment, sampled, start_experiment
+from sharing import keys_of
 
 pytestmark = pytest.mark.parallel
 
@@ -18,7 +19,7 @@ def failing(tmp_path_factory):
     """A case for every verb that can fail, on the last rank, and two cases that do not."""
     cases = [
         NULL | {"durability": "flush", "null": {"fail": list(PHASE_OF), "fail_rank": 2}},
-        NULL | {"layout": "file_per_process"},
+        NULL | {"files": "per_rank"},
         NULL | {"backend": "hdf5"},
     ]
     return run_experiment(tmp_path_factory.mktemp("failing"), RANKS, repetitions=2, cases=cases)
@@ -53,7 +54,7 @@ def test_a_failed_case_has_no_rows_and_is_not_run_again(failing):
 
 
 def test_the_other_cases_run_to_their_end(failing):
-    for name in (failing.case(layout="file_per_process"), failing.case(backend="hdf5")):
+    for name in (failing.case(files="per_rank"), failing.case(backend="hdf5")):
         phases = failing.phases(name)
         assert {len(rows) for rows in phases.values()} == {2}
         assert "remove" in phases
@@ -75,7 +76,7 @@ LIMITED = (PROGRAMS / "limited.py",)
 def test_a_file_that_cannot_grow_fails_its_case_only(tmp_path):
     backends = ["posix", "mpiio", "hdf5", "netcdf4"]
     big = {"workload": "hyperslab", "shape_per_rank": [512, 1024]}  # 2 MiB for each rank
-    cases = [big | {"backend": backends, "layout": "file_per_process"}, NULL]
+    cases = [big | {"backend": backends, "files": "per_rank"}, NULL]
     done = start_experiment(tmp_path, 2, program=LIMITED, cases=cases).finish()
     assert done.status == 1, done.said
     failures = {
@@ -92,13 +93,13 @@ def test_a_file_that_cannot_grow_fails_its_case_only(tmp_path):
 
 
 def test_where_rank_0_makes_what_all_share_its_failure_ends_the_case_on_all(tmp_path):
-    """Of a .npy file the header tells the size; in the layout own each rank makes its file."""
+    """Of a .npy file the header tells the size; with arrays: per_rank each rank makes its file."""
     case = {"workload": "hyperslab", "shape_per_rank": [512, 1024], "backend": "npy"}
-    cases = [case | {"layout": ["shared", "own"]}, NULL]
+    cases = [case | {"files": "one", "arrays": ["shared", "per_rank"]}, NULL]
     done = start_experiment(tmp_path, 2, program=LIMITED, cases=cases).finish()
     assert done.status == 1, done.said
-    for layout, ranks in (("shared", 1), ("own", 2)):
-        failure = done.record["cases"][done.case(backend="npy", layout=layout)]["failure"]
+    for layout, ranks in (("one-shared", 1), ("one-per_rank", 2)):
+        failure = done.record["cases"][done.case(backend="npy", **keys_of(layout))]["failure"]
         assert (failure["phase"], failure["rank"]) == ("define", 0)
         assert failure["ranks_failed"] == ranks
         assert "File too large" in failure["error"]
@@ -113,7 +114,7 @@ def test_a_transfer_that_ends_early_without_an_error_fails_its_case(tmp_path):
     one without a reason.
     """
     case = {"workload": "hyperslab", "shape_per_rank": [100, 1024], "steps": 3}
-    case |= {"backend": ["posix", "mpiio"], "layout": "file_per_process"}
+    case |= {"backend": ["posix", "mpiio"], "files": "per_rank"}
     done = start_experiment(tmp_path, 2, program=LIMITED, cases=[case]).finish()
     assert done.status == 1, done.said
     failures = {
@@ -130,7 +131,7 @@ def test_a_transfer_that_ends_early_without_an_error_fails_its_case(tmp_path):
 
 def test_runs_side_by_side_keep_apart(tmp_path):
     """Two runs in one scratch directory at the same time: nobody removes the other's files."""
-    case = NULL | {"backend": ["hdf5", "posix"], "layout": "file_per_process"}
+    case = NULL | {"backend": ["hdf5", "posix"], "files": "per_rank"}
     places = [tmp_path / "a", tmp_path / "b"]
     shared = tmp_path / "shared"
     shared.mkdir()
@@ -199,7 +200,7 @@ def test_a_single_rank_that_fails_is_recorded(tmp_path):
 def test_a_file_that_is_too_short_after_closing_is_data_lost_in_writing(tmp_path):
     """The last write of a rank moves nothing: as told by a failure of writing, not of reading."""
     program = (PROGRAMS / "lost_end.py",)
-    case = NULL | {"backend": "posix", "layout": "file_per_process", "steps": 3}
+    case = NULL | {"backend": "posix", "files": "per_rank", "steps": 3}
     done = run_experiment(tmp_path, 2, program=program, cases=[case])
     assert done.status == 1, done.said
     (entry,) = done.record["cases"].values()

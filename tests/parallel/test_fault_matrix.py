@@ -1,4 +1,4 @@
-"""A failure of one rank, in any phase of any format, layout and transfer, loses no other case."""
+"""A failure of one rank, in any phase of any format, loses no other case."""
 
 import re
 
@@ -7,9 +7,9 @@ import pytest
 from fault_matrix import (
     BACKENDS,
     FEW_BACKENDS,
-    FEW_LAYOUTS,
+    FEW_FILES,
+    FILES,
     KINDS,
-    LAYOUTS,
     VERBS,
     Matrix,
     lines,
@@ -17,6 +17,7 @@ from fault_matrix import (
     ways,
 )
 from launch import REPOSITORY, sampled
+from sharing import word_of
 
 pytestmark = pytest.mark.parallel
 
@@ -81,27 +82,27 @@ def test_a_rank_that_is_lost_in_any_phase_ends_as_the_documents_say(tmp_path, ki
 
 
 @pytest.mark.parametrize(
-    ("kind", "backend", "verb", "layout"),
+    ("kind", "backend", "verb", "files"),
     sampled(
-        [("stop", "zarr", "define", "file_per_process"), ("hang", "netcdf4", "close", "shared"),
-         ("die", "hdf5", "close", "file_per_process"), ("die", "netcdf4", "open", "shared"),
-         ("stop", "hdf5", "read", "shared")],
-        ("stop", "zarr", "define", "file_per_process"),
-        ("die", "hdf5", "close", "file_per_process"),
+        [("stop", "zarr", "define", "per_rank"), ("hang", "netcdf4", "close", "one-shared"),
+         ("die", "hdf5", "close", "per_rank"), ("die", "netcdf4", "open", "one-shared"),
+         ("stop", "hdf5", "read", "one-shared")],
+        ("stop", "zarr", "define", "per_rank"),
+        ("die", "hdf5", "close", "per_rank"),
     ),
 )  # fmt: skip
 def test_a_rank_that_is_lost_in_a_phase_ends_the_job_in_time(
-    tmp_path, kind, backend, verb, layout
+    tmp_path, kind, backend, verb, files
 ):  # fmt: skip
-    matrix = Matrix(tmp_path, backend, (verb,), kind, (layout,))
+    matrix = Matrix(tmp_path, backend, (verb,), kind, (files,))
     found = see(matrix)
     assert matrix.starts == 1 + len(found) * (2 if kind == "die" else 1)
 
 
-def test_the_tables_have_every_format_layout_and_transfer():
-    wanted = [(backend, ways(backend, LAYOUTS)) for backend in BACKENDS]
-    wanted += [(rf"{KINDS[k]} \| {backend}", ways(backend, FEW_LAYOUTS)) for k, backend in LOST]
+def test_the_tables_have_every_format_with_all_files_and_transfers():
+    wanted = [(backend, ways(backend, FILES)) for backend in BACKENDS]
+    wanted += [(rf"{KINDS[k]} \| {backend}", ways(backend, FEW_FILES)) for k, backend in LOST]
     for first, keys in wanted:
-        rows = re.findall(rf"^\| {first} \| ([\w, ]+) \|", DOCUMENT, re.MULTILINE)
+        rows = re.findall(rf"^\| {first} \| ([\w, -]+) \|", DOCUMENT, re.MULTILINE)
         told = {way for row in rows for way in row.split(", ")}
-        assert told == {f"{way['layout']} {way['transfer']}" for way in keys}, first
+        assert told == {f"{word_of(way)} {way['transfer']}" for way in keys}, first

@@ -12,7 +12,9 @@ from launch import PROGRAMS, pffbench_cli, run, run_experiment, sampled
 pytestmark = pytest.mark.parallel
 
 BOTH = ["independent", "collective"]
-GROUPS = {"workload": "hyperslab", "layout": "file_per_group"}
+GROUPS = {
+    "workload": "hyperslab",
+}
 #: With 5 ranks in slabs of 3 rows the last but one has 2 rows and the last one none; so with 7,
 #: in slabs of 2 rows.
 UNEVEN = GROUPS | {"shape": [11, 5]}
@@ -23,19 +25,19 @@ def some_counts(ranks):
     return [{"count": n} for n in sorted({1, min(3, ranks), ranks})]
 
 
-#: Ranks and files; of the latter one for all ranks and one for each are the other layouts.
+#: Ranks and files. One file for all ranks and one for each are other values of `files`.
 COUNTS = [(4, {"count": 3}), *((ranks, some_counts(ranks)) for ranks in (1, 3, 4, 5, 7, 16))]
 
 
 @pytest.mark.parametrize(("ranks", "files"), sampled(COUNTS, COUNTS[0]))
 def test_every_format_is_valid_in_files_of_uneven_groups_as_many_as_planned(tmp_path, ranks, files):
-    common = {"group": files, "within": ["shared", "own"], "transfer": BOTH}
+    common = {"files": files, "arrays": ["shared", "per_rank"], "transfer": BOTH}
     done = run_experiment(
         tmp_path, ranks, timeout=1200,
         cases=[
             GROUPS | common | {"backend": ALL, "shape_per_rank": [2, 3]},
             UNEVEN | common | {"backend": FORMATS, "settings": "defaults", "steps": 2,
-                               "arrays": 2, "within": "own"},
+                               "datasets": 2, "arrays": "per_rank"},
             UNEVEN | common | {"backend": COLLECTIVE, "steps": 2, "distribution": "balanced"},
         ],
     )  # fmt: skip
@@ -46,12 +48,12 @@ def test_every_format_is_valid_in_files_of_uneven_groups_as_many_as_planned(tmp_
         assert not entry["failure"], case
         assert all(row["valid"] == "true" for row in done.rows if row["case"] == case)
         # Where each array is a file the plan counts the directory of the store too.
-        stores = p["group"]["count"] if kind.file_per == "array" else 0
+        stores = p["files"]["count"] if kind.file_per == "array" else 0
         if kind.file_per == "store" or p["settings"] == "matched":
             assert entry["disk"]["files"] + stores == entry["cost"]["files"], (case, p)
     for left in done.record["left_out"]:
         assert "cannot do transfer collective" in left["reason"] or (
-            "cannot do layout file_per_group, within: shared" in left["reason"]
+            "cannot do arrays: shared in files that ranks share" in left["reason"]
         ), left
     if ranks >= 5:
         assert len(done.record["cases"]) > 80
@@ -65,15 +67,15 @@ PATTERNS = [
      "rows": 2},
     {"workload": "chunk_cache", "shape": [4, 5], "granules": 7, "chunks": [4, 5],
      "read": ["rows", "chunks"]},
-    {"workload": "slices", "shape": [5, 4, 6], "axis": [0, 2], "within": "own"},
+    {"workload": "slices", "shape": [5, 4, 6], "axis": [0, 2], "arrays": "per_rank"},
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.full), 3,
                                    pytest.param(7, marks=pytest.mark.full)])  # fmt: skip
 def test_every_workload_that_cuts_arrays_is_valid_in_files_of_groups(tmp_path, ranks):
-    common = {"layout": "file_per_group", "group": [{"count": min(2, ranks)}],
-              "within": ["shared", "own"], "transfer": BOTH, "backend": FORMATS}  # fmt: skip
+    common = {"files": [{"count": min(2, ranks)}],
+              "arrays": ["shared", "per_rank"], "transfer": BOTH, "backend": FORMATS}  # fmt: skip
     done = run_experiment(tmp_path, ranks, cases=[common | pattern for pattern in PATTERNS])
     assert done.status == 0, done.said
     assert done.record["valid"] is True
@@ -81,15 +83,15 @@ def test_every_workload_that_cuts_arrays_is_valid_in_files_of_groups(tmp_path, r
     for workload in ("datasets", "updates", "chunk_cache"):
         for backend in ("hdf5", "netcdf4", "zarr"):
             some = {
-                p["within"] for p in ran if (p["workload"], p["backend"]) == (workload, backend)
+                p["arrays"] for p in ran if (p["workload"], p["backend"]) == (workload, backend)
             }
-            assert some == {"shared", "own"}, (workload, backend)
+            assert some == {"shared", "per_rank"}, (workload, backend)
     assert any(p["workload"] == "slices" for p in ran)
 
 
 @pytest.mark.full
 def test_a_rank_reads_what_a_rank_of_another_group_wrote(tmp_path):
-    cases = [UNEVEN | {"backend": ALL, "group": {"count": 3}, "within": ["shared", "own"],
+    cases = [UNEVEN | {"backend": ALL, "files": {"count": 3}, "arrays": ["shared", "per_rank"],
                        "transfer": BOTH, "cache": "shifted"}]  # fmt: skip
     done = run_experiment(tmp_path, 5, cases=cases, program=(PROGRAMS / "two_nodes.py",))
     assert done.status == 0, done.said
@@ -97,8 +99,8 @@ def test_a_rank_reads_what_a_rank_of_another_group_wrote(tmp_path):
 
 
 def test_a_group_that_reads_the_file_of_another_one_is_found(tmp_path):
-    cases = [GROUPS | {"backend": ["hdf5", "netcdf4", "zarr", "mpiio"], "group": {"count": 2},
-                       "within": "shared", "shape_per_rank": [8, 8]}]  # fmt: skip
+    cases = [GROUPS | {"backend": ["hdf5", "netcdf4", "zarr", "mpiio"], "files": {"count": 2},
+                       "arrays": "shared", "shape_per_rank": [8, 8]}]  # fmt: skip
     done = run_experiment(tmp_path, 4, cases=cases, program=(PROGRAMS / "other_group.py",))
     assert done.status == 1, done.said
     assert done.record["valid"] is False
@@ -133,8 +135,8 @@ def test_programs_that_know_nothing_of_groups_find_the_parts_of_one_array(tmp_pa
     """Files of groups, in their order, hold what one shared array holds."""
     backends = {"backend": ["hdf5", "netcdf4", "zarr"], "cache": "separate"}
     cases = [
-        UNEVEN | backends | {"group": {"count": 3}, "within": ["shared", "own"]},
-        UNEVEN | backends | {"layout": "shared"},
+        UNEVEN | backends | {"files": {"count": 3}, "arrays": ["shared", "per_rank"]},
+        UNEVEN | backends | {"files": "one"},
     ]
     done = run_experiment(tmp_path, 7, "--stage", "write", cases=cases)
     assert done.status == 0, done.said
@@ -145,7 +147,7 @@ def test_programs_that_know_nothing_of_groups_find_the_parts_of_one_array(tmp_pa
         if files:
             found = [array for file in files for array in stored(file)]
             whole[repetition.name] = np.concatenate(found)
-            grouped = "file_per_group" in repetition.name
+            grouped = "count_3" in repetition.name
             names = [f"group-{n:06d}" for n in range(3)] if grouped else ["shared"]
             assert [file.stem for file in files] == names
     assert len(whole) == 9
@@ -157,7 +159,7 @@ def test_programs_that_know_nothing_of_groups_find_the_parts_of_one_array(tmp_pa
 
 def test_a_file_per_node_is_shared_by_the_ranks_of_a_node(tmp_path):
     program = (PROGRAMS / "blocks_of_nodes.py",)
-    cases = [GROUPS | {"backend": "hdf5", "group": [{"per_node": 1}, {"per_node": 2}],
+    cases = [GROUPS | {"backend": "hdf5", "files": [{"per_node": 1}, {"per_node": 2}],
                        "shape_per_rank": [8, 8]}]  # fmt: skip
     done = run_experiment(tmp_path, 4, cases=cases, program=program)
     assert done.status == 0, done.said
@@ -169,8 +171,8 @@ def test_a_run_with_a_file_per_node_goes_on_only_where_it_makes_as_many_files(tm
     """Four ranks on two nodes begin; on one node they would share one file."""
     slow = GROUPS | {"backend": "null", "shape_per_rank": [8, 8],
                      "null": {"delays": {"write": 0.2}}}  # fmt: skip
-    cases = [GROUPS | {"backend": "posix", "group": {"per_node": 1}, "shape_per_rank": [8, 8]},
-             slow | {"group": {"count": 2}}]  # fmt: skip
+    cases = [GROUPS | {"backend": "posix", "files": {"per_node": 1}, "shape_per_rank": [8, 8]},
+             slow | {"files": {"count": 2}}]  # fmt: skip
     program = (PROGRAMS / "blocks_of_nodes.py",)
     how = {"cases": cases, "repetitions": 40, "program": program}
     done = run_experiment(tmp_path, 4, "--max-time", "2 s", **how)
@@ -188,13 +190,13 @@ def test_a_run_with_a_file_per_node_goes_on_only_where_it_makes_as_many_files(tm
     ("ranks", "program", "told"),
     [
         (3, "blocks_of_nodes.py", "equally many ranks on each node, and they are 1 to 2"),
-        (4, "two_nodes.py", "group.per_node needs consecutive ranks on each node"),
+        (4, "two_nodes.py", "files.per_node needs consecutive ranks on each node"),
     ],
 )
 def test_nodes_whose_ranks_make_no_equal_groups_are_refused(tmp_path, ranks, program, told):
-    cases = [GROUPS | {"backend": "posix", "group": {"per_node": 1}, "shape": [8, 8]}]
+    cases = [GROUPS | {"backend": "posix", "files": {"per_node": 1}, "shape": [8, 8]}]
     done = run_experiment(
-        tmp_path, ranks, cases=cases, impossible="refuse", program=(PROGRAMS / program,)
+        tmp_path, ranks, cases=cases, unsupported="refuse", program=(PROGRAMS / program,)
     )
     assert done.status == 2
     assert told in done.stderr

@@ -23,8 +23,8 @@ STEPS = (2, 7, 5)  # two steps of an array of 7 by 5
 OWN = (6, 8)
 
 _HYPERSLAB = {"workload": "hyperslab", "source": "integers", "dtype": "int32"}
-_OWN = {"layout": "own", "dtype": "float32", "shape_per_rank": list(OWN)}
-_ALONE = _OWN | {"layout": "file_per_process"}
+_OWN = {"files": "one", "arrays": "per_rank", "dtype": "float32", "shape_per_rank": list(OWN)}
+_ALONE = _OWN | {"files": "per_rank"}
 CASES = {
     "h5-shared": {"backend": "hdf5", "shape": list(GLOBAL)},
     "h5-collective": {"backend": "hdf5", "shape": list(GLOBAL), "transfer": "collective"},
@@ -64,7 +64,8 @@ CASES = {
     "npy-alone": {"backend": "npy", **_ALONE},
     "blosc2-own": {"backend": "blosc2", **_OWN, "codec": "blosc", "chunks": [1, 2]},
     "blosc2-alone": {"backend": "blosc2", **_ALONE, "settings": "defaults"},
-    "datasets": {"backend": "hdf5", "workload": "datasets", "layout": "own", "datasets": 4,
+    "datasets": {"backend": "hdf5", "workload": "datasets", "files": "one", "arrays": "per_rank",
+                 "datasets": 4,
                  "shape": [3, 2]},
 }  # fmt: skip
 
@@ -80,7 +81,7 @@ ALIGNED = {
 def write_cases(place, cases):
     """Write cases on three ranks through the benchmark's own workloads and backends."""
     experiment = write_experiment(
-        place, impossible="refuse", question=" ".join(cases),
+        place, unsupported="refuse", question=" ".join(cases),
         cases=[_HYPERSLAB | case for case in cases.values()],
     )  # fmt: skip
     done = run([PROGRAMS / "write_store.py", "pffbench", place, experiment], ranks=RANKS)
@@ -370,7 +371,7 @@ def test_every_rank_writes_empty_chunks_or_none_does(tmp_path):
     zeros = tmp_path / "zeros.h5"
     with h5py.File(zeros, "w") as file:
         file["v"] = np.zeros((6, 16), dtype="f4")
-    case = {"workload": "hyperslab", "backend": "zarr", "layout": "shared",
+    case = {"workload": "hyperslab", "backend": "zarr", "files": "one", "arrays": "shared",
             "settings": ["matched", "defaults"], "chunks": [2, 16],
             "source": "file", "file": str(zeros), "variable": "v"}  # fmt: skip
     done = run_experiment(tmp_path, 3, cases=[case])

@@ -10,12 +10,16 @@ pytestmark = pytest.mark.parallel
 @pytest.mark.parametrize("ranks", sampled([1, 3, 4], 4))
 def test_slices_and_low_level_move_the_same_data_in_every_layout(tmp_path, ranks):
     """Nine rows over four ranks in blocks of three leave the last one without any."""
-    shared = {"layout": ["shared", "own"], "transfer": ["independent", "collective"]}
+    shared = {
+        "files": "one",
+        "arrays": ["shared", "per_rank"],
+        "transfer": ["independent", "collective"],
+    }
     run = run_experiment(
         tmp_path, ranks, repetitions=1, warmup=0, roofline=False,
         common={"workload": "hyperslab", "backend": "hdf5", "shape": [9, 5], "dtype": "int32",
                 "hdf5": {"api": ["low_level", "high_level"]}},
-        cases=[shared, {"layout": "file_per_process"}],
+        cases=[shared, {"files": "per_rank"}],
     )  # fmt: skip
     assert run.status == 0, run.said
     assert run.record["valid"] is True

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.parallel
 SHAPE = (3, 17, 23)
 PROCESSES = 5
 BOTH = ["independent", "collective"]
-COMMON = {"workload": "hyperslab", "layout": "shared", "dtype": "int32"}
+COMMON = {"workload": "hyperslab", "files": "one", "dtype": "int32"}
 
 
 def owners(*, holes):
@@ -74,13 +74,13 @@ def test_every_backend_stores_and_reads_each_element_where_it_belongs(tmp_path, 
     ]
     data = np.arange(1, np.prod(SHAPE) + 1, dtype=np.int32)
     np.save(tmp_path / "data.npy", data.reshape(SHAPE))
-    chunked = {"chunks": [[2, 5, 7]], "rearrange": "chunk_owner", "writers": ["all", {"count": 1}]}
+    chunked = {"chunks": [[2, 5, 7]], "rearranger": "chunk_owner", "writers": ["all", {"count": 1}]}
     cases = [
         {"backend": ["hdf5", "netcdf4", "mpiio"], "transfer": BOTH, "decomposition": maps[::2]},
         {"backend": ["hdf5", "netcdf4"], "chunks": [[2, 5, 7]], "decomposition": maps[2]},
         {"backend": "posix", "decomposition": maps},
         {"backend": ["hdf5", "netcdf4", "zarr"], **chunked, "decomposition": maps[::2]},
-        {"backend": ["npy", "mpiio"], "rearrange": "box", "decomposition": maps[0]},
+        {"backend": ["npy", "mpiio"], "rearranger": "box", "decomposition": maps[0]},
     ]
     common = COMMON | {"source": "file", "file": "data.npy", "cache": "separate"}
     done = run_experiment(tmp_path, ranks, "--stage", "write", common=common,
@@ -105,8 +105,8 @@ def test_time_steps_go_by_the_map_and_are_read_by_another_decomposition(tmp_path
     of_map = {"file": write_map(tmp_path / "map.npz", owners(holes=False))}
     cases = [
         {"backend": ["hdf5", "posix"], "read_decomposition": ["slab", "block"]},
-        {"backend": "netcdf4", "transfer": BOTH, "arrays": 2},
-        {"backend": ["hdf5", "zarr"], "chunks": [[1, 2, 5, 7]], "rearrange": "chunk_owner",
+        {"backend": "netcdf4", "transfer": BOTH, "datasets": 2},
+        {"backend": ["hdf5", "zarr"], "chunks": [[1, 2, 5, 7]], "rearranger": "chunk_owner",
          "zarr": {"shards": [1, 2, 10, 14]}, "source": "smooth", "dtype": "float32"},
     ]  # fmt: skip
     common = COMMON | {"steps": 2, "decomposition": of_map}
@@ -158,7 +158,7 @@ def test_overlaps_are_read_collectively_or_refused_with_the_way_out(tmp_path, ch
     write_npz(tmp_path / "map.npz", DecompositionMap(shape, counts, offsets, lengths))
     cases = [{"backend": ["hdf5", "netcdf4", "mpiio"], "transfer": "collective",
               "decomposition": {"file": "map.npz", "overlaps": "allow"}}]  # fmt: skip
-    done = run_experiment(tmp_path, 4, common=COMMON, cases=cases, impossible="skip",
+    done = run_experiment(tmp_path, 4, common=COMMON, cases=cases, unsupported="skip",
                           env={"OMPI_MCA_io": "^ompio"} if choice == "ROMIO" else {})  # fmt: skip
     assert done.status == 0, done.said
     assert done.record["valid"] is True
@@ -175,7 +175,7 @@ def test_overlaps_are_read_collectively_or_refused_with_the_way_out(tmp_path, ch
 def test_calls_are_counted_and_are_those_of_the_map(tmp_path):
     who = owners(holes=True)
     of_map = {"file": write_map(tmp_path / "map.npz", who), "holes": "allow"}
-    cases = [{"backend": ["posix", "hdf5"]}, {"backend": "posix", "rearrange": "box"}]
+    cases = [{"backend": ["posix", "hdf5"]}, {"backend": "posix", "rearranger": "box"}]
     common = COMMON | {"decomposition": of_map}
     done = run_experiment(tmp_path, 4, common=common, cases=cases, counters=True)
     assert done.status == 0, done.said
@@ -186,13 +186,13 @@ def test_calls_are_counted_and_are_those_of_the_map(tmp_path):
         for row in done.counts
     }
     for backend in ("posix", "hdf5"):
-        case = done.case(backend=backend, rearrange="none")
+        case = done.case(backend=backend, rearranger="none")
         assert counted[case, "write", "stretches"] == [sum(each), max(each)]
         assert counted[case, "write", "write_calls"] == [sum(each), max(each)]
         assert counted[case, "read", "stretches"] == [sum(each), max(each)]
         told = done.record["cases"][case]["transfer_facts"]["stretches"]
         assert f"5 processes on 4 ranks: 0 to {max(each)} stretches a rank" in told
-    through = done.case(backend="posix", rearrange="box")
+    through = done.case(backend="posix", rearranger="box")
     assert counted[through, "write", "write_calls"] == [3, 1]  # slabs of 3 rows
     assert "write calls" in (done.out / "summary.md").read_text()
     assert "5 processes on 4 ranks" in (done.out / "summary.md").read_text()
@@ -202,7 +202,7 @@ def test_a_stretch_that_is_lost_is_found(tmp_path):
     of_map = {"file": write_map(tmp_path / "map.npz", owners(holes=False))}
     cases = [
         {"backend": ["posix", "netcdf4"]},
-        {"backend": ["hdf5", "zarr"], "chunks": [[2, 5, 7]], "rearrange": "chunk_owner"},
+        {"backend": ["hdf5", "zarr"], "chunks": [[2, 5, 7]], "rearranger": "chunk_owner"},
     ]
     program, common = (PROGRAMS / "lost_stretch.py",), COMMON | {"decomposition": of_map}
     done = run_experiment(tmp_path, 3, program=program, common=common, cases=cases)
@@ -213,11 +213,11 @@ def test_a_stretch_that_is_lost_is_found(tmp_path):
 
 
 REFUSED = {
-    "ranks share chunks, and zarr loses data then; name rearrange: chunk_owner": {
+    "ranks share chunks, and zarr loses data then; name rearranger: chunk_owner": {
         "backend": "zarr", "chunks": [2, 5, 7]
     },
     "npy moves boxes only": {"backend": "npy"},
-    "chunk_owner needs a chunk shape": {"backend": "hdf5", "rearrange": "chunk_owner"},
+    "chunk_owner needs a chunk shape": {"backend": "hdf5", "rearranger": "chunk_owner"},
     "fewer than the 6 ranks": {"backend": "hdf5", "ranks": 6},
 }  # fmt: skip
 
@@ -228,7 +228,7 @@ def test_what_is_impossible_with_a_map_is_refused_in_one_sentence(tmp_path, why)
     ranks = given.pop("ranks", 4)
     of_map = {"file": write_map(tmp_path / "map.npz", owners(holes=False))}
     path = write_experiment(
-        tmp_path, common=COMMON | {"decomposition": of_map}, cases=[given], impossible="refuse"
+        tmp_path, common=COMMON | {"decomposition": of_map}, cases=[given], unsupported="refuse"
     )
     done = pffbench_cli("plan", path, "--ranks", ranks)
     assert done.status == 2, done.said

@@ -11,10 +11,17 @@ from launch import pffbench_cli, run_experiment, sampled, write_experiment
 from pffbench.data import make_source, seed_of_repetition
 from pffbench.geometry.maps import DecompositionMap
 from pffbench.workloads.map_files import write_npz
+from sharing import word_of
 
 pytestmark = pytest.mark.parallel
 
-COMMON = {"workload": "hyperslab", "layout": "shared", "dtype": "float64", "cache": "separate"}
+COMMON = {
+    "workload": "hyperslab",
+    "files": "one",
+    "arrays": "shared",
+    "dtype": "float64",
+    "cache": "separate",
+}
 BOTH = ["independent", "collective"]
 S3D = [
     {"name": "yspecies", "shape_per_rank": [3, 4, 5, 11], "decomposition": "pencil"},
@@ -79,17 +86,17 @@ def test_independent_readers_find_every_byte_of_unlike_arrays(tmp_path, ranks):
     ]
     every = {"backend": ["hdf5", "netcdf4"], "transfer": BOTH}
     lists = {"s3d": S3D, "hacc": HACC, "e3sm": e3sm}
-    cases = [every | {"arrays": kinds} for kinds in lists.values()]
-    cases += [{"backend": ["zarr", "npy"], "arrays": kinds} for kinds in (S3D, HACC)]
+    cases = [every | {"datasets": kinds} for kinds in lists.values()]
+    cases += [{"backend": ["zarr", "npy"], "datasets": kinds} for kinds in (S3D, HACC)]
     done = run_experiment(tmp_path, ranks, "--stage", "write", common=COMMON, cases=cases,
-                          roofline=False, repetitions=1, warmup=0, impossible="skip",
+                          roofline=False, repetitions=1, warmup=0, unsupported="skip",
                           timeout=240)  # fmt: skip
     assert done.status == 0, done.said
     seen = set()
     for case, entry in done.record["cases"].items():
         (path,) = (tmp_path / "scratch").glob(f"*/*{case}/shared.*")
         found = read_arrays(path)
-        first = entry["parameters"]["arrays"][0]["name"]
+        first = entry["parameters"]["datasets"][0]["name"]
         kinds = next(one for one in lists.values() if one[0]["name"] == first)
         wanted = expected(kinds, found)
         assert found.keys() == wanted.keys(), case
@@ -101,15 +108,15 @@ def test_independent_readers_find_every_byte_of_unlike_arrays(tmp_path, ranks):
 
 
 def test_what_was_written_is_verified_counted_and_as_planned(tmp_path):
-    common = COMMON | {"cache": "warm", "arrays": HACC}
+    common = COMMON | {"cache": "warm", "datasets": HACC}
     cases = [{"backend": ["hdf5", "zarr"]},
-             {"backend": "netcdf4", "layout": "own", "transfer": BOTH},
-             {"backend": ["zarr", "netcdf4"], "layout": "file_per_process"}]  # fmt: skip
+             {"backend": "netcdf4", "files": "one", "arrays": "per_rank", "transfer": BOTH},
+             {"backend": ["zarr", "netcdf4"], "files": "per_rank"}]  # fmt: skip
     done = run_experiment(tmp_path, 3, common=common, cases=cases, repetitions=1, warmup=0)
     assert done.status == 0, done.said
     assert done.record["valid"] is True
     for row in done.rows:
-        assert int(row["arrays"]) == (10 if row["layout"] == "shared" else 30)
+        assert int(row["array_count"]) == (10 if word_of(row) == "one-shared" else 30)
         if row["phase"] == "write":
             assert int(row["bytes"]) == 3 * 33 * (7 * 4 + 8 + 2 * 2)
 
@@ -127,12 +134,12 @@ UNLIKE = [
 def test_a_list_in_files_of_groups_and_of_ranks_is_valid_in_as_many_files_as_planned(
     tmp_path, ranks
 ):
-    every = COMMON | {"backend": ALL, "arrays": UNLIKE}
+    every = COMMON | {"backend": ALL, "datasets": UNLIKE}
     groups = [{"count": n} for n in sorted({min(2, ranks), ranks})]
     cases = [
-        every | {"layout": "file_per_group", "group": groups, "within": ["shared", "own"],
+        every | {"files": groups, "arrays": ["shared", "per_rank"],
                  "transfer": BOTH, "cache": "warm"},
-        every | {"layout": "file_per_process", "cache": "warm"},
+        every | {"files": "per_rank", "cache": "warm"},
     ]  # fmt: skip
     done = run_experiment(tmp_path, ranks, cases=cases, timeout=600)
     assert done.status == 0, done.said
@@ -140,30 +147,30 @@ def test_a_list_in_files_of_groups_and_of_ranks_is_valid_in_as_many_files_as_pla
     seen = set()
     for case, entry in done.record["cases"].items():
         p, kind = entry["parameters"], KINDS[entry["parameters"]["backend"]]
-        files = ranks if p["layout"] == "file_per_process" else p["group"]["count"]
+        files = ranks if word_of(p) == "per_rank" else p["files"]["count"]
         # Where each array is a file the plan counts the directory of the store too.
         stores = files if kind.file_per == "array" else 0
         assert entry["disk"]["files"] + stores == entry["cost"]["files"], (case, p)
         assert done.phases(case)["write"][0]["bytes"] == str(210 * 8 + 40 * ranks * 4 + 2 * 2 * 2)
-        seen.add((p["backend"], p["layout"]))
-    assert {name for name, layout in seen if layout == "file_per_process"} == set(ALL)
-    assert {name for name, layout in seen if layout == "file_per_group"} == set(ALL)
+        seen.add((p["backend"], word_of(p)))
+    assert {name for name, word in seen if word == "per_rank"} == set(ALL)
+    assert {name for name, word in seen if word.startswith("count_")} == set(ALL)
 
 
 @pytest.mark.full
 def test_independent_readers_find_the_arrays_of_a_list_in_files_of_groups(tmp_path):
     """The files of all groups, in their order, hold what one file holds."""
     kinds = [kind | {"decomposition": "slab"} for kind in (*S3D, *UNLIKE)]
-    cases = [COMMON | {"backend": ["hdf5", "netcdf4", "zarr"], "arrays": kinds, **layout}
-             for layout in ({"layout": "file_per_group", "group": {"count": 3}},
-                            {"layout": "file_per_process"})]  # fmt: skip
+    cases = [COMMON | {"backend": ["hdf5", "netcdf4", "zarr"], "datasets": kinds, **files}
+             for files in ({"files": {"count": 3}},
+                            {"files": "per_rank"})]  # fmt: skip
     done = run_experiment(tmp_path, 4, "--stage", "write", cases=cases)
     assert done.status == 0, done.said
     assert len(done.record["cases"]) == 6
     for case in done.record["cases"]:
         (folder,) = (tmp_path / "scratch").glob(f"*/*{case}")
         files = [read_arrays(path) for path in sorted(folder.glob("[gr]*-00000*.*"))]
-        assert len(files) == (3 if "file_per_group" in case else 4)
+        assert len(files) == (3 if "count_3" in case else 4)
         parts = {}
         for name, array in (one for file in files for one in file.items()):
             parts.setdefault(name.partition("_rank_")[0], []).append(array)
@@ -176,20 +183,21 @@ def test_independent_readers_find_the_arrays_of_a_list_in_files_of_groups(tmp_pa
 
 
 @pytest.mark.parametrize(("keys", "told"), [
-    ({"arrays": []}, "empty list"),
-    ({"arrays": [{"name": "a", "shape": [4]}, {"name": "a", "shape": [5]}]},
+    ({"datasets": []}, "empty list"),
+    ({"datasets": [{"name": "a", "shape": [4]}, {"name": "a", "shape": [5]}]},
      "name a stands here twice"),
-    ({"arrays": [{"name": "a", "shape": [4], "count": 2}, {"name": "a_001", "shape": [5]}]},
+    ({"datasets": [{"name": "a", "shape": [4], "count": 2}, {"name": "a_001", "shape": [5]}]},
      "name a_001 stands here twice"),
-    ({"arrays": [{"name": "a/b", "shape": [4]}]}, "name 'a/b' is not possible"),
-    ({"arrays": [{"name": "a"}]}, "arrays[0] (a): give either shape"),
-    ({"arrays": [{"name": "a", "shape": [4], "shape_per_rank": [4]}]}, "[0] (a): give either"),
-    ({"arrays": [{"name": "a", "shape": [4], "dtype": "float31"}]},
-     "cases[0].arrays[0].dtype: 'float31' is not allowed (allowed: float32, "),
-    ({"arrays": [{"name": "a", "shape": [4], "steps": 3}]}, "cases[0].arrays[0]: Object contains"),
-    ({"arrays": [{"name": "a", "shape": [4]}], "shape": [4]}, "arrays: shape cannot be"),
-    ({"arrays": [{"name": "a", "shape": [4]}], "source": "file", "file": "x.npy"},
-     "arrays: source: file cannot be"),
+    ({"datasets": [{"name": "a/b", "shape": [4]}]}, "name 'a/b' is not possible"),
+    ({"datasets": [{"name": "a"}]}, "datasets[0] (a): give either shape"),
+    ({"datasets": [{"name": "a", "shape": [4], "shape_per_rank": [4]}]}, "[0] (a): give either"),
+    ({"datasets": [{"name": "a", "shape": [4], "dtype": "float31"}]},
+     "cases[0].datasets[0].dtype: 'float31' is not allowed (allowed: float32, "),
+    ({"datasets": [{"name": "a", "shape": [4], "steps": 3}]},
+     "cases[0].datasets[0]: Object contains"),
+    ({"datasets": [{"name": "a", "shape": [4]}], "shape": [4]}, "datasets: shape cannot be"),
+    ({"datasets": [{"name": "a", "shape": [4]}], "source": "file", "file": "x.npy"},
+     "datasets: source: file cannot be"),
 ])  # fmt: skip
 def test_a_list_that_makes_no_sense_is_one_sentence(tmp_path, keys, told):
     np.save(tmp_path / "x.npy", np.zeros(4))
@@ -204,13 +212,14 @@ def test_a_list_that_makes_no_sense_is_one_sentence(tmp_path, keys, told):
 @pytest.mark.parametrize("ranks", sampled([3, 4], 3))
 def test_a_plan_has_the_files_of_unequal_arrays(tmp_path, ranks):
     """13 rows in chunks of 2: no two ranks need have as many chunks in arrays of their own."""
-    cases = [{"workload": "hyperslab", "backend": ["zarr", "hdf5"], "arrays": 2, "shape": [13, 10],
-              "layout": ["shared", "own", "file_per_process"], "chunks": [[2, 10]],
+    cases = [{"workload": "hyperslab", "backend": ["zarr", "hdf5"], "datasets": 2,
+              "shape": [13, 10],
+              "files": ["one", "per_rank"], "arrays": ["shared", "per_rank"], "chunks": [[2, 10]],
               "durability": "close"}]  # fmt: skip
     done = run_experiment(tmp_path, ranks, cases=cases, repetitions=1, roofline=False)
     assert done.status == 0, done.said
     shown = [entry["parameters"] for entry in done.record["cases"].values()]
-    zarr = {p["layout"] for p in shown if p["backend"] == "zarr"}
-    assert zarr >= {"own", "file_per_process"}  # chunks that two ranks share are refused
+    zarr = {word_of(p) for p in shown if p["backend"] == "zarr"}
+    assert zarr >= {"one-per_rank", "per_rank"}  # chunks that two ranks share are refused
     for entry in done.record["cases"].values():
         assert entry["disk"]["files"] == entry["cost"]["files"], entry["parameters"]

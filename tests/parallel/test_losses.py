@@ -139,7 +139,7 @@ def test_the_losses_are_those_that_plain_readers_find(tmp_path):
         {"backend": ["hdf5", "netcdf4"], "codec": "gzip", "transfer": "collective"},
     ]  # fmt: skip
     common = COMMON | {"cache": "separate", "durability": "sync"}
-    how = {"impossible": "skip", "cases": cases, "common": common, **UNSAFE}
+    how = {"unsupported": "skip", "cases": cases, "common": common, **UNSAFE}
     written = run_experiment(tmp_path, 4, "--stage", "write", **how)
     assert written.status == 0, written.said
     found = {}
@@ -199,7 +199,7 @@ def test_a_way_that_every_run_accepts_must_lose_nothing_here_too(tmp_path, plant
 
 
 def test_one_writer_shares_no_chunk(tmp_path):
-    cases = [{"backend": "zarr", "rearrange": "gather", "writers": {"count": 1}}]
+    cases = [{"backend": "zarr", "rearranger": "gather", "writers": {"count": 1}}]
     done = run(tmp_path, 2, cases, unsafe=False)
     assert done.status == 0, done.said
     assert done.record["valid"] is True

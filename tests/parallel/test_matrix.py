@@ -1,4 +1,4 @@
-"""Every backend, layout and transfer, on 1 to 4 ranks, with shapes that do not divide evenly."""
+"""Every backend with all files, arrays and transfers, on 1 to 4 ranks, and uneven shapes."""
 
 import math
 
@@ -9,23 +9,24 @@ import pytest
 from capable import ALL, COLLECTIVE, FORMATS, FORMATS_AND_COLLECTIVE, KINDS, among, runnable
 from launch import run_experiment
 from pffbench.data.base import DTYPES
+from sharing import keys_of, word_of
 
 pytestmark = pytest.mark.parallel
 
-LAYOUTS = ["shared", "own", "file_per_process"]
+LAYOUTS = ["one-shared", "one-per_rank", "per_rank"]
 BOTH = ["independent", "collective"]
 
 #: Seconds after which a run hangs: a hundred times what it takes alone on a machine of two cores.
 LONGEST = 3600
 
 CASES = runnable([
-    {"backend": FORMATS, "layout": LAYOUTS, "transfer": BOTH, "shape": [7, 5, 3],
+    {"backend": FORMATS, **keys_of(LAYOUTS), "transfer": BOTH, "shape": [7, 5, 3],
      "settings": "defaults", "dtype": "float64"},
     # fewer rows than ranks: some ranks hold nothing
-    {"backend": ALL, "layout": LAYOUTS, "transfer": BOTH, "shape": [2, 3]},
-    {"backend": ALL, "layout": LAYOUTS, "transfer": BOTH, "shape": [3, 2],
-     "distribution": "balanced", "chunks": "block"},
-    {"workload": "datasets", "datasets": 2, "backend": ALL, "layout": LAYOUTS, "transfer": BOTH,
+    {"backend": ALL, **keys_of(LAYOUTS), "transfer": BOTH, "shape": [2, 3]},
+    {"backend": ALL, **keys_of(LAYOUTS), "transfer": BOTH, "shape": [3, 2],
+     "distribution": "balanced", "chunks": "rank_part"},
+    {"workload": "datasets", "datasets": 2, "backend": ALL, **keys_of(LAYOUTS), "transfer": BOTH,
      "shape": [3, 2]},
     # decompositions and distributions, one to four axes
     {"backend": FORMATS_AND_COLLECTIVE, "transfer": BOTH, "decomposition": "pencil",
@@ -33,8 +34,9 @@ CASES = runnable([
     {"backend": FORMATS, "distribution": "balanced", "chunks": [1], "shape": [5]},
     {"backend": FORMATS, "decomposition": "block", "shape": [3, 4, 2, 5], "dtype": "uint16"},
     # time steps and several arrays
-    {"backend": FORMATS_AND_COLLECTIVE, "layout": ["shared", "own"], "transfer": BOTH,
-     "shape_per_rank": [2, 3], "steps": 3, "arrays": 2},
+    {"backend": FORMATS_AND_COLLECTIVE, "files": "one", "arrays": ["shared", "per_rank"],
+     "transfer": BOTH,
+     "shape_per_rank": [2, 3], "steps": 3, "datasets": 2},
     # reading other boxes than were written
     {"backend": FORMATS_AND_COLLECTIVE, "transfer": BOTH, "shape": [9, 10],
      "read_decomposition": "block", "decomposition": "slab"},
@@ -42,23 +44,25 @@ CASES = runnable([
      "read_shape": [5, 4], "steps": [None, 2]},
     {"backend": COLLECTIVE, "transfer": "collective", "shape": [9, 8], "read_shape": [1, 8]},
     # codecs, formats of Zarr
-    {"backend": among("hdf5", "netcdf4"), "transfer": "collective", "layout": ["shared", "own"],
+    {"backend": among("hdf5", "netcdf4"), "transfer": "collective", "files": "one",
+     "arrays": ["shared", "per_rank"],
      "codec": "gzip", "source": "smooth", "shape": [16, 8]},
-    {"backend": among("hdf5", "netcdf4"), "layout": "file_per_process", "codec": "gzip",
+    {"backend": among("hdf5", "netcdf4"), "files": "per_rank", "codec": "gzip",
      "level": 1, "source": "integers", "shape": [16, 8]},
     {"backend": among("zarr"), "codec": ["gzip", "zstd", "blosc", "none"],
      "zarr": {"format": [2, 3]}, "source": "smooth", "shape": [16, 8]},
-    {"backend": among("zarr"), "layout": "own", "shape_per_rank": [8, 8], "chunks": [2, 4],
+    {"backend": among("zarr"), "files": "one", "arrays": "per_rank", "shape_per_rank": [8, 8],
+     "chunks": [2, 4],
      "zarr": {"shards": [4, 8]}},
     # durability
-    {"backend": FORMATS, "layout": ["shared", "file_per_process"],
+    {"backend": FORMATS, "files": ["one", "per_rank"],
      "durability": ["flush", "sync"], "shape": [6, 4]},
 ])  # fmt: skip
 #: What differs from these cases in a value alone.
 MORE = runnable([
-    {"backend": ALL, "layout": LAYOUTS, "transfer": BOTH, "shape": [7, 5, 3]},
-    {"backend": ALL, "layout": LAYOUTS, "transfer": BOTH, "shape": [1]},
-    {"backend": ALL, "layout": LAYOUTS, "transfer": BOTH, "shape": [3, 2],
+    {"backend": ALL, **keys_of(LAYOUTS), "transfer": BOTH, "shape": [7, 5, 3]},
+    {"backend": ALL, **keys_of(LAYOUTS), "transfer": BOTH, "shape": [1]},
+    {"backend": ALL, **keys_of(LAYOUTS), "transfer": BOTH, "shape": [3, 2],
      "distribution": "balanced", "chunks": "auto"},
     {"backend": FORMATS_AND_COLLECTIVE, "transfer": BOTH, "decomposition": ["pencil", "block"],
      "distribution": "block", "shape": [10, 9]},
@@ -101,7 +105,7 @@ def matrix(request, tmp_path_factory):
 
 def test_one_rank_runs_every_backend_and_element_type(tmp_path):
     """A backend refuses the types that its library lacks."""
-    types = {"backend": ALL, "layout": "file_per_process", "shape": [5, 3], "dtype": list(DTYPES)}
+    types = {"backend": ALL, "files": "per_rank", "shape": [5, 3], "dtype": list(DTYPES)}
     done = run_experiment(
         tmp_path, 1, cases=[types], common={"workload": "hyperslab"}, timeout=LONGEST
     )
@@ -128,13 +132,13 @@ REFUSED = dict.fromkeys(("hdf5", "netcdf4", "blosc2", "mpiio", "posix"), ()) | {
 
 
 def test_only_what_no_library_can_do_is_left_out(matrix):
-    independent = "layout file_per_process shares no file, so transfer must be independent"
+    independent = "files: per_rank shares no file, so transfer must be independent"
     refused = set()
     for left in matrix.record["left_out"]:
-        (backend, _, layout), reason = left["case"].split(".")[:3], left["reason"]
+        backend, reason = left["case"].split(".")[0], left["reason"]
         can = KINDS[backend].capabilities
-        if reason.startswith(f"backend {backend} cannot do layout {layout} "):
-            assert layout not in can.layouts
+        if reason.startswith(f"backend {backend} cannot do arrays: "):
+            assert reason.split()[5] not in can.arrays
         elif reason.startswith(f"backend {backend} cannot do transfer collective (it can: "):
             assert "collective" not in can.transfers
         elif reason != independent and backend in REFUSED:
@@ -144,14 +148,14 @@ def test_only_what_no_library_can_do_is_left_out(matrix):
     assert refused == {*among("npy", *of_several_ranks)}
 
 
-def test_every_backend_layout_and_transfer_ran(matrix):
-    ran = {(row["backend"], row["layout"], row["transfer"]) for row in matrix.rows}
+def test_every_backend_ran_with_all_files_arrays_and_transfers(matrix):
+    ran = {(row["backend"], word_of(row), row["transfer"]) for row in matrix.rows}
     assert ran == {
-        (name, layout, transfer)
+        (name, word, transfer)
         for name, kind in KINDS.items()
-        for layout in kind.capabilities.layouts
+        for word in ("per_rank", *(f"one-{arrays}" for arrays in kind.capabilities.arrays))
         for transfer in kind.capabilities.transfers
-        if layout != "file_per_process" or transfer == "independent"
+        if word != "per_rank" or transfer == "independent"
     }
 
 
@@ -169,7 +173,7 @@ def written_bytes(p, run):
     if p["workload"] == "datasets":
         return size * p["datasets"] * math.prod(p["shape"])
     shape = p["shape"] or [ranks * p["shape_per_rank"][0], *p["shape_per_rank"][1:]]
-    return size * p["arrays"] * (p["steps"] or 1) * math.prod(shape)
+    return size * p["datasets"] * (p["steps"] or 1) * math.prod(shape)
 
 
 def read_bytes(p, run):
@@ -217,7 +221,7 @@ def test_ranks_that_read_nothing_move_nothing(matrix):
 
 def test_disk_usage_is_what_the_layout_makes(matrix):
     ranks = matrix.record["ranks"]
-    files = {"shared": 1, "own": 1, "file_per_process": ranks}
+    files = {"one-shared": 1, "one-per_rank": 1, "per_rank": ranks}
     for name, entry in matrix.record["cases"].items():
         p = entry["parameters"]
         (closed,) = matrix.phases(name)["close"]
@@ -225,11 +229,11 @@ def test_disk_usage_is_what_the_layout_makes(matrix):
         if files_for_each == "chunk":
             assert int(closed["disk_files"]) >= 2
         elif files_for_each == "array":
-            assert int(closed["disk_files"]) == int(closed["arrays"])
+            assert int(closed["disk_files"]) == int(closed["array_count"])
             for synced in matrix.phases(name).get("sync", []):  # the directories above them too
-                assert int(synced["operations"]) >= int(closed["arrays"]) + 2
+                assert int(synced["operations"]) >= int(closed["array_count"]) + 2
         else:
-            assert int(closed["disk_files"]) == files[p["layout"]]
+            assert int(closed["disk_files"]) == files[word_of(p)]
         written = written_bytes(p, matrix)
         compressed = p["codec"] not in ("auto", "none") or p["settings"] == "defaults"
         if not compressed:
@@ -239,7 +243,7 @@ def test_disk_usage_is_what_the_layout_makes(matrix):
 def test_the_library_says_which_transfer_it_really_used(matrix):
     for name, entry in matrix.record["cases"].items():
         p = entry["parameters"]
-        if p["backend"] != "hdf5" or p["layout"] == "file_per_process":
+        if p["backend"] != "hdf5" or word_of(p) == "per_rank":
             continue
         told = entry["transfer_facts"]["hdf5_io_mode"]
         expected = "collective" if p["transfer"] == "collective" else "independent"

@@ -15,6 +15,7 @@ import pytest
 from launch import PROGRAMS, run_experiment
 from pffbench.phases import TOTALS
 from pffbench.results.summary import summarise
+from sharing import word_of
 
 pytestmark = pytest.mark.parallel
 
@@ -33,7 +34,7 @@ NULL = {"workload": "hyperslab", "backend": "null", "shape_per_rank": [4, 4]}
 def delayed(tmp_path_factory):
     """One slow case in a group of four, four times after a warm-up; and a group of one."""
     ways = {"transfer": ["independent", "collective"], "settings": ["matched", "defaults"]}
-    slow = NULL | {"layout": "own", "durability": "flush",
+    slow = NULL | {"files": "one", "arrays": "per_rank", "durability": "flush",
                    "null": {"delays": DELAYS, "delay_rank": SLOW}}  # fmt: skip
     return run_experiment(
         tmp_path_factory.mktemp("delayed"), RANKS, repetitions=3, warmup=1,
@@ -44,7 +45,7 @@ def delayed(tmp_path_factory):
 @pytest.fixture(scope="module")
 def slow(delayed):
     assert delayed.status == 0, delayed.said
-    return delayed.phases(delayed.case(layout="own"))
+    return delayed.phases(delayed.case(files="one", arrays="per_rank"))
 
 
 def test_a_delay_shows_in_its_own_phase(slow):
@@ -71,7 +72,7 @@ def test_the_other_ranks_are_not_charged_for_the_slow_one(slow):
 
 def test_the_phase_lasts_as_long_for_all_ranks(slow, delayed):
     with h5py.File(delayed.out / "ranks.h5") as file:
-        group = file[delayed.case(layout="own")]
+        group = file[delayed.case(files="one", arrays="per_rank")]
         write = list(group.attrs["phases"]).index("write")
         synced, own = group["synced"][:, write], group["own"][:, write]
     assert synced.shape == (4, RANKS)
@@ -98,7 +99,7 @@ def test_the_warm_up_is_kept_and_flagged(slow):
 def test_the_summary_leaves_the_warm_up_out(slow, delayed):
     with (delayed.out / "summary.csv").open(newline="") as file:
         rows = {(r["case"], r["phase"]): r for r in csv.DictReader(file)}
-    row = rows[delayed.case(layout="own"), "write"]
+    row = rows[delayed.case(files="one", arrays="per_rank"), "write"]
     counted = [float(r["seconds"]) for r in slow["write"] if r["warmup"] == "false"]
     assert int(row["repetitions"]) == 3
     assert float(row["median_s"]) == pytest.approx(np.median(counted), rel=1e-12)
@@ -108,7 +109,7 @@ def test_the_summary_leaves_the_warm_up_out(slow, delayed):
                                                            "close"))
         for i in (1, 2, 3)
     ]  # fmt: skip
-    row = rows[delayed.case(layout="own"), "write_total"]
+    row = rows[delayed.case(files="one", arrays="per_rank"), "write_total"]
     assert float(row["median_s"]) == pytest.approx(np.median(total), rel=1e-12)
 
 
@@ -130,7 +131,7 @@ def test_short_phases_are_marked_as_below_resolution(delayed):
 def test_each_case_of_a_group_comes_in_each_place_and_after_each_other_one_equally_often(delayed):
     blocks = defaultdict(dict)
     for row in delayed.rows:
-        if row["layout"] == "shared":
+        if word_of(row) == "one-shared":
             blocks[int(row["repetition"])][row["case"]] = int(row["position"]), row["started"]
     orders = [sorted(block, key=block.get) for _, block in sorted(blocks.items())]
     assert len(orders) == len(orders[0]) == 4
@@ -182,7 +183,7 @@ def test_a_time_budget_ends_the_run_early_and_says_so(tmp_path):
 def test_comparisons_that_the_time_budget_does_not_hold_are_named_in_the_verdict(tmp_path):
     done = run_experiment(
         tmp_path, 2, repetitions=2, time_budget="0.01 s",
-        cases=[NULL, NULL | {"layout": "own"}],
+        cases=[NULL, NULL | {"files": "one", "arrays": "per_rank"}],
     )  # fmt: skip
     assert done.status == 0, done.said
     (case,) = done.record["cases"]
@@ -199,7 +200,7 @@ def test_comparisons_that_the_time_budget_does_not_hold_are_named_in_the_verdict
 def test_a_total_is_the_largest_sum_of_a_rank(tmp_path):
     """A sum of the slowest ranks of all phases would be longer."""
     case = {"workload": "hyperslab", "shape_per_rank": [64, 256], "durability": "sync",
-            "layout": "file_per_process", "backend": ["hdf5", "posix"]}  # fmt: skip
+            "files": "per_rank", "backend": ["hdf5", "posix"]}  # fmt: skip
     done = run_experiment(tmp_path, 2, repetitions=6, cases=[case])
     assert done.status == 0, done.said
     if done.record["clock"] != "own":

@@ -71,7 +71,7 @@ def run_both(tmp_path):
     def run(size, *settings):
         done = run_experiment(
             tmp_path, 2, env={"PYTHONPATH": path}, repetitions=3, warmup=1, memory="256 MiB",
-            common={"workload": "hyperslab", "layout": "file_per_process", "chunks": "contiguous"},
+            common={"workload": "hyperslab", "files": "per_rank", "chunks": "contiguous"},
             cases=[
                 {"backend": ["reused", "fresh"], "settings": [*settings],
                  "shape_per_rank": [size, 512, 512]}

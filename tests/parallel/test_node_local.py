@@ -8,7 +8,7 @@ pytestmark = pytest.mark.parallel
 
 TWO_NODES = (PROGRAMS / "two_nodes.py",)
 CASE = {"workload": "hyperslab", "shape_per_rank": [4, 16]}
-OWN = CASE | {"backend": ["hdf5", "zarr"], "layout": "file_per_process"}
+OWN = CASE | {"backend": ["hdf5", "zarr"], "files": "per_rank"}
 
 
 def run_on_nodes(
@@ -27,7 +27,7 @@ def names_left(directory):
 
 
 def test_each_node_writes_reads_and_cleans_its_own_directory(tmp_path):
-    shared = CASE | {"backend": "hdf5", "layout": "shared"}
+    shared = CASE | {"backend": "hdf5", "files": "one", "arrays": "shared"}
     done = run_on_nodes(tmp_path, 0, 1, cases=[OWN, shared])
     assert done.status == 0, done.said
     assert names_left(tmp_path) == []
@@ -39,19 +39,21 @@ def test_each_node_writes_reads_and_cleans_its_own_directory(tmp_path):
     assert min(disk) == 4, "the files of both nodes are counted"
     ((out, reason),) = [(e["case"], e["reason"]) for e in done.record["left_out"]]
     assert "shared" in out
-    assert "layout shared is impossible (possible: file_per_process, and " in reason
+    assert "no file is shared between nodes (possible: files: per_rank, and " in reason
     assert "remark: each node had files of its own, on" in (done.out / "summary.md").read_text()
 
 
 def test_the_ranks_of_a_node_share_files_in_its_own_directory(tmp_path):
-    grouped = CASE | {"backend": ["hdf5", "zarr"], "layout": "file_per_group"}
-    cases = [grouped | {"group": [{"per_node": 1}, {"count": 2}], "within": ["shared", "own"]}]
+    grouped = CASE | {
+        "backend": ["hdf5", "zarr"],
+    }
+    cases = [grouped | {"files": [{"per_node": 1}, {"count": 2}], "arrays": ["shared", "per_rank"]}]
     blocks = (PROGRAMS / "blocks_of_nodes.py",)
     done = run_on_nodes(tmp_path, 0, 1, cases=cases, program=blocks)
     assert done.status == 0, done.said
     assert done.record["valid"] is True
     assert len(done.record["cases"]) == 4
-    groups = [entry["parameters"]["group"] for entry in done.record["cases"].values()]
+    groups = [entry["parameters"]["files"] for entry in done.record["cases"].values()]
     assert groups == [{"per_node": 1}] * 4
     assert len(done.record["left_out"]) == 4
     assert names_left(tmp_path) == []
@@ -63,8 +65,10 @@ def test_the_ranks_of_a_node_share_files_in_its_own_directory(tmp_path):
      ((0,), {}, "local-1"),
      *sampled([
          ((0, 1), {"scratch": "local-$NOWHERE"}, "the variable NOWHERE is not set"),
-         ((0, 1), {"impossible": "refuse", "cases": [OWN | {"layout": "own"}]}, "file_per_process"),
-         ((0, 1), {"impossible": "refuse", "cases": [OWN | {"cache": "shifted"}]}, "another node"),
+         ((0, 1), {"unsupported": "refuse", "cases": [OWN | {"files": "one",
+                                                             "arrays": "per_rank"}]},
+                                                             "per_rank"),
+         ((0, 1), {"unsupported": "refuse", "cases": [OWN | {"cache": "shifted"}]}, "another node"),
      ])],
 )  # fmt: skip
 def test_what_cannot_lie_on_each_node_is_refused_and_nothing_stays(tmp_path, nodes, how, why):

@@ -13,7 +13,7 @@ from pffbench.record.run_json import RunRecord
 
 pytestmark = pytest.mark.parallel
 
-CASE = {"workload": "hyperslab", "backend": ["null", "posix"], "layout": "file_per_process",
+CASE = {"workload": "hyperslab", "backend": ["null", "posix"], "files": "per_rank",
         "shape_per_rank": [8, 8]}  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from pffbench.results.purposes import usable
 from pffbench.results.summary import summarise
 from pffbench.run.schedule import ENOUGH
 from planted import planted
+from sharing import keys_of
 
 pytestmark = pytest.mark.parallel
 
@@ -32,8 +33,8 @@ def slab(shape, **more):
 @pytest.mark.parametrize(
     ("size", "layout"),
     sampled(
-        [(size, layout) for size in SIZES for layout in ("file_per_process", "shared")],
-        ("1 KiB", "file_per_process"), ("256 KiB", "shared"),
+        [(size, layout) for size in SIZES for layout in ("per_rank", "one-shared")],
+        ("1 KiB", "per_rank"), ("256 KiB", "one-shared"),
     ),
 )  # fmt: skip
 def test_a_read_that_reads_nothing_is_invalid(tmp_path, size, layout):
@@ -43,8 +44,8 @@ def test_a_read_that_reads_nothing_is_invalid(tmp_path, size, layout):
         tmp_path, 2, repetitions=2,
         env=planted(DATA, read="suppress", size=smallest),
         cases=[
-            slab(shape, chunks=chunks, layout=layout, backend=BACKENDS),
-            slab(shape, chunks="contiguous", layout=layout, backend=["hdf5", "netcdf4"]),
+            slab(shape, chunks=chunks, **keys_of(layout), backend=BACKENDS),
+            slab(shape, chunks="contiguous", **keys_of(layout), backend=["hdf5", "netcdf4"]),
         ],
     )  # fmt: skip
     assert done.status == 1, done.said
@@ -56,7 +57,13 @@ def test_a_read_that_reads_nothing_is_invalid(tmp_path, size, layout):
 
 #: Further workloads, each with chunks of 64 KiB.
 WORKLOADS = {
-    "datasets": {"datasets": 4, "shape": [256, 256], "chunks": [64, 256], "layout": "own"},
+    "datasets": {
+        "datasets": 4,
+        "shape": [256, 256],
+        "chunks": [64, 256],
+        "files": "one",
+        "arrays": "per_rank",
+    },
     "hyperslab": {"shape": [512, 256], "chunks": [64, 256]},
     "slices": {"shape": [64, 64, 64], "chunks": [4, 64, 64], "axis": 0, "count": 8},
     "updates": {"shape": [512, 256], "chunks": [64, 256], "change": "first_half"},
@@ -151,7 +158,7 @@ def test_slow_writes_of_one_format_are_found(tmp_path):
     done = run_experiment(
         tmp_path, 2, repetitions="auto", warmup=0,
         env=planted("netcdf4.hyperslab", seconds=0.2, size=2**14),
-        cases=[slab([16, 256], layout="file_per_process", backend=["hdf5", "netcdf4"])],
+        cases=[slab([16, 256], files="per_rank", backend=["hdf5", "netcdf4"])],
     )  # fmt: skip
     assert done.status == 0, done.said
     summary = summarise(done.out)
@@ -168,7 +175,7 @@ def test_slow_writes_of_one_format_are_found(tmp_path):
 def test_a_slow_rank_is_named_in_sync(tmp_path):
     done = run_experiment(
         tmp_path, 2, repetitions=3, env=planted(DATA, seconds=1.0, rank=1, size=2**30),
-        cases=[slab([16, 256], layout="file_per_process", backend="posix", durability="sync")],
+        cases=[slab([16, 256], files="per_rank", backend="posix", durability="sync")],
     )  # fmt: skip
     assert done.status == 0, done.said
     text = (done.out / "summary.md").read_text()
@@ -199,7 +206,7 @@ def test_a_cache_that_was_warmed_after_the_check_is_invalid(disk, tmp_path):
     """Between the proof that it is empty and the read, another process reads the file."""
     scratch = disk / "warmed"
     scratch.mkdir()
-    cases = [slab([64, 64, 64], layout="file_per_process", backend=["hdf5", "posix"],
+    cases = [slab([64, 64, 64], files="per_rank", backend=["hdf5", "posix"],
                   cache="dropped", durability="sync")]  # fmt: skip
     told = ["--scratch", scratch]
     done = run_experiment(tmp_path, 2, *told, cases=cases, env=planted(DATA, warm=1, size=1))

@@ -106,7 +106,7 @@ def test_files_that_wait_to_be_read_are_read(tmp_path):
 
 
 def test_what_is_next_after_a_run(tmp_path):
-    cases = [SLAB | {"backend": ["hdf5", "npy"], "layout": "file_per_process"}]
+    cases = [SLAB | {"backend": ["hdf5", "npy"], "files": "per_rank"}]
     done = run_experiment(tmp_path, 2, repetitions=7, cases=cases)
     commands = printed(NEXT, done.stdout)
     assert [command.split()[1] for command in commands[:2]] == ["report", "recommend"]

@@ -23,7 +23,7 @@ SMALL = {
     "hdf5-2": {},
     "lost-data": {},
     "netcdf-uncompressed": {"shape_per_rank": [4, 8, 8],
-                            "chunks": ["contiguous", "block", [1, 8, 8]]},
+                            "chunks": ["contiguous", "rank_part", [1, 8, 8]]},
     "nodes": {"shape_per_rank": [64, 16]},
     "open": {},
     "zarr-3": {"shape_per_rank": [4, 8, 8], "chunks": [2, 4, 8]},

@@ -32,36 +32,36 @@ CASES = {
         {"shape": [2, 8, 6], "chunks": [1, 4, 6], "codec": "none", "values": [1, 2]},
     ),
     "hdf5-slices-two-arrays": (
-        {"backend": "hdf5", "arrays": 2, "api": "high_level", **BLOCK},
+        {"backend": "hdf5", "datasets": 2, "api": "high_level", **BLOCK},
         {"data.h5": ["array_0", "array_1"]},
         {"shape": [8, 6], "chunks": [4, 6], "codec": "none", "values": [1, 2]},
     ),
     "hdf5-file-per-node": (
-        {"backend": "hdf5", "layout": "file_per_group", "group": {"per_node": 1}, **BLOCK},
+        {"backend": "hdf5", "files": {"per_node": 1}, **BLOCK},
         {"data-0.h5": ["array_0"]},
         {"shape": [8, 6], "chunks": [4, 6], "codec": "none", "values": [1, 2]},
     ),
     "netcdf4-two-groups-collective": (
-        {"backend": "netcdf4", "layout": "file_per_group", "group": {"count": 2},
+        {"backend": "netcdf4", "files": {"count": 2},
          "transfer": "collective", **BLOCK},
         {"data-0.nc": ["array_0"], "data-1.nc": ["array_0"]},
         {"shape": [4, 6], "chunks": [4, 6], "codec": "none", "values": [1]},
     ),
     "hdf5-the-first-array-of-a-list-file-per-node": (
-        {"backend": "hdf5", "layout": "file_per_group", "group": {"per_node": 1}, "arrays": [
+        {"backend": "hdf5", "files": {"per_node": 1}, "datasets": [
             {"name": "u", "shape_per_rank": [4, 6], "dtype": "int16", "count": 2},
             {"name": "p", "shape": [9]}]},
         {"data-0.h5": ["array_0", "array_1"]},
         {"shape": [8, 6], "chunks": [4, 6], "dtype": "int16", "values": [1, 2]},
     ),
     "zarr-own-array-in-the-file-of-a-group": (
-        {"backend": "zarr", "layout": "file_per_group", "group": {"count": 1}, "within": "own",
+        {"backend": "zarr", "files": {"count": 1}, "arrays": "per_rank",
          **BLOCK},
         {"data-0.zarr": ["array_0_of_rank_0", "array_0_of_rank_1"]},
         {"shape": [4, 6], "chunks": [4, 6], "codec": "none"},
     ),
     "hdf5-file-per-process-steps": (
-        {"backend": "hdf5", "layout": "file_per_process", "steps": 2, "settings": "defaults",
+        {"backend": "hdf5", "files": "per_rank", "steps": 2, "settings": "defaults",
          **BLOCK},
         {"data-0.h5": ["array_0"], "data-1.h5": ["array_0"]},
         {"shape": [2, 4, 6], "chunks": None, "codec": "none"},
@@ -99,19 +99,20 @@ CASES = {
         {"shape": [8, 6], "chunks": [2, 6], "codec": "shuffle zstd", "values": [1, 2]},
     ),
     "hdf5-own-defaults-synced": (
-        {"backend": "hdf5", "layout": "own", "settings": "defaults", "durability": "sync",
-         "alignment": 65536, "arrays": 2, **BLOCK},
+        {"backend": "hdf5", "files": "one", "arrays": "per_rank", "settings": "defaults",
+         "durability": "sync",
+         "alignment": 65536, "datasets": 2, **BLOCK},
         {"data.h5": [f"array_{i}_of_rank_{r}" for i in range(2) for r in range(2)]},
         {"shape": [4, 6], "chunks": None, "codec": "none"},
     ),
     "hdf5-file-per-process-gzip": (
-        {"backend": "hdf5", "layout": "file_per_process", "codec": "gzip", "libver": "latest",
+        {"backend": "hdf5", "files": "per_rank", "codec": "gzip", "libver": "latest",
          "dtype": "float64", **BLOCK},
         {"data-0.h5": ["array_0"], "data-1.h5": ["array_0"]},
         {"shape": [4, 6], "chunks": [4, 6], "codec": "gzip 4", "dtype": "float64"},
     ),
     "hdf5-file-per-process-lzf": (
-        {"backend": "hdf5", "layout": "file_per_process", "codec": "lzf", "shuffle": "byte",
+        {"backend": "hdf5", "files": "per_rank", "codec": "lzf", "shuffle": "byte",
          **BLOCK},
         {"data-0.h5": ["array_0"], "data-1.h5": ["array_0"]},
         {"shape": [4, 6], "chunks": [4, 6], "codec": "lzf byte"},
@@ -122,7 +123,8 @@ CASES = {
         {"shape": [5, 3], "chunks": [2, 3], "values": [1, 2]},
     ),
     "hdf5-datasets": (
-        {"workload": "datasets", "backend": "hdf5", "layout": "own", "shape": [4, 4],
+        {"workload": "datasets", "backend": "hdf5", "files": "one", "arrays": "per_rank",
+         "shape": [4, 4],
          "datasets_per_rank": 2},
         {"data.h5": [f"array_{i}_of_rank_{r}" for i in range(2) for r in range(2)]},
         {"shape": [4, 4], "chunks": [4, 4]},
@@ -134,12 +136,13 @@ CASES = {
         {"shape": [8, 6], "chunks": [2, 6], "codec": "gzip 4", "values": [1, 2]},
     ),
     "netcdf4-own-flushed": (
-        {"backend": "netcdf4", "layout": "own", "durability": "flush", "steps": 2, **BLOCK},
+        {"backend": "netcdf4", "files": "one", "arrays": "per_rank", "durability": "flush",
+         "steps": 2, **BLOCK},
         {"data.nc": ["array_0_of_rank_0", "array_0_of_rank_1"]},
         {"shape": [2, 4, 6], "chunks": [1, 4, 6], "codec": "none"},
     ),
     "netcdf4-file-per-process-defaults": (
-        {"backend": "netcdf4", "layout": "file_per_process", "settings": "defaults",
+        {"backend": "netcdf4", "files": "per_rank", "settings": "defaults",
          "durability": "sync", **BLOCK},
         {"data-0.nc": ["array_0"], "data-1.nc": ["array_0"]},
         {"shape": [4, 6], "chunks": None, "codec": "none"},
@@ -155,12 +158,13 @@ CASES = {
         {"shape": [9, 6], "chunks": [2, 6], "codec": "gzip", "values": [1, 2]},
     ),
     "zarr-own-shards": (
-        {"backend": "zarr", "layout": "own", "chunks": [2, 3], "shards": [4, 6], **BLOCK},
+        {"backend": "zarr", "files": "one", "arrays": "per_rank", "chunks": [2, 3],
+         "shards": [4, 6], **BLOCK},
         {"data.zarr": ["array_0_of_rank_0", "array_0_of_rank_1"]},
         {"shape": [4, 6], "chunks": [2, 3], "shards": [4, 6], "codec": "none"},
     ),
     "zarr-format-2-blosc-per-process": (
-        {"backend": "zarr", "layout": "file_per_process", "format": 2, "codec": "blosc", **BLOCK},
+        {"backend": "zarr", "files": "per_rank", "format": 2, "codec": "blosc", **BLOCK},
         {"data-0.zarr": ["array_0"], "data-1.zarr": ["array_0"]},
         {"shape": [4, 6], "chunks": [4, 6], "codec": "blosc"},
     ),
@@ -235,7 +239,7 @@ def test_the_program_has_no_loop_of_one_and_nothing_empty(tmp_path, name):
 
 
 def test_a_program_of_a_list_says_for_which_array_it_is(tmp_path):
-    told = {"backend": "zarr", "arrays": [{"name": n, "shape": [8]} for n in "abcdef"]}
+    told = {"backend": "zarr", "datasets": [{"name": n, "shape": [8]} for n in "abcdef"]}
     (note,) = advice(tmp_path, told).notes
     assert note.startswith("These lines are for the array a. ")
     assert "times are of all arrays: b, c, d, and 2 more need the same calls" in note
@@ -249,7 +253,13 @@ def test_every_rank_wrote_its_own_file_or_array(stored):
 
 
 def test_what_no_library_offers_is_said_instead_of_code(tmp_path):
-    told = {"backend": "netcdf4", "layout": "own", "transfer": "collective", **BLOCK}
+    told = {
+        "backend": "netcdf4",
+        "files": "one",
+        "arrays": "per_rank",
+        "transfer": "collective",
+        **BLOCK,
+    }
     found = advice(tmp_path, told)
     assert found.program == ""
     assert found.why_none.startswith("collective writing")

@@ -9,6 +9,7 @@ import pytest
 from faults import SLAB, finished, run_on_small_disks
 from launch import Finished, mpiexec, run_experiment, sampled, write_experiment
 from planted import planted
+from sharing import keys_of
 
 pytestmark = pytest.mark.parallel
 
@@ -18,14 +19,17 @@ GOOD = [SLAB | {"backend": backend, "transfer": "collective"} for backend in ("h
 
 @pytest.mark.parametrize(
     ("backend", "layout"),
-    sampled([("hdf5", "shared"), ("netcdf4", "shared"), ("netcdf4", "own")], ("netcdf4", "shared")),
+    sampled(
+        [("hdf5", "one-shared"), ("netcdf4", "one-shared"), ("netcdf4", "one-per_rank")],
+        ("netcdf4", "one-shared"),
+    ),
 )
 def test_data_that_a_filter_gives_up_on_end_their_case_only(tmp_path, backend, layout):
     """They are too many to be looked at when the run is planned."""
     values = np.random.default_rng(3).integers(0, 2**32, (3, 1024, 2048), dtype="u4")
     values[:2] = 1
     np.save(tmp_path / "many.npy", values)
-    bad = {"workload": "hyperslab", "backend": backend, "layout": layout, "codec": "blosc",
+    bad = {"workload": "hyperslab", "backend": backend, **keys_of(layout), "codec": "blosc",
            "transfer": "collective", "source": "file", "file": str(tmp_path / "many.npy"),
            "chunks": [1, 256, 2048]}  # fmt: skip
     done = run_experiment(tmp_path, 3, *TIMEOUT, cases=[bad, *GOOD], repetitions=2)
@@ -40,7 +44,7 @@ def test_data_that_a_filter_gives_up_on_end_their_case_only(tmp_path, backend, l
 
 
 def test_data_of_a_generator_that_a_filter_gives_up_on_end_their_case_only(tmp_path):
-    bad = {"workload": "hyperslab", "backend": "hdf5", "layout": "shared", "codec": "lzf",
+    bad = {"workload": "hyperslab", "backend": "hdf5", "files": "one", "codec": "lzf",
            "transfer": "collective", "source": "integers", "dtype": "uint8", "shape": [64, 512],
            "chunks": [8, 512]}  # fmt: skip
     done = run_experiment(tmp_path, 3, *TIMEOUT, cases=[bad, *GOOD])
@@ -65,7 +69,7 @@ def test_a_close_that_fails_on_one_rank_does_not_end_later_cases(
     tmp_path, backend, number, well, size
 ):
     """HDF5 keeps the names of what it has freed, and would free the next file with them."""
-    alone = {"workload": "hyperslab", "layout": "file_per_process"}
+    alone = {"workload": "hyperslab", "files": "per_rank"}
     bad = alone | {"backend": backend, "settings": "defaults", "chunks": [16, 256],
                    "shape_per_rank": [64, 256]}  # fmt: skip
     good = [alone | {"backend": backend, "shape_per_rank": [rows, 256]}
@@ -82,7 +86,7 @@ def test_a_close_that_fails_on_one_rank_does_not_end_later_cases(
 
 @pytest.mark.full
 def test_a_window_that_shared_memory_cannot_hold_ends_its_case_only(tmp_path):
-    window = {"workload": "startup", "backend": "hdf5", "layout": "shared",
+    window = {"workload": "startup", "backend": "hdf5", "files": "one",
               "shape": [4096, 1024], "strategy": "node_leader_shared"}  # fmt: skip
     path = write_experiment(tmp_path, cases=[window, window | {"strategy": "root_bcast"}])
     out = tmp_path / "results"

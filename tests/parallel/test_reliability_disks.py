@@ -16,7 +16,7 @@ pytestmark = pytest.mark.parallel
 RANKS = 2
 NULL = SLAB | {"backend": "null"}
 #: 512 KiB for each rank, in one chunk that HDF5 keeps back until it has to write.
-HALF = {"workload": "hyperslab", "layout": "file_per_process", "shape_per_rank": [256, 512]}
+HALF = {"workload": "hyperslab", "files": "per_rank", "shape_per_rank": [256, 512]}
 
 
 def command(directory, *arguments, program=("-m", "pffbench")):
@@ -167,10 +167,10 @@ def test_a_scratch_that_one_node_does_not_see_is_refused(tmp_path):
 # Files that ranks share through parallel HDF5
 
 #: 8 MiB, behind which the library puts metadata that both ranks write.
-SHARED = {"workload": "hyperslab", "layout": "shared", "shape": [8, 256, 1024]}
+SHARED = {"workload": "hyperslab", "files": "one", "arrays": "shared", "shape": [8, 256, 1024]}
 PARALLEL = [
     SHARED | {"backend": "netcdf4", "transfer": ["collective", "independent"]},
-    SHARED | {"backend": "hdf5", "layout": "own", "transfer": "collective"},
+    SHARED | {"backend": "hdf5", "files": "one", "arrays": "per_rank", "transfer": "collective"},
 ]
 
 

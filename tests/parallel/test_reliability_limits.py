@@ -251,7 +251,11 @@ def read_terminal(master, until=None):
 def at_a_terminal(directory, keys):
     """Run at a terminal and press Ctrl-C so often; return the status and what was shown."""
     # The second repetition holds both keys, even where other work delays them.
-    slow = NULL | {"layout": "own", "null": {"delays": {"write": 2.0 if keys == 1 else 20.0}}}
+    slow = NULL | {
+        "files": "one",
+        "arrays": "per_rank",
+        "null": {"delays": {"write": 2.0 if keys == 1 else 20.0}},
+    }
     path = write_experiment(directory, cases=[NULL, slow], repetitions=30)
     (directory / "scratch").mkdir()
     out = directory / "results"
@@ -264,7 +268,7 @@ def at_a_terminal(directory, keys):
     os.close(slave)
     wait_for_repetition(out)
     # Between two repetitions the first key ends the run.
-    wait_until(lambda: list((directory / "scratch").glob("*/*.own.*")))
+    wait_until(lambda: list((directory / "scratch").glob("*/*.one-per_rank.*")))
     process.send_signal(signal.SIGINT)
     shown = b""
     if keys == 2:  # two at the same moment are one

@@ -16,13 +16,14 @@ from launch import (
     wait_until,
     with_open_mpi,
 )
+from sharing import keys_of, word_of
 
 pytestmark = pytest.mark.parallel
 
 RANKS = 3
 VERBS = ("create", "define", "write", "flush", "close", "open", "arrays", "read")
 PHASES = dict(zip(VERBS, (*VERBS[:6], "open_array", "read"), strict=True))
-LAYOUTS = ("shared", "own", "file_per_process")
+LAYOUTS = ("one-shared", "one-per_rank", "per_rank")
 #: What a workload needs beside these to run with the backend that does nothing.
 WORKLOADS = {
     "chunk_cache": {"shape": [4, 8], "granules": 3},
@@ -37,8 +38,8 @@ LIMIT = 200
 
 @pytest.fixture(scope="module")
 def raised(tmp_path_factory):
-    """Every workload on every layout, once for each call of a backend that can fail."""
-    null = {"backend": "null", "durability": "flush", "layout": list(LAYOUTS)}
+    """Every workload with all files and arrays, once for each call of a backend that can fail."""
+    null = {"backend": "null", "durability": "flush", **keys_of(LAYOUTS)}
     cases = [
         {"workload": name, **null, **more, "null": {"fail": list(VERBS), "fail_rank": 1}}
         for name, more in WORKLOADS.items()
@@ -53,7 +54,7 @@ def test_a_rank_that_raises_in_any_phase_ends_its_case_only(raised, workload, la
     assert raised.status == 1, raised.said
     entries = [
         entry for entry in raised.record["cases"].values()
-        if (entry["parameters"]["workload"], entry["parameters"]["layout"]) == (workload, layout)
+        if (entry["parameters"]["workload"], word_of(entry["parameters"])) == (workload, layout)
     ]  # fmt: skip
     told = {entry["options"]["fail"]: entry["failure"] for entry in entries}
     assert told.pop(None) is None
@@ -74,7 +75,7 @@ def test_all_cases_that_do_not_fail_are_recorded(raised):
 def test_a_real_library_that_fails_on_one_rank(tmp_path, backend):
     """In a file of its own: where ranks call together the others wait, until the watchdog acts."""
     shapes = [[4, 4 * n] for n in range(1, len(VERBS) + 2)]
-    cases = [SLAB | {"backend": backend, "layout": "file_per_process", "durability": "flush",
+    cases = [SLAB | {"backend": backend, "files": "per_rank", "durability": "flush",
                      "shape_per_rank": shape} for shape in shapes]  # fmt: skip
     fault = {"verb": "each", "kind": "fail", "rank": 1, "backend": backend}
     done = run_faulty(tmp_path, 2, fault=fault, cases=cases, repetitions=1)
@@ -94,7 +95,7 @@ def test_a_real_library_that_fails_on_one_rank(tmp_path, backend):
 )
 def test_a_rank_that_fails_off_the_timer_ends_its_case_only(tmp_path, verb):
     """In one file that all ranks define, with an array of which some hold nothing."""
-    case = {"workload": "datasets", "datasets": 2, "shape": [2, 4], "layout": "shared",
+    case = {"workload": "datasets", "datasets": 2, "shape": [2, 4], "files": "one",
             "attributes": 1, "backend": ["hdf5", "netcdf4"]}  # fmt: skip
     done = run_faulty(tmp_path, RANKS, fault={"verb": verb, "kind": "fail", "rank": 1, "after": 0},
                       cases=[case], repetitions=1)  # fmt: skip
@@ -128,7 +129,7 @@ def test_a_rank_that_dies_in_a_collective_write_ends_the_job(tmp_path, kind, sai
     completes(done, RANKS)
 
 
-GROUPED = {"layout": "file_per_group", "group": {"count": 2}}
+GROUPED = {"files": {"count": 2}}
 
 
 @pytest.mark.full  # in a file of all ranks above

@@ -196,7 +196,7 @@ main(sys.argv[1:])
 
 
 def test_a_clock_that_runs_backwards_makes_a_run_not_valid(tmp_path):
-    case = SLAB | {"backend": "posix", "layout": "file_per_process"}
+    case = SLAB | {"backend": "posix", "files": "per_rank"}
     started = start_experiment(tmp_path, None, program=("-c", BACKWARDS), cases=[case])
     done = started.finish()
     assert done.status == 1, done.said

@@ -11,7 +11,7 @@ from launch import pffbench_cli, run_experiment
 
 pytestmark = pytest.mark.parallel
 
-CASE = {"workload": "hyperslab", "backend": ["npy", "zarr"], "layout": "file_per_process",
+CASE = {"workload": "hyperslab", "backend": ["npy", "zarr"], "files": "per_rank",
         "shape_per_rank": [[16, 16]]}  # fmt: skip
 
 

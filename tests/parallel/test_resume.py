@@ -17,7 +17,7 @@ pytestmark = pytest.mark.parallel
 
 REPETITIONS = 6
 CASES = [
-    {"workload": "hyperslab", "backend": "null", "layout": ["shared", "own"],
+    {"workload": "hyperslab", "backend": "null", "files": "one", "arrays": ["shared", "per_rank"],
      "shape_per_rank": [4, 4], "null": {"delays": {"write": 0.15}}},
     {"workload": "hyperslab", "backend": "hdf5", "shape_per_rank": [4, 4]},
 ]  # fmt: skip

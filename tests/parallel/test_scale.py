@@ -17,7 +17,11 @@ def test_all_ranks_are_recorded_and_the_slow_one_is_found(ranks, tmp_path):
     slow = ranks - 2
     told = {"delays": {"close": 2.0}, "delay_rank": slow}
     done = run_experiment(
-        tmp_path, ranks, timeout=1200, cases=[NULL | {"layout": "own", "null": told}], repetitions=2
+        tmp_path,
+        ranks,
+        timeout=1200,
+        cases=[NULL | {"files": "one", "arrays": "per_rank", "null": told}],
+        repetitions=2,
     )
     assert done.status == 0, done.said
     assert done.record["valid"] is True

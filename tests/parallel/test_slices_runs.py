@@ -12,6 +12,7 @@ import zarr
 from launch import PROGRAMS, run, run_experiment, sampled, write_experiment
 from pffbench.data import make_source
 from pffbench.results.summary import summarise
+from sharing import word_of
 
 pytestmark = [pytest.mark.parallel, pytest.mark.full]
 
@@ -32,7 +33,7 @@ CASES = [
     {"backend": "mpiio", **AXES, **TOGETHER},
     {"backend": "posix", **AXES},
     # each rank a volume of its own
-    {"backend": ["hdf5", "posix"], "axis": 2, "layout": ["own", "file_per_process"]},
+    {"backend": ["hdf5", "posix"], "axis": 2, "files": ["one", "per_rank"], "arrays": "per_rank"},
     # more places than the first; parts of which some ranks get nothing
     {"backend": ["posix", "zarr"], "axis": 1, "position": "middle", "count": 4, "chunks": CHUNKS},
     {"backend": ["hdf5", "zarr", "mpiio"], "box": [2, 3, 26], "count": 3,
@@ -67,7 +68,7 @@ def test_everything_is_valid(done):
 def test_all_that_was_wanted_is_read_and_verified_once(done):
     for name, entry in done.record["cases"].items():
         p = entry["parameters"]
-        volumes = 1 if p["layout"] == "shared" else done.record["ranks"]
+        volumes = 1 if word_of(p) == "one-shared" else done.record["ranks"]
         flat = [1 if axis == p["axis"] else n for axis, n in enumerate(p["shape"])]
         wanted = volumes * p["count"] * prod(p["box"] or flat)
         (read,), (write,) = (done.phases(name)[phase] for phase in ("read", "write"))
@@ -84,7 +85,7 @@ def counts(done):
 
 def test_what_a_slice_touches_is_counted(done, counts):
     """One byte in each piece of the file along the last axis, one piece for each rank else."""
-    wanted = {"backend": "posix", "layout": "shared", "cache": "warm", "count": 1}
+    wanted = {"backend": "posix", "files": "one", "arrays": "shared", "cache": "warm", "count": 1}
     worst, best = (done.case(**wanted, axis=axis) for axis in (2, 0))
     assert counts.touched_runs[worst] == SHAPE[0] * SHAPE[1] == counts.read_calls[worst]
     assert counts.touched_runs[best] == done.record["ranks"] == counts.read_calls[best]
@@ -117,7 +118,7 @@ WRITTEN = {
     "h5": {"backend": "hdf5", "chunks": CHUNKS, "transfer": "collective"},
     "nc": {"backend": "netcdf4", "chunks": "contiguous"},
     "zarr": {"backend": "zarr", "chunks": CHUNKS, "zarr": {"shards": [10, 7, 12]}},
-    "alone": {"backend": "posix", "layout": "file_per_process"},
+    "alone": {"backend": "posix", "files": "per_rank"},
 }
 
 
@@ -125,7 +126,7 @@ WRITTEN = {
 def written(tmp_path_factory):
     place = tmp_path_factory.mktemp("written")
     experiment = write_experiment(
-        place, impossible="refuse", question=" ".join(WRITTEN),
+        place, unsupported="refuse", question=" ".join(WRITTEN),
         cases=[COMMON | {"axis": 0} | case for case in WRITTEN.values()],
     )  # fmt: skip
     found = run([PROGRAMS / "write_store.py", "pffbench", place, experiment], ranks=3)

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.parallel
 
 REPETITIONS = 2
 CASES = [
-    {"backend": ["hdf5", "netcdf4", "zarr", "mpiio"], "layout": "shared"},
-    {"backend": ["hdf5", "zarr", "posix"], "layout": "file_per_process"},
-    {"backend": ["hdf5", "zarr", "posix"], "layout": "file_per_group", "group": {"count": 2}},
+    {"backend": ["hdf5", "netcdf4", "zarr", "mpiio"], "files": "one"},
+    {"backend": ["hdf5", "zarr", "posix"], "files": "per_rank"},
+    {"backend": ["hdf5", "zarr", "posix"], "files": {"count": 2}},
 ]
 WRITTEN = {"create", "define", "write", "flush", "close", "sync"}
 READ = {"open", "open_array", "read", "close_read", "remove"}
@@ -151,7 +151,7 @@ def interrupted(tmp_path_factory):
     common = {"workload": "hyperslab", "shape_per_rank": [4, 4], "cache": "separate"}
     run = start_experiment(
         directory, 2, "--stage", "write", repetitions=200, common=common,
-        cases=[{"backend": ["hdf5", "posix"], "layout": "file_per_process"}],
+        cases=[{"backend": ["hdf5", "posix"], "files": "per_rank"}],
     )  # fmt: skip
     wait_until(lambda: (run.out / "repetitions.jsonl").exists() and len(lines_of(run.out)) >= 4)
     run.process.send_signal(signal.SIGTERM)  # mpiexec hands it on to the ranks
@@ -184,7 +184,7 @@ def test_an_interrupted_writer_keeps_what_it_wrote_and_goes_on(interrupted):
 
 
 def test_data_that_are_gone_are_missed_before_anything_is_touched(tmp_path):
-    run = write(tmp_path, ranks=None, cases=[{"backend": "posix", "layout": "file_per_process"}])
+    run = write(tmp_path, ranks=None, cases=[{"backend": "posix", "files": "per_rank"}])
     elsewhere(run)
     (place,) = (tmp_path / "scratch").iterdir()
     first = sorted(path for path in place.iterdir() if path.is_dir())[0]
@@ -197,7 +197,7 @@ def test_data_that_are_gone_are_missed_before_anything_is_touched(tmp_path):
 
 
 def test_data_that_were_changed_in_between_make_the_run_invalid(tmp_path):
-    run = write(tmp_path, ranks=None, cases=[{"backend": "posix", "layout": "file_per_process"}])
+    run = write(tmp_path, ranks=None, cases=[{"backend": "posix", "files": "per_rank"}])
     elsewhere(run)
     file = next(p for p in files_below(tmp_path / "scratch") if p.stat().st_size >= 4096)
     data = bytearray(file.read_bytes())
@@ -219,7 +219,7 @@ def test_data_that_were_changed_in_between_make_the_run_invalid(tmp_path):
 def test_stage_and_cache_state_must_fit(tmp_path, how, cache, expected):
     case = {"workload": "hyperslab", "shape_per_rank": [4, 4], "backend": "posix"}
     done = run_experiment(
-        tmp_path, None, *how, cases=[case | {"layout": "file_per_process", "cache": cache}]
+        tmp_path, None, *how, cases=[case | {"files": "per_rank", "cache": cache}]
     )
     assert done.status == 2, done.said
     assert expected in done.stderr
@@ -238,7 +238,7 @@ def test_a_run_in_one_stage_is_not_read_by_another_job(tmp_path):
 
 
 def test_files_that_became_shorter_are_told_from_wrong_data(tmp_path):
-    cases = [{"backend": "mpiio"}, {"backend": "posix", "layout": "file_per_process"}]
+    cases = [{"backend": "mpiio"}, {"backend": "posix", "files": "per_rank"}]
     done = write(tmp_path, ranks=2, cases=cases, repetitions=1, warmup=0)
     elsewhere(done)
     for path in (tmp_path / "scratch").rglob("*.raw"):
@@ -251,7 +251,7 @@ def test_files_that_became_shorter_are_told_from_wrong_data(tmp_path):
 
 
 def test_an_open_number_of_repetitions_is_settled_before_writing(tmp_path):
-    run = write(tmp_path, repetitions="auto", cases=[{"backend": "hdf5", "layout": "shared"}])
+    run = write(tmp_path, repetitions="auto", cases=[{"backend": "hdf5", "files": "one"}])
     assert json.loads((run.out / "run.json").read_text())["experiment"]["repetitions"] == 10
     elsewhere(run)
     counted = {row["repetition"] for row in read(run).rows if row["phase"] == "read"}

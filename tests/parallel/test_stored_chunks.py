@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from launch import run_experiment
+from sharing import word_of
 
 pytestmark = pytest.mark.parallel
 
@@ -23,17 +24,17 @@ IN_STEPS = {
 }
 CASES = [
     {**TOGETHER, "backend": ["hdf5", "netcdf4"], "codec": ["gzip", "none"]},
-    {**TOGETHER, "backend": "hdf5", "codec": "gzip", "rearrange": "gather"},
-    {**TOGETHER, "backend": "hdf5", "codec": "gzip", "rearrange": "box", "cut_unit": CHUNKS,
+    {**TOGETHER, "backend": "hdf5", "codec": "gzip", "rearranger": "gather"},
+    {**TOGETHER, "backend": "hdf5", "codec": "gzip", "rearranger": "box", "cut_unit": CHUNKS,
      "writers": {"count": 2}},
     {**COMMON, "backend": ["zarr", "tensorstore"], "codec": ["gzip", "none"], "cut_unit": CHUNKS},
-    {**COMMON, "backend": "hdf5", "codec": "none", "layout": "file_per_group",
-     "group": {"count": 1}},
-    {**COMMON, "backend": ["hdf5", "zarr"], "codec": "none", "layout": "own"},
-    {**COMMON, "backend": ["hdf5", "zarr"], "codec": "gzip", "layout": "file_per_process"},
-    {"workload": "datasets", "backend": "zarr", "codec": "none", "layout": "own", "datasets": 4,
+    {**COMMON, "backend": "hdf5", "codec": "none", "files": {"count": 1}},
+    {**COMMON, "backend": ["hdf5", "zarr"], "codec": "none", "files": "one", "arrays": "per_rank"},
+    {**COMMON, "backend": ["hdf5", "zarr"], "codec": "gzip", "files": "per_rank"},
+    {"workload": "datasets", "backend": "zarr", "codec": "none", "files": "one",
+     "arrays": "per_rank", "datasets": 4,
      "shape": [4, 6], "chunks": CHUNKS, "dtype": "int16"},
-    {**IN_STEPS, "backend": ["hdf5", "zarr"], "layout": ["shared", "file_per_process"]},
+    {**IN_STEPS, "backend": ["hdf5", "zarr"], "files": ["one", "per_rank"]},
     {**IN_STEPS, "backend": "netcdf4", "transfer": "collective"},
     {**COMMON, "backend": "hdf5"},
 ]  # fmt: skip
@@ -47,7 +48,7 @@ def chunks_of(parameters):
         return 16
     if parameters["steps"]:
         return 16
-    return 12 if parameters["layout"] in ("own", "file_per_process") else 10
+    return 12 if word_of(parameters) in ("one-per_rank", "per_rank") else 10
 
 
 def test_each_chunk_is_counted_once_also_if_ranks_share_it(tmp_path):

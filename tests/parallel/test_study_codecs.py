@@ -15,6 +15,7 @@ import zarr
 
 from launch import run_experiment, sampled
 from pffbench.data import make_source, seed_of_repetition
+from sharing import word_of
 
 pytestmark = [pytest.mark.parallel, pytest.mark.full]
 
@@ -52,9 +53,10 @@ CASES = [
      "zarr": {"shards": [CHUNKS]}, "tensorstore": {"shards": [CHUNKS]}},
     {"backend": "zarr", "codec": "blosc", "source": ["smooth", "integers"],
      "zarr": {"pipeline": "zarrs"}},
-    {"backend": ["hdf5", "netcdf4", "tensorstore"], "layout": "own", "codec": "blosc",
+    {"backend": ["hdf5", "netcdf4", "tensorstore"], "files": "one", "arrays": "per_rank",
+     "codec": "blosc",
      "source": "smooth", "transfer": ["independent", "collective"]},
-    {"backend": ["hdf5", "netcdf4"], "layout": "file_per_process", "codec": "blosc",
+    {"backend": ["hdf5", "netcdf4"], "files": "per_rank", "codec": "blosc",
      "source": "smooth"},
     {"backend": "hdf5", "transfer": "collective", "codec": ["gzip", "blosc"], "source": "smooth",
      "hdf5": {"api": "low_level"}},
@@ -105,7 +107,7 @@ def test_every_chunk_is_counted_once(run):
     counted = write_counters(run)
     for name, entry in run.record["cases"].items():
         p = entry["parameters"]
-        if p["layout"] != "shared":
+        if word_of(p) != "one-shared":
             continue
         chunks = math.prod(-(-n // c) for n, c in zip(p["shape"], p["chunks"], strict=True))
         options = entry["options"]
@@ -126,7 +128,7 @@ def test_the_same_codec_takes_the_same_bytes_in_all_formats(run):
     counted, found = write_counters(run), {}
     for name, entry in run.record["cases"].items():
         p = entry["parameters"]
-        if (p["compressor"], p["layout"], p["settings"]) == ("zstd", "shared", "matched"):
+        if (p["compressor"], word_of(p), p["settings"]) == ("zstd", "shared", "matched"):
             found[p["backend"]] = float(counted[name, "stored_bytes"]["total"])
     assert set(found) == {"hdf5", "netcdf4", "zarr", "tensorstore"}
     assert max(found.values()) <= 1.02 * min(found.values()), found
@@ -136,7 +138,7 @@ def test_a_shuffle_before_a_codec_is_the_same_work_in_all_formats(run):
     counted, found = write_counters(run), {}
     for name, entry in run.record["cases"].items():
         p = entry["parameters"]
-        if (p["codec"], p["shuffle"], p["layout"]) == ("gzip", "byte", "shared"):
+        if (p["codec"], p["shuffle"], word_of(p)) == ("gzip", "byte", "shared"):
             found[name] = float(counted[name, "stored_bytes"]["total"])
             assert entry["stored_as"]["codec"] == "gzip 4 byte"
     assert len(found) >= 5
@@ -148,7 +150,7 @@ def test_the_ratio_is_in_the_table(run):
 
 
 KEPT = [
-    {**TOGETHER, "codec": ["gzip", "szip", "zstd"], "layout": "shared"},
+    {**TOGETHER, "codec": ["gzip", "szip", "zstd"], "files": "one", "arrays": "shared"},
     {**TOGETHER, "codec": "blosc", "compressor": "zstd", "level": 3, "shuffle": "bit"},
     {"backend": "tensorstore", "codec": "blosc", "compressor": "zstd", "shuffle": "bit",
      "tensorstore": {"format": [2, 3]}},

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.parallel
 #: Four chunks of each rank.
 CASE = {
     "workload": "hyperslab", "shape_per_rank": [[64, 64]], "chunks": [[16, 64]],
-    "layout": ["shared", "file_per_process"],
+    "files": ["one", "per_rank"],
 }  # fmt: skip
 COUNTS = {"counters": "calls", "repetitions": 1, "warmup": 0, "roofline": False}
 #: A version of Zarr that asks for the state of the directory before it writes a chunk.
@@ -86,7 +86,7 @@ def compared(*runs, options=()):
 def test_calls_and_bytes_of_raw_files_are_those_of_the_program(tmp_path, ranks):
     done = run(tmp_path / "raw", "posix", ranks)
     counts = counts_of(MeasuredRun.load(done.out))
-    (case,) = [name for name in counts if "file_per_process" in name]
+    (case,) = [name for name in counts if "per_rank" in name]
     assert counts[case]["write", "call_pwrite64"] == [ranks]
     assert counts[case]["write", "bytes_pwrite64"] == [ranks * 64 * 64 * 4]
     assert sum(n for (phase, name), (n,) in counts[case].items()
@@ -133,11 +133,11 @@ def test_one_stat_more_for_each_chunk_is_named(tmp_path, planted, busy):
 def test_the_answer_has_the_counts_and_names_what_moves_more_than_is_wanted(tmp_path):
     sliced = {
         "workload": "slices", "shape": [32, 32, 32], "axis": 2, "chunks": [8, 32, 32],
-        "layout": "file_per_process", "backend": ["posix", "hdf5", "zarr"],
+        "files": "per_rank", "backend": ["posix", "hdf5", "zarr"],
         "settings": "matched",
     }  # fmt: skip
     cases = [sliced, sliced | {"backend": "netcdf3"}]  # which has no chunks
-    done = run_experiment(tmp_path, 2, cases=cases, impossible="skip", **COUNTS)
+    done = run_experiment(tmp_path, 2, cases=cases, unsupported="skip", **COUNTS)
     assert done.status == 0, done.said
     answer = summarise(done.out).answer
     assert answer.word == "COUNTED"
@@ -164,12 +164,12 @@ def test_cases_of_one_run_are_compared_by_a_key(tmp_path):
     assert text.startswith("backend hdf5 → backend zarr\n")
     assert "more: one file per rank: create: calls of mkdir 0 → " in text
     assert "counts of 2 cases were compared" in text
-    text = compared(done.out, options=["--by", "layout"]).stdout
-    assert text.startswith("layout shared → layout file_per_process\n")
+    text = compared(done.out, options=["--by", "files"]).stdout
+    assert text.startswith("files one → files per_rank\n")
     refused = compared(done.out, options=["--by", "codec"])
     assert refused.status == 2
     assert "no two cases of" in refused.stderr
-    assert "cases differ in backend, layout" in refused.stderr
+    assert "cases differ in backend, files" in refused.stderr
     assert "name one results directory" in compared(
         done.out, done.out, options=["--by", "backend"]).stderr  # fmt: skip
 
@@ -261,7 +261,7 @@ def test_calls_that_strace_did_not_see_are_no_count(tmp_path):
 
 
 def test_a_tracer_that_is_killed_ends_its_case_only(tmp_path):
-    cases = [CASE | {"backend": "posix", "layout": "file_per_process"}, CASE | {"backend": "npy"}]
+    cases = [CASE | {"backend": "posix", "files": "per_rank"}, CASE | {"backend": "npy"}]
     program = ["-c", KILLS_TRACER]
     done = start_experiment(tmp_path, 2, program=program, cases=cases, **COUNTS).finish()
     assert done.status == 1, done.said
@@ -273,7 +273,7 @@ def test_a_tracer_that_is_killed_ends_its_case_only(tmp_path):
 
 
 def test_calls_that_do_not_fit_into_the_directory_of_temporary_files_are_no_count(tmp_path):
-    cases = [CASE | {"backend": "zarr", "layout": "file_per_process"}]
+    cases = [CASE | {"backend": "zarr", "files": "per_rank"}]
     path, out = write_experiment(tmp_path, cases=cases, **COUNTS), tmp_path / "o"
     (small := tmp_path / "small").mkdir()
     (tmp_path / "scratch").mkdir()

@@ -8,16 +8,17 @@ import zarr
 
 from capable import FORMATS
 from launch import PROGRAMS, run_experiment, sampled
+from sharing import word_of
 
 pytestmark = pytest.mark.parallel
 
 TWO_NODES = (PROGRAMS / "two_nodes.py",)
 #: Uneven: with 4 ranks in slabs of 10 rows the last one has 7; neither chunks nor shards fit.
-ARRAY = {"workload": "hyperslab", "layout": "shared", "shape": [37, 53]}
+ARRAY = {"workload": "hyperslab", "files": "one", "shape": [37, 53]}
 CHUNKED = ARRAY | {"chunks": [[5, 7]], "backend": ["hdf5", "netcdf4"]}
 BOTH = ["independent", "collective"]
 SHARDS = ARRAY | {
-    "chunks": [[5, 7]], "backend": "zarr", "rearrange": "chunk_owner",
+    "chunks": [[5, 7]], "backend": "zarr", "rearranger": "chunk_owner",
     "zarr": {"shards": [[10, 14], [40, 56]]},
 }  # fmt: skip
 
@@ -29,13 +30,13 @@ def test_every_format_is_written_and_read_through_writers(tmp_path, ranks):
     done = run_experiment(
         tmp_path, ranks, timeout=240,
         cases=[
-            CHUNKED | {"transfer": BOTH, "writers": some[::2], "rearrange": ["gather", "box"],
+            CHUNKED | {"transfer": BOTH, "writers": some[::2], "rearranger": ["gather", "box"],
                        "steps": 2},
-            CHUNKED | {"backend": "hdf5", "rearrange": "chunk_owner", "codec": ["none", "gzip"],
+            CHUNKED | {"backend": "hdf5", "rearranger": "chunk_owner", "codec": ["none", "gzip"],
                        "transfer": "collective", "writers": some[1:], "decomposition": "block"},
-            ARRAY | {"backend": ["posix", "npy", "mpiio"], "writers": some, "rearrange": "box",
+            ARRAY | {"backend": ["posix", "npy", "mpiio"], "writers": some, "rearranger": "box",
                      "chunks": "contiguous", "decomposition": "block"},
-            ARRAY | {"shape": [2, 5], "backend": "posix", "writers": some, "rearrange": "box"},
+            ARRAY | {"shape": [2, 5], "backend": "posix", "writers": some, "rearranger": "box"},
             SHARDS | {"writers": some, "decomposition": ["slab", "block"]},
         ],
     )  # fmt: skip
@@ -63,7 +64,7 @@ OTHERS = [
      "read": ["rows", "chunks"]},
     {"workload": "study_datasets", "shape": [7, 4], "datasets": 3, "chunks": [2, 3],
      "order": "interleaved", "read_copy": True},
-    {"workload": "hyperslab", "chunks": "block", "steps": 2, "arrays": [
+    {"workload": "hyperslab", "chunks": "rank_part", "steps": 2, "datasets": [
         {"name": "a", "shape": [8, 5], "dtype": "int16"},
         {"name": "b", "shape_per_rank": [3, 4], "count": 2, "decomposition": "block"}]},
 ]  # fmt: skip
@@ -80,26 +81,27 @@ READ_ELSEWHERE = [
 @pytest.mark.parametrize("ranks", [1, 3, 4, 7])
 def test_every_workload_goes_through_writers_of_one_file_and_of_files_of_groups(tmp_path, ranks):
     """Strides, regions, rows, lists, steps and appended rows; all that a format can is VALID."""
-    some = {"rearrange": ["gather", "box", "chunk_owner"], "transfer": BOTH,
+    some = {"rearranger": ["gather", "box", "chunk_owner"], "transfer": BOTH,
             "writers": {"count": min(2, ranks)}, "backend": FORMATS}  # fmt: skip
-    groups = {"layout": "file_per_group", "group": {"count": min(2, ranks)},
+    groups = {"files": {"count": min(2, ranks)},
               "writers": {"count": 1}}  # fmt: skip
     cases = [one | some for one in (*OTHERS, *READ_ELSEWHERE)]
     cases += [one | some | groups for one in OTHERS]
     done = run_experiment(tmp_path, ranks, timeout=400, cases=cases, repetitions=1, warmup=0)
     assert done.status == 0, done.said
     assert done.record["valid"] is True
-    ran = {(p["workload"], p["backend"], p["rearrange"], p["layout"])
+    ran = {(p["workload"], p["backend"], p["rearranger"], word_of(p))
            for p in (entry["parameters"] for entry in done.record["cases"].values())}  # fmt: skip
     for one in OTHERS:
-        for layout in ("shared", *["file_per_group"] * (one["workload"] != "slices" and ranks > 2)):
+        grouped = one["workload"] != "slices" and ranks > 2
+        for word in ("one-shared", *["count_2-shared"] * grouped):
             for way in ("gather", "box", "chunk_owner"):
-                assert (one["workload"], "hdf5", way, layout) in ran
-            assert (one["workload"], "zarr", "chunk_owner", layout) in ran
+                assert (one["workload"], "hdf5", way, word) in ran
+            assert (one["workload"], "zarr", "chunk_owner", word) in ran
 
 
 def test_only_writers_open_files_to_write(tmp_path):
-    cases = [ARRAY | {"backend": "posix", "rearrange": ["gather", "box"], "writers": {"count": 2}},
+    cases = [ARRAY | {"backend": "posix", "rearranger": ["gather", "box"], "writers": {"count": 2}},
              SHARDS | {"writers": {"count": 2}}]  # fmt: skip
     done = run_experiment(tmp_path, 4, cases=cases, program=(PROGRAMS / "openers.py",))
     assert done.status == 0, done.said
@@ -109,7 +111,7 @@ def test_only_writers_open_files_to_write(tmp_path):
         assert entry["transfer_facts"]["writers"].startswith("2 of 4 ranks, at most ")
 
 
-def test_the_phases_are_not_there_without_rearrange(tmp_path):
+def test_the_phases_are_not_there_without_a_rearranger(tmp_path):
     done = run_experiment(tmp_path, 2, cases=[ARRAY | {"backend": "hdf5"}])
     assert done.status == 0, done.said
     assert not {row["phase"] for row in done.rows} & {"exchange", "exchange_read"}
@@ -117,7 +119,7 @@ def test_the_phases_are_not_there_without_rearrange(tmp_path):
 
 def test_independent_readers_find_the_same_array_however_it_was_written(tmp_path):
     cases = [
-        CHUNKED | {"rearrange": ["none", "gather", "box", "chunk_owner"], "cache": "separate"},
+        CHUNKED | {"rearranger": ["none", "gather", "box", "chunk_owner"], "cache": "separate"},
         SHARDS | {"writers": {"count": 3}, "cache": "separate"},
     ]
     done = run_experiment(tmp_path, 4, "--stage", "write", cases=cases)
@@ -138,7 +140,7 @@ def test_independent_readers_find_the_same_array_however_it_was_written(tmp_path
 
 def test_writers_of_whole_chunks_touch_fewer_bytes_than_writers_that_cut_them(tmp_path):
     """37 × 53 elements in chunks of 5 × 7: 8 × 8 chunks of 140 bytes; slabs cut a row of them."""
-    cases = [CHUNKED | {"rearrange": ["box", "chunk_owner"], "writers": [{"count": 2}]}]
+    cases = [CHUNKED | {"rearranger": ["box", "chunk_owner"], "writers": [{"count": 2}]}]
     done = run_experiment(tmp_path, 3, cases=cases, counters=True)
     assert done.status == 0, done.said
     for backend in CHUNKED["backend"]:
@@ -147,7 +149,8 @@ def test_writers_of_whole_chunks_touch_fewer_bytes_than_writers_that_cut_them(tm
             if row["counter"] == "touched_bytes" and row["phase"] == "write"
         }  # fmt: skip
         found = {
-            how: touched[done.case(backend=backend, rearrange=how)] for how in cases[0]["rearrange"]
+            how: touched[done.case(backend=backend, rearranger=how)]
+            for how in cases[0]["rearranger"]
         }
         assert found == {"box": 72 * 140, "chunk_owner": 64 * 140}
     assert "×touched" in (done.out / "summary.md").read_text()
@@ -155,7 +158,7 @@ def test_writers_of_whole_chunks_touch_fewer_bytes_than_writers_that_cut_them(tm
 
 def test_the_memory_of_writers_is_touched_before_the_exchange(tmp_path):
     """One writer receives 8 MiB, 2048 pages, which a first touch in the exchange would count."""
-    case = ARRAY | {"shape": [2048, 1024], "backend": "posix", "rearrange": "box",
+    case = ARRAY | {"shape": [2048, 1024], "backend": "posix", "rearranger": "box",
                     "settings": ["matched", "defaults"], "writers": {"count": 1}}  # fmt: skip
     done = run_experiment(tmp_path, 2, cases=[case], counters=True, repetitions=1, warmup=0)
     assert done.status == 0, done.said
@@ -167,9 +170,9 @@ def test_the_memory_of_writers_is_touched_before_the_exchange(tmp_path):
 
 def test_chunks_are_counted_with_writers_and_without(tmp_path):
     """Without writers the ranks of 13 rows touch 3 rows of 8 chunks each; 37 rows are 8 of them."""
-    cases = [CHUNKED | {"backend": "hdf5", "rearrange": ["none", "gather"]},
-             {"workload": "datasets", "shape": [8], "datasets": 3, "layout": "own",
-              "backend": "zarr", "chunks": [2]},
+    cases = [CHUNKED | {"backend": "hdf5", "rearranger": ["none", "gather"]},
+             {"workload": "datasets", "shape": [8], "datasets": 3, "files": "one",
+              "arrays": "per_rank", "backend": "zarr", "chunks": [2]},
              {"workload": "startup", "shape": [8], "datasets": 3, "backend": "hdf5", "chunks": [2]},
              {"workload": "updates", "shape": [6, 6], "chunks": [2, 2],
               "backend": "hdf5"}]  # fmt: skip
@@ -188,7 +191,7 @@ def test_chunks_are_counted_with_writers_and_without(tmp_path):
 @pytest.mark.parametrize("lost", sampled(["to_writers", "from_writers"], "from_writers"))
 def test_an_exchange_that_loses_data_is_invalid(tmp_path, lost):
     cases = [
-        CHUNKED | {"rearrange": ["gather", "box"], "writers": {"count": 2}},
+        CHUNKED | {"rearranger": ["gather", "box"], "writers": {"count": 2}},
         SHARDS | {"writers": {"count": 2}},
     ]
     program = (PROGRAMS / "no_exchange.py",)
@@ -199,7 +202,7 @@ def test_an_exchange_that_loses_data_is_invalid(tmp_path, lost):
 
 def test_writers_are_counted_on_each_node(tmp_path):
     some = [{"per_node": 1}, {"per_node": 2}]
-    cases = [ARRAY | {"backend": "hdf5", "rearrange": "gather", "writers": some}]
+    cases = [ARRAY | {"backend": "hdf5", "rearranger": "gather", "writers": some}]
     done = run_experiment(tmp_path, 4, program=TWO_NODES, cases=cases)
     assert done.status == 0, done.said
     told = {entry["transfer_facts"]["writers"][:12] for entry in done.record["cases"].values()}
@@ -208,7 +211,7 @@ def test_writers_are_counted_on_each_node(tmp_path):
 
 
 def test_writers_that_a_node_cannot_have_are_refused_before_anything_is_made(tmp_path):
-    cases = [ARRAY | {"backend": "posix", "rearrange": "box", "writers": {"per_node": 3}}]
+    cases = [ARRAY | {"backend": "posix", "rearranger": "box", "writers": {"per_node": 3}}]
     done = run_experiment(tmp_path, 4, program=TWO_NODES, cases=cases)
     assert done.status == 2, done.said
     assert "writers.per_node is 3, but a node has 2 ranks" in done.stderr

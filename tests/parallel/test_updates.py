@@ -30,12 +30,12 @@ CASES = [
     {"backend": ["hdf5", "zarr"], "change": ["all", "first_half"]},
     # rows appended, in all layouts
     {"backend": ["hdf5", "mpiio"], "change": "append", "steps": 3, **TOGETHER,
-     "layout": ["shared", "own"], "read": ["all", "every_second_element"]},
+     "files": "one", "arrays": ["shared", "per_rank"], "read": ["all", "every_second_element"]},
     {"backend": "netcdf4", "change": "append", "steps": 3, "transfer": "collective",
-     "layout": ["shared", "own"], "read": ["all", "every_second_element"]},
+     "files": "one", "arrays": ["shared", "per_rank"], "read": ["all", "every_second_element"]},
     {"backend": ["zarr", "tensorstore", "posix"], "change": "append", "steps": 3,
-     "layout": ["shared", "own", "file_per_process"]},
-    {"backend": ["hdf5", "netcdf4"], "change": "append", "layout": "file_per_process",
+     "files": ["one", "per_rank"], "arrays": ["shared", "per_rank"]},
+    {"backend": ["hdf5", "netcdf4"], "change": "append", "files": "per_rank",
      "settings": "defaults", "chunks": "auto"},
     # compressed chunks that are changed in part, from a device
     {"backend": ["hdf5", "netcdf4"], "change": ["every_second_row", "append"], "codec": "gzip",
@@ -44,7 +44,7 @@ CASES = [
      "cache": "dropped", "durability": "sync", "zarr": {"format": [2, 3]}},
     # parts of arrays of their own, which the others cannot see
     {"backend": ["hdf5", "mpiio"], "change": ["every_second_element", "random_rows"],
-     "layout": "own", **TOGETHER, "read": "random_rows"},
+     "files": "one", "arrays": "per_rank", **TOGETHER, "read": "random_rows"},
     {"backend": ["posix", "mpiio"], "change": "every_second_element", "read": "first_half"},
     {"backend": "hdf5", "hdf5": {"api": "high_level"}, "chunks": "contiguous",
      "change": "every_second_element", "read": "every_second_row"},

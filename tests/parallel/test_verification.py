@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from launch import PROGRAMS, run_experiment, sparse_file
+from sharing import keys_of
 
 pytestmark = pytest.mark.parallel
 
 ALL = ["hdf5", "netcdf4", "zarr", "mpiio", "posix"]
 #: 128 KiB for each rank: enough pages that one of them is less than a hundredth.
 BASE = {"workload": "hyperslab", "shape_per_rank": [32, 32, 128], "chunks": "auto"}
-LAYOUTS = ["shared", "own", "file_per_process"]
+LAYOUTS = ["one-shared", "one-per_rank", "per_rank"]
 
 
 def directory_on(disk, name):
@@ -34,10 +35,11 @@ def corrupted(disk):
     directory = directory_on(disk, "corrupted")
     hook = shlex.join([sys.executable, str(PROGRAMS / "corrupt.py"), str(directory / "scratch")])
     cases = [
-        BASE | {"backend": ALL, "layout": ["shared", "file_per_process"], "cache": "dropped"},
-        BASE | {"backend": ["hdf5", "netcdf4"], "layout": "own", "cache": "dropped",
+        BASE | {"backend": ALL, "files": ["one", "per_rank"], "cache": "dropped"},
+        BASE | {"backend": ["hdf5", "netcdf4"], "files": "one", "arrays": "per_rank",
+                "cache": "dropped",
                 "settings": "defaults"},
-        BASE | {"backend": "mpiio", "layout": "own", "cache": "warm"},
+        BASE | {"backend": "mpiio", "files": "one", "arrays": "per_rank", "cache": "warm"},
     ]  # fmt: skip
     return run_experiment(directory, 2, "--drop-hook", hook, cases=cases)
 
@@ -66,15 +68,13 @@ def test_the_reason_names_case_rank_and_index(corrupted):
         assert re.search(r"\(\d+, \d+, \d+\)|\[\d+, \d+, \d+\]", reasons[0]), reasons
 
 
-@pytest.mark.parametrize(
-    ("layout", "backend"), [("shared", "mpiio"), ("file_per_process", "posix")]
-)
+@pytest.mark.parametrize(("layout", "backend"), [("one-shared", "mpiio"), ("per_rank", "posix")])
 def test_raw_bytes_are_wrong_exactly_where_they_were_changed(corrupted, layout, backend):
     """The byte in the midst of the file is the first one of an element; ranks hold 32 rows."""
-    name = corrupted.case(backend=backend, layout=layout)
+    name = corrupted.case(backend=backend, **keys_of(layout))
     (reason,) = (r for r in corrupted.record["reasons"] if r.startswith(f"{name} "))
-    index = (32, 0, 0) if layout == "shared" else (16, 0, 0)
-    rank = 1 if layout == "shared" else 0
+    index = (32, 0, 0) if layout == "one-shared" else (16, 0, 0)
+    rank = 1 if layout == "one-shared" else 0
     assert f"rank {rank}" in reason
     assert ", ".join(map(str, index)) in reason
 
@@ -90,7 +90,7 @@ def test_a_row_that_is_invalid_says_so_in_the_log(corrupted):
 def cached(disk):
     """Every backend in every state of the cache on three ranks, parts of unequal size."""
     cases = [
-        {"workload": "hyperslab", "shape": [70, 32, 128], "backend": ALL, "layout": LAYOUTS,
+        {"workload": "hyperslab", "shape": [70, 32, 128], "backend": ALL, **keys_of(LAYOUTS),
          "cache": ["warm", "shifted", "dropped"], "durability": "sync"},
     ]  # fmt: skip
     done = run_experiment(directory_on(disk, "cached"), 3, cases=cases)
@@ -153,7 +153,7 @@ def test_the_cache_state_shows_in_the_summary(cached):
 
 def test_a_hook_that_fails_fails_the_case_and_says_why(disk):
     hook = "echo no right to drop caches >&2; exit 7"
-    case = BASE | {"backend": "posix", "layout": "file_per_process", "cache": "dropped"}
+    case = BASE | {"backend": "posix", "files": "per_rank", "cache": "dropped"}
     directory = directory_on(disk, "hook")
     done = run_experiment(directory, 2, "--drop-hook", hook, cases=[case])
     assert done.status == 1, done.said

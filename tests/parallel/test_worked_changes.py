@@ -17,6 +17,7 @@ import pytest
 from capable import FORMATS
 from launch import REPOSITORY, environment, pffbench_cli, run_experiment, sampled
 from pffbench.backends.registry import backend_class
+from sharing import word_of
 
 pytestmark = pytest.mark.parallel
 
@@ -87,7 +88,7 @@ WORKLOAD = {
     ),
 }
 BOTH = ["independent", "collective"]
-#: A pattern that no layout knows of.
+#: A pattern that knows nothing of files.
 PATTERN = {
     "workloads/planes.py": (REPOSITORY / "tests" / "worked" / "planes.py").read_text(),
     "workloads/registry.py": (
@@ -152,7 +153,8 @@ def path_of(copy):
 def run(copy, tmp_path_factory):
     """Run an old workload, the new one and the new backend on two ranks."""
     cases = [CASE, CASE | {"backend": "worked"},
-             {"workload": "neighbours", "shape": [4, 8], "layout": ["own", "shared"],
+             {"workload": "neighbours", "shape": [4, 8], "files": "one",
+              "arrays": ["per_rank", "shared"],
               "backend": ["hdf5", "worked"]}]  # fmt: skip
     done = run_experiment(
         tmp_path_factory.mktemp("run"), 2, "--worked", "after the upgrade", "--tables", cases=cases,
@@ -209,14 +211,14 @@ def test_a_column_of_the_tables_is_everywhere(copy, run):
 
 @pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 3, 4])
-def test_a_declared_pattern_is_valid_in_every_layout_at_the_first_try(copy, tmp_path, ranks):
+def test_a_declared_pattern_is_valid_in_all_files_at_the_first_try(copy, tmp_path, ranks):
     """Groups of ranks, arrays of ranks and strides are nothing that a workload has to know."""
     common = {"workload": "planes", "shape": [7, 4, 5], "backend": FORMATS, "transfer": BOTH}
-    group = {"layout": "file_per_group", "group": {"count": min(2, ranks)}}
-    writers = {"rearrange": ["gather", "box", "chunk_owner"], "writers": [{"count": 1}, "all"]}
+    group = {"files": {"count": min(2, ranks)}}
+    writers = {"rearranger": ["gather", "box", "chunk_owner"], "writers": [{"count": 1}, "all"]}
     cases = [
-        common | {"layout": ["shared", "own", "file_per_process"]},
-        common | group | {"within": ["shared", "own"]},
+        common | {"files": ["one", "per_rank"], "arrays": ["shared", "per_rank"]},
+        common | group | {"arrays": ["shared", "per_rank"]},
         common | writers,
         common | group | writers | {"chunks": [3, 2, 2]},
     ]
@@ -224,13 +226,13 @@ def test_a_declared_pattern_is_valid_in_every_layout_at_the_first_try(copy, tmp_
     assert done.status == 0, done.said
     assert done.record["valid"] is True
     parameters = [entry["parameters"] for entry in done.record["cases"].values()]
-    ran = {(p["backend"], p["layout"], p["within"]) for p in parameters}
-    layouts = [("shared", None), ("own", None), ("file_per_process", None),
-               ("file_per_group", "shared"), ("file_per_group", "own")]  # fmt: skip
+    ran = {(p["backend"], word_of(p)) for p in parameters}
+    words = ["one-shared", "one-per_rank", "per_rank"]
+    words += [f"count_{min(2, ranks)}-{arrays}" for arrays in ("shared", "per_rank")]
     for backend in ("hdf5", "netcdf4", "zarr"):
-        assert ran >= {(backend, *layout) for layout in layouts}
-    ways = {(p["backend"], p["rearrange"]) for p in parameters}
-    assert ways >= {(b, r) for b in ("hdf5", "netcdf4") for r in writers["rearrange"]}
+        assert ran >= {(backend, word) for word in words}
+    ways = {(p["backend"], p["rearranger"]) for p in parameters}
+    assert ways >= {(b, r) for b in ("hdf5", "netcdf4") for r in writers["rearranger"]}
     assert ("zarr", "chunk_owner") in ways
 
 
@@ -264,9 +266,11 @@ def test_an_option_is_in_the_record_of_a_resumed_run_too(copy, tmp_path, environ
 def test_a_workload_runs_and_brings_a_column(run):
     cases = {n: e for n, e in run.record["cases"].items() if ".neighbours." in n}
     assert {entry["parameters"]["backend"] for entry in cases.values()} == {"hdf5", "worked"}
-    assert {entry["parameters"]["layout"] for entry in cases.values()} == {"own"}
+    assert {word_of(entry["parameters"]) for entry in cases.values()} == {"one-per_rank"}
     (reason,) = {left["reason"] for left in run.record["left_out"]}
-    assert reason == "workload neighbours needs layout own and transfer independent"
+    assert (
+        reason == "workload neighbours needs files: one, arrays: per_rank and transfer: independent"
+    )
     assert any("read calls made" in head for head in tables(run))
 
 

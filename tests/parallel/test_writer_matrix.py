@@ -15,15 +15,15 @@ BACKENDS = {"hdf5", "netcdf4", "zarr", "tensorstore", "posix", "npy", "mpiio"}
 
 
 def cases_of(shape, writers):
-    """Return cases of an array in all formats: every way to rearrange, slabs and blocks."""
-    array = {"workload": "hyperslab", "layout": "shared", "shape": shape,
+    """Return cases of an array in all formats: every rearranger, slabs and blocks."""
+    array = {"workload": "hyperslab", "files": "one", "shape": shape,
              "writers": [{"count": n} for n in writers]}  # fmt: skip
-    chunked = array | {"chunks": [CHUNKS[len(shape)]], "rearrange": "chunk_owner"}
+    chunked = array | {"chunks": [CHUNKS[len(shape)]], "rearranger": "chunk_owner"}
     blocks = {"decomposition": "block"}
-    flat = array | blocks | {"rearrange": "box", "chunks": "contiguous"}
+    flat = array | blocks | {"rearranger": "box", "chunks": "contiguous"}
     cases = [
         chunked | blocks | {"backend": ["hdf5", "netcdf4"], "transfer": "collective"},
-        array | {"rearrange": "gather", "backend": ["hdf5", "netcdf4"]},
+        array | {"rearranger": "gather", "backend": ["hdf5", "netcdf4"]},
         chunked | {"backend": ["zarr", "tensorstore"]},
         flat | {"backend": ["posix", "npy", "mpiio"]},
         flat | {"backend": "mpiio", "transfer": "collective"},
@@ -55,11 +55,11 @@ def all_valid(directory, ranks, writers, cases, backends, timeout=120):
 @pytest.mark.full
 def test_sixteen_ranks_write_through_sixteen_writers(tmp_path):
     """With two formats, since each has to be imported sixteen times."""
-    array = {"workload": "hyperslab", "layout": "shared", "shape": SHAPES[0],
+    array = {"workload": "hyperslab", "files": "one", "shape": SHAPES[0],
              "writers": {"count": 16}, "decomposition": "block"}  # fmt: skip
     some = [
-        array | {"backend": "hdf5", "rearrange": "chunk_owner", "chunks": [[5, 7]]},
-        array | {"backend": "posix", "rearrange": ["gather", "box"], "chunks": "contiguous"},
+        array | {"backend": "hdf5", "rearranger": "chunk_owner", "chunks": [[5, 7]]},
+        array | {"backend": "posix", "rearranger": ["gather", "box"], "chunks": "contiguous"},
     ]
     all_valid(tmp_path, 16, [16], some, {"hdf5", "posix"})
 

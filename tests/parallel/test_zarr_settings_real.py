@@ -17,8 +17,8 @@ RANKS = 3
 #: Cut over three ranks into 3, 4 and 4 rows.
 SHAPE = (11, 8)
 UNEVEN = {
-    "workload": "hyperslab", "backend": "zarr", "layout": "shared", "shape": list(SHAPE),
-    "distribution": "balanced", "chunks": "block", "dtype": "int32", "source": "integers",
+    "workload": "hyperslab", "backend": "zarr", "files": "one", "shape": list(SHAPE),
+    "distribution": "balanced", "chunks": "rank_part", "dtype": "int32", "source": "integers",
     "zarr": {"chunk_grid": "rectilinear"},
 }  # fmt: skip
 HAS_GRID = tuple(map(int, zarr.__version__.split(".")[:2])) >= (3, 4)
@@ -26,7 +26,7 @@ HAS_GRID = tuple(map(int, zarr.__version__.split(".")[:2])) >= (3, 4)
 
 def test_uneven_parts_have_a_chunk_each_that_plain_zarr_reads(tmp_path):
     experiment = write_experiment(
-        tmp_path, impossible="refuse", question="library zarrs",
+        tmp_path, unsupported="refuse", question="library zarrs",
         cases=[UNEVEN | {"zarr": {"chunk_grid": "rectilinear", "pipeline": ["library", "zarrs"]}}],
     )  # fmt: skip
     done = run([PROGRAMS / "write_store.py", "pffbench", tmp_path, experiment], ranks=RANKS)

@@ -15,6 +15,7 @@ import pytest
 
 from desk import read_elsewhere, watching
 from launch import check_results, environment, write_experiment
+from sharing import word_of
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1200)]
 
@@ -96,15 +97,15 @@ def test_each_of_four_nodes_keeps_the_files_of_its_ranks(slurm, shared):
     assert record["valid"] is True
     paths = {host["scratch"]["path"] for host in record["provenance"]["hosts"]}
     assert len(paths) == 4
-    layouts = {entry["parameters"]["layout"] for entry in record["cases"].values()}
-    assert layouts == {"file_per_process"}
+    layouts = {word_of(entry["parameters"]) for entry in record["cases"].values()}
+    assert layouts == {"per_rank"}
     assert not list(shared.glob("local-*/*"))
 
 
 @pytest.mark.slow
 def test_64_ranks_read_what_another_node_wrote(slurm, shared):
     (scratch := shared / "scratch").mkdir()
-    case = {"backend": "posix", "layout": "file_per_process", "cache": "shifted"}
+    case = {"backend": "posix", "files": "per_rank", "cache": "shifted"}
     file = write_experiment(
         shared, common={"workload": "hyperslab", "shape_per_rank": [4, 16, 16]}, cases=[case]
     )

@@ -38,7 +38,7 @@ name: real
 repetitions: {repetitions}
 common: {{workload: hyperslab, shape_per_rank: [24, 1024, 1024], durability: sync}}
 cases:
-  - {{backend: hdf5, layout: file_per_process, chunks: [1, 1024, 1024]}}
+  - {{backend: hdf5, files: per_rank, chunks: [1, 1024, 1024]}}
 """
 
 

@@ -17,7 +17,7 @@ FOUR_BY_FOUR = ["srun", "--mpi=pmix", "-N4", "--ntasks-per-node=4"]
 #: A shared file of each library, read by another rank than the one that wrote it.
 SMALL = {
     "common": {"workload": "hyperslab", "shape_per_rank": [4, 16, 16]},
-    "cases": [{"backend": ["hdf5", "netcdf4", "zarr"], "layout": "shared", "cache": "shifted"}],
+    "cases": [{"backend": ["hdf5", "netcdf4", "zarr"], "files": "one", "cache": "shifted"}],
     "repetitions": 2,
 }
 
@@ -65,8 +65,8 @@ def test_a_run_on_four_nodes_is_valid_and_records_them(slurm, shared):
 def test_the_ranks_of_each_node_share_a_file(slurm, shared):
     """One file and two files a node, read where they were written and by the next node."""
     grouped = {"backend": ["hdf5", "zarr"], "cache": ["warm", "shifted"],
-               "layout": "file_per_group", "group": [{"per_node": 1}, {"per_node": 2}],
-               "within": ["shared", "own"]}  # fmt: skip
+               "files": [{"per_node": 1}, {"per_node": 2}],
+               "arrays": ["shared", "per_rank"]}  # fmt: skip
     done = run_small(slurm, shared, FOUR_BY_FOUR, cases=[grouped])
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((shared / "out" / "run.json").read_text())
@@ -74,7 +74,7 @@ def test_the_ranks_of_each_node_share_a_file(slurm, shared):
     assert len(record["cases"]) == 16
     for entry in record["cases"].values():
         if entry["parameters"]["backend"] == "hdf5":
-            assert entry["disk"]["files"] == 4 * entry["parameters"]["group"]["per_node"]
+            assert entry["disk"]["files"] == 4 * entry["parameters"]["files"]["per_node"]
 
 
 def test_environments_take_turns_in_one_allocation(slurm, shared):
@@ -95,7 +95,7 @@ def test_environments_take_turns_in_one_allocation(slurm, shared):
 
 
 def test_shifted_reads_are_made_on_another_node_than_the_one_that_wrote(slurm, shared):
-    case = {"backend": "posix", "layout": "file_per_process", "cache": "shifted"}
+    case = {"backend": "posix", "files": "per_rank", "cache": "shifted"}
     watched = watching(shared, shared / "scratch")
     done = run_small(slurm, shared, FOUR_BY_FOUR, cases=[case], **watched)
     assert done.returncode == 0, done.stdout + done.stderr

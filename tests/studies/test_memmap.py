@@ -51,7 +51,7 @@ def test_what_makes_no_sense_is_refused_with_the_reason(case, reason):
 def test_every_axis_order_and_layout_is_read_and_verified(tmp_path):
     cases = [
         {"axis": [0, 1, 2], "memmap": {"order": ["C", "F"], "destination": ["C", "F"]}},
-        {"axis": 2, "layout": ["own", "file_per_process"], "cache": "dropped",
+        {"axis": 2, "files": ["one", "per_rank"], "arrays": "per_rank", "cache": "dropped",
          "memmap": {"order": "F", "madvise": "random"}},
         {"box": [2, 3, 26], "count": 3, "position": "random", "memmap": {"order": "F"}},
         {"workload": "hyperslab", "memmap": {"order": ["C", "F"]}},
@@ -59,7 +59,7 @@ def test_every_axis_order_and_layout_is_read_and_verified(tmp_path):
     done = run_experiment(tmp_path, 3, common=COMMON, cases=cases, counters=True)
     assert done.status == 0, done.said
     assert done.record["left_out"] == []
-    mapped = done.case(axis=0, order="F", destination="C", layout="shared")
+    mapped = done.case(axis=0, order="F", destination="C", files="one", arrays="shared")
     reads = reads_of(done)
     assert reads[mapped, "read_calls"] == 0
     assert reads[mapped, "touched_bytes"] >= prod(SHAPE) // 4096 * 4096
@@ -70,7 +70,7 @@ def test_the_worst_axis_of_a_map_moves_600_times_what_is_wanted(tmp_path):
     """A thin piece of the published volume, with its first axis."""
     done = run_experiment(
         tmp_path, 1, counters=True, common=COMMON | {"shape": [621, 64, 66], "axis": [2, 0]},
-        cases=[{"layout": "file_per_process", "cache": "dropped", "settings": "defaults",
+        cases=[{"files": "per_rank", "cache": "dropped", "settings": "defaults",
                 "memmap": {"order": "F"}}],
     )  # fmt: skip
     assert done.status == 0, done.said
@@ -90,7 +90,7 @@ def test_the_worst_axis_of_a_map_moves_600_times_what_is_wanted(tmp_path):
 def test_files_hold_the_volume_in_their_order(tmp_path):
     names = {"c": "C", "f": "F"}
     experiment = write_experiment(
-        tmp_path, impossible="refuse", question=" ".join(names),
+        tmp_path, unsupported="refuse", question=" ".join(names),
         cases=[COMMON | {"axis": 0, "memmap": {"order": order}} for order in names.values()],
     )  # fmt: skip
     done = run([PROGRAMS / "write_store.py", "pffbench", tmp_path, experiment], ranks=3)

@@ -26,7 +26,7 @@ def test_it_is_what_the_study_measured(tmp_path):
     assert list(cases) == ["hdf5", "netcdf4", "zarr"]
     for case in cases.values():
         p = case.parameters
-        assert (p.datasets, p.shape, p.layout) == (2048, (128, 64), "file_per_process")
+        assert (p.datasets, p.shape, p.files_word) == (2048, (128, 64), "per_rank")
         assert (p.settings, p.order, p.read_sink, p.read_copy) == (
             "defaults", "interleaved", "print", True,
         )  # fmt: skip

@@ -15,7 +15,7 @@ from pffbench_studies.published.order import OrderVerdict
 STUDY = "hdf5-compression-tuning"
 MIB = 2**20
 PUBLISHED = {
-    "workload": "study_chunk_cache", "layout": "file_per_process", "shape": [4, 30, 9, 717],
+    "workload": "study_chunk_cache", "files": "per_rank", "shape": [4, 30, 9, 717],
     "granules": 15, "codec": "gzip", "level": 6, "source": "cris",
     "chunks": [4, 30, 9, 717], "repack_chunks": None, "repack_with": "library", "read": "rows",
     "write": "chunks", "read_transfer": None, "sharing": "own", "byte_order": "big",
@@ -119,14 +119,14 @@ def test_what_the_study_did_not_do_stands_beside_nothing(tmp_path, changes):
 
 def test_other_ways_of_the_same_are_told_apart(tmp_path):
     found = compare_with_study(
-        tmp_path, case_of(1, layout="shared", transfer="collective", settings="matched",
+        tmp_path, case_of(1, files="one", transfer="collective", settings="matched",
                           byte_order="native", chunks="auto", sharing="interleaved"),
         case_of(1, cache=3 * MIB, cache_state="dropped"),
     )  # fmt: skip
     variants = {m.variant: m.nearest for m in found.matches}
     assert variants == {
-        "shared, matched, native, warm, collective reads, interleaved": False,
-        "file_per_process, defaults, big-endian, warm": True,
+        "one-shared, matched, native, warm, collective reads, interleaved": False,
+        "per_rank, defaults, big-endian, warm": True,
     }
 
 
@@ -135,4 +135,4 @@ def test_decodes_that_were_counted_are_told(tmp_path):
     found = compare_with_study(tmp_path, slow, fast, counts=[(slow[0], 16_200), (fast[0], 15)])
     (told,) = [r.here for r in found.reasons if r.about == "chunks that were decoded"]
     assert told.count("16200") == 1
-    assert "3 MiB cache, by row (file_per_process, defaults, big-endian, warm): 15" in told
+    assert "3 MiB cache, by row (per_rank, defaults, big-endian, warm): 15" in told

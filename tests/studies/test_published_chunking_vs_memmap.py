@@ -19,13 +19,13 @@ MEMMAP = {"order": "F", "destination": "C", "madvise": "normal"}
 GUESSED = {"chunks": [39, 63, 33]}
 
 
-def slices(backend, axis, options, layout="file_per_process", **more):
+def slices(backend, axis, options, files="per_rank", **more):
     parameters = {
         "shape": [621, 998, 520], "dtype": "uint8", "axis": axis, "box": None, "position": "first",
         "count": 1, "chunks": "auto", "codec": "auto", "settings": "defaults",
         "cache": "dropped", **more,
     }  # fmt: skip
-    name, entry = a_case(backend, workload="slices", layout=layout, **parameters)
+    name, entry = a_case(backend, workload="slices", files=files, **parameters)
     entry.options = options
     entry.group += f".{axis}"
     return f"{name}.{options}".replace(" ", ""), entry
@@ -80,13 +80,13 @@ def test_a_map_of_a_file_in_c_order_is_not_the_study_s(tmp_path):
 
 
 def test_named_chunks_that_prefer_no_axis_stand_beside_as_another_variant(tmp_path):
-    told = {"settings": "matched", "layout": "shared", "chunks": [69, 64, 65]}
+    told = {"settings": "matched", "files": "one", "chunks": [69, 64, 65]}
     apart = slices("hdf5", 0, {}, **told)
     together = slices("hdf5", 0, {}, **told, transfer="collective")
     found = compare_with_study(tmp_path, [apart, together])
     assert [(m.variant, m.nearest) for m in found.matches] == [
-        ("shared, matched, dropped", False),
-        ("shared, matched, dropped, collective reads", False),
+        ("one-shared, matched, dropped", False),
+        ("one-shared, matched, dropped, collective reads", False),
     ]
 
 
@@ -105,7 +105,7 @@ def test_reasons_tell_the_bytes_that_were_moved(tmp_path):
     found = side_by_side(summarise(tmp_path))
     here = {reason.about: reason.here for reason in found.reasons}
     moved = here["bytes moved for each byte wanted"]
-    assert moved == "memmap x file_per_process dropped: touched 602, device 621"
+    assert moved == "memmap x per_rank dropped: touched 602, device 621"
     assert here["size of the volume"] == "621×998×520"
     list(write_published(summarise(tmp_path), tmp_path))
     assert "touched 602" in (tmp_path / "published.md").read_text()

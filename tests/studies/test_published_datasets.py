@@ -11,12 +11,13 @@ from pffbench.results.summary import summarise
 from pffbench_studies.published import side_by_side
 from pffbench_studies.published.figure import draw_published
 from pffbench_studies.published.writing import page_data
+from sharing import keys_of
 
 STUDY = "file-format-testing"
 SVG = "{http://www.w3.org/2000/svg}"
 FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
 FAITHFUL = {
-    "layout": "file_per_process", "settings": "defaults", "durability": "close",
+    "files": "per_rank", "settings": "defaults", "durability": "close",
     "order": "interleaved", "read_sink": "print", "read_copy": True,
 }  # fmt: skip
 OPTIONS = {
@@ -25,10 +26,10 @@ OPTIONS = {
     "zarr": {"format": 2},
 }
 CORRECTED = {
-    "layout": "file_per_process", "settings": "matched", "durability": "sync",
+    "files": "per_rank", "settings": "matched", "durability": "sync",
     "order": "create_first", "read_sink": "buffer", "cache": "warm",
 }  # fmt: skip
-NEAREST = "file_per_process, defaults, order interleaved, read_sink print, read_copy True"
+NEAREST = "per_rank, defaults, order interleaved, read_sink print, read_copy True"
 
 
 def cases_of(ways, datasets=2048, shape=(128,), options=OPTIONS):
@@ -57,7 +58,7 @@ def test_the_faithful_variant_is_nearest(tmp_path):
     found = compare_with_study(tmp_path, cases_of([CORRECTED, FAITHFUL]))
     assert {m.variant for m in found.matches if m.nearest} == {NEAREST}
     assert {m.variant for m in found.matches if not m.nearest} == {
-        "file_per_process, matched, durability sync"
+        "per_rank, matched, durability sync"
     }
     assert len(found.matches) == 24
 
@@ -124,17 +125,17 @@ def test_the_page_has_the_same_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("layout", "transfer", "own"),
     [
-        ("file_per_process", "independent", {"create", "open", "write", "read"}),
-        ("own", "independent", {"write", "read"}),
-        ("own", "collective", set()),
-        ("shared", "independent", set()),
+        ("per_rank", "independent", {"create", "open", "write", "read"}),
+        ("one-per_rank", "independent", {"write", "read"}),
+        ("one-per_rank", "collective", set()),
+        ("one-shared", "independent", set()),
     ],
 )
 def test_with_several_ranks_a_time_is_that_of_a_rank_over_its_datasets(
     tmp_path, layout, transfer, own
 ):
     """All ranks create the datasets of a shared file, and open them by collective metadata."""
-    way = CORRECTED | {"layout": layout, "transfer": transfer}
+    way = CORRECTED | {**keys_of(layout), "transfer": transfer}
     found = compare_with_study(tmp_path, cases_of([way], 2048, (256,)), ranks=4)
     of_hdf5 = [match for match in found.matches if match.alternative == "HDF5"]
     assert {m.operation for m in of_hdf5 if m.factor == 1e3 / 512} == own

@@ -24,6 +24,7 @@ from pffbench_studies.published.figure import draw_published
 from pffbench_studies.published.order import OrderVerdict, kendall
 from pffbench_studies.published.wording import verdict_lines
 from pffbench_studies.published.writing import page_data, write_published
+from sharing import keys_of
 
 STUDY = "file-format-testing"
 FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
@@ -38,15 +39,13 @@ def test_the_rank_correlation_is_that_of_scipy():
     assert math.isnan(kendall([1, 1, 1, 1, 1], here))
 
 
-def a_paper_run(
-    directory, milliseconds, layout="file_per_process", settings="defaults", repetitions=20
-):
+def a_paper_run(directory, milliseconds, files="per_rank", settings="defaults", repetitions=20):
     """Make a run whose every phase takes these milliseconds per dataset, times its number."""
     cases = [
         a_case(
             backend,
             workload="datasets",
-            layout=layout,
+            files=files,
             datasets=2048,
             shape=[128],
             durability="close",
@@ -143,7 +142,8 @@ def test_fewer_than_seven_repetitions_decide_no_pair(tmp_path):
 
 def test_one_repetition_decides_nothing(tmp_path):
     cases = [
-        a_case(b, workload="datasets", layout="own", datasets=2048, shape=[128]) for b in FORMATS
+        a_case(b, workload="datasets", files="one", arrays="per_rank", datasets=2048, shape=[128])
+        for b in FORMATS
     ]
     a_run(tmp_path, cases, repetitions=1, experiment={"study": STUDY})
     found = compare_with_study(tmp_path)
@@ -199,14 +199,14 @@ def test_other_work_is_not_matched(tmp_path, other):
 
 def test_parallel_forms_and_other_settings_are_variants_of_their_own(tmp_path):
     cases = [
-        a_case(b, workload="datasets", layout=layout, datasets=2048, shape=[128])
+        a_case(b, workload="datasets", **keys_of(layout), datasets=2048, shape=[128])
         for b in FORMATS
-        for layout in ("own", "file_per_process")
+        for layout in ("one-per_rank", "per_rank")
     ]
     a_run(tmp_path, cases, experiment={"study": STUDY})
     found = compare_with_study(tmp_path)
     assert {m.variant for m in found.matches} == {
-        "own, matched, durability sync", "file_per_process, matched, durability sync",
+        "one-per_rank, matched, durability sync", "per_rank, matched, durability sync",
     }  # fmt: skip
     assert not any(m.nearest for m in found.matches)
     assert len(found.orders) == 8

@@ -16,6 +16,7 @@ from pffbench.experiment.plan import cost_of
 from pffbench.geometry.box import Box
 from pffbench_studies.workloads.chunk_cache import StudyChunkCache, StudyChunkCacheParameters
 from pffbench_studies.workloads.repack import command_of
+from sharing import keys_of
 
 WORKLOAD = StudyChunkCache()
 ENTRY = {"workload": "study_chunk_cache", "backend": "hdf5", "shape": [4, 3, 5], "granules": 3}
@@ -36,13 +37,13 @@ def plan(*cases, ranks=4, **top):
 
 # Who moves what
 
-layouts = st.sampled_from([("shared", "own"), ("shared", "interleaved"), ("own", "own"),
-                           ("file_per_process", "own")])  # fmt: skip
+shared_files = st.sampled_from([("one-shared", "own"), ("one-shared", "interleaved"),
+                                ("one-per_rank", "own"), ("per_rank", "own")])  # fmt: skip
 units = st.sampled_from(["rows", "chunks"])
 
 
 @given(
-    layouts,
+    shared_files,
     units,
     units,
     st.sampled_from(["independent", "collective"]),
@@ -53,14 +54,15 @@ units = st.sampled_from(["rows", "chunks"])
 def test_all_ranks_together_move_each_element_once(
     layout, write, read, transfer, granules, ranks, chunks
 ):  # fmt: skip
-    p = parameters(layout=layout[0], sharing=layout[1], write=write, read=read, granules=granules,
-                   transfer="independent" if layout[0] == "file_per_process" else transfer,
+    p = parameters(**keys_of(layout[0]), sharing=layout[1], write=write, read=read,
+                   granules=granules,
+                   transfer="independent" if layout[0] == "per_rank" else transfer,
                    chunks=chunks)  # fmt: skip
     each_element_moves_once(WORKLOAD, p, ranks, Box((0, 0, 0), (4 * granules, 3, 5)))
 
 
 def test_interleaved_rows_go_round_and_each_rank_wants_every_chunk():
-    p = parameters(layout="shared", sharing="interleaved", granules=2)
+    p = parameters(files="one", arrays="shared", sharing="interleaved", granules=2)
     reads = [[a.box for a in WORKLOAD.arrays(p, 3).reads(rank)] for rank in range(3)]
     assert [boxes[0].start for boxes in reads] == [(0, 0, 0), (0, 1, 0), (0, 2, 0)]
     assert {box.shape for box in reads[0]} == {(1, 1, 5)}
@@ -68,7 +70,7 @@ def test_interleaved_rows_go_round_and_each_rank_wants_every_chunk():
 
 
 def test_the_store_that_is_read_has_the_new_chunks_and_its_own_transfer():
-    p = parameters(layout="shared", transfer="collective", read_transfer="independent",
+    p = parameters(files="one", arrays="shared", transfer="collective", read_transfer="independent",
                    chunks=(4, 3, 5), repack_chunks=(1, 3, 5), read="chunks")  # fmt: skip
     assert p.transfer_of_reads == "independent"
     anew = p.as_read()
@@ -96,7 +98,7 @@ def test_ways_of_the_same_work_are_compared_and_the_roofline_repacks_nothing():
 
 
 def test_several_datasets_are_written_and_read_each_with_data_of_its_own():
-    p = parameters(layout="own", datasets=3, granules=2)
+    p = parameters(files="one", arrays="per_rank", datasets=3, granules=2)
     specs = WORKLOAD.arrays(p, 2).arrays(0)
     assert [(s.name, s.number, s.owner) for s in specs] == [
         (f"granules_rank_{rank:06d}{end}", number, rank)
@@ -107,7 +109,7 @@ def test_several_datasets_are_written_and_read_each_with_data_of_its_own():
     one, three = (WORKLOAD.arrays(parameters(datasets=n), 2).volume for n in (1, 3))
     assert (three.arrays, three.nbytes) == (3 * one.arrays, 3 * one.nbytes)
     assert len(WORKLOAD.arrays(p, 2).reads(0)) == 3 * len(
-        WORKLOAD.arrays(parameters(layout="own"), 2).reads(1)
+        WORKLOAD.arrays(parameters(files="one", arrays="per_rank"), 2).reads(1)
     )
 
 
@@ -144,16 +146,17 @@ def test_repacking_takes_twice_the_space():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"layout": "own", "sharing": "interleaved"}, "sharing: interleaved needs layout: shared"),
+        ({"files": "one", "arrays": "per_rank", "sharing": "interleaved"},
+         "sharing: interleaved needs files: one and arrays: shared"),
         ({"sharing": "interleaved", "cache": "shifted"}, "cache: shifted reads the partner's part"),
-        ({"layout": "file_per_process", "read_transfer": "collective"},
+        ({"files": "per_rank", "read_transfer": "collective"},
          "read_transfer: collective needs a file that ranks share"),
         ({"repack_chunks": [1, 3]}, "repack_chunks .* must have 3 axes"),
         ({"repack_chunks": [1, 3, 9]}, "repack_chunks .* are larger"),
         ({"repack_chunks": [3, 3, 5]}, "whole chunks must make a granule of 4"),
         ({"repack_with": "h5repack"}, "repack_with: h5repack needs repack_chunks or repack_codec"),
         ({"repack_codec": "zstd"}, "repack_codec.*none, gzip"),
-        ({"repack_codec": "gzip"}, "repack_codec: gzip needs layout: file_per_process"),
+        ({"repack_codec": "gzip"}, "repack_codec: gzip needs files: per_rank"),
         ({"repack_datasets": 1}, "repack_datasets needs repack_chunks or repack_codec"),
         ({"repack_datasets": 1, "repack_codec": "none"}, "is for repack_with: h5repack"),
         ({"repack_datasets": 2, "repack_codec": "none", "repack_with": "h5repack"},
@@ -190,7 +193,7 @@ def test_what_a_backend_cannot_do_is_refused_or_left_out(changes, reason):
     entry = {**ENTRY, **changes}
     with pytest.raises(ImpossibleCaseError, match=reason):
         plan(entry)
-    kept = plan(ENTRY, entry, impossible="skip")
+    kept = plan(ENTRY, entry, unsupported="skip")
     assert len(kept.cases) == 1
     assert len(kept.left_out) == 1
 

@@ -14,6 +14,7 @@ import zarr
 
 from launch import PROGRAMS, cannot_run, run_experiment, sampled
 from pffbench.data import make_source, seed_of_repetition
+from sharing import word_of
 
 pytestmark = [pytest.mark.parallel, pytest.mark.full]
 
@@ -35,8 +36,8 @@ _COMMON = {
 _GZIP = {"codec": "gzip", "level": 6}
 _CACHES = {name: {"chunk_cache": [SMALL, ENOUGH]} for name in ("hdf5", "netcdf4")}
 FORMATS = ["hdf5", "netcdf4", "zarr"]
-_ALONE = {"layout": "file_per_process", **_GZIP}
-_SHARED = {"layout": "shared", "transfer": "collective", **_GZIP}
+_ALONE = {"files": "per_rank", **_GZIP}
+_SHARED = {"files": "one", "arrays": "shared", "transfer": "collective", **_GZIP}
 _BOTH = {"sharing": ["own", "interleaved"]}
 _ANEW = {"repack_chunks": [1, *GRANULE[1:]]}
 WAYS = [
@@ -48,14 +49,15 @@ WAYS = [
     {"backend": "hdf5", **_SHARED, **_CACHES, **_BOTH,
      "read_transfer": ["independent", "collective"]},
     {"backend": "netcdf4", **_SHARED, **_BOTH, "netcdf4": {"chunk_cache": ENOUGH}},
-    {"backend": ["zarr", "tensorstore"], "layout": "shared", **_GZIP, **_BOTH},
-    {"backend": FORMATS, "layout": "shared", "transfer": ["independent", "collective"],
-     "byte_order": "big", "sharing": "interleaved"},
+    {"backend": ["zarr", "tensorstore"], "files": "one", "arrays": "shared", **_GZIP, **_BOTH},
+    {"backend": FORMATS, "files": "one", "arrays": "shared",
+     "transfer": ["independent", "collective"], "byte_order": "big", "sharing": "interleaved"},
     {"backend": ["hdf5", "netcdf4"], **_SHARED, **_ANEW, "repack_with": ["library", "h5repack"]},
-    {"backend": "zarr", "layout": "shared", **_GZIP, **_ANEW},
-    {"backend": ["hdf5", "netcdf4"], **_SHARED, "layout": "own", "write": "rows"},
-    {"backend": "hdf5", **_SHARED, **_ANEW, "layout": "own"},
-    {"backend": "zarr", "layout": "own", **_GZIP},
+    {"backend": "zarr", "files": "one", "arrays": "shared", **_GZIP, **_ANEW},
+    {"backend": ["hdf5", "netcdf4"], **_SHARED, "files": "one", "arrays": "per_rank",
+     "write": "rows"},
+    {"backend": "hdf5", **_SHARED, **_ANEW, "files": "one", "arrays": "per_rank"},
+    {"backend": "zarr", "files": "one", "arrays": "per_rank", **_GZIP},
 ]  # fmt: skip
 
 
@@ -65,7 +67,7 @@ def ran(request, tmp_path_factory):
     ways = WAYS if request.param in (1, 4) else [way for way in WAYS if "sharing" in way]
     run = run_experiment(
         tmp_path_factory.mktemp("ways"), request.param, repetitions=1, warmup=0, counters=True,
-        impossible="skip", roofline=False, cases=ways, common=_COMMON,
+        unsupported="skip", roofline=False, cases=ways, common=_COMMON,
     )  # fmt: skip
     return request.param, run
 
@@ -88,7 +90,7 @@ def expected_decodes(case, ranks):
         chunks *= GRANULE[0] // case["repack_chunks"][0]
     if case["read"] == "chunks":
         return chunks
-    alone = case["layout"] == "file_per_process"
+    alone = word_of(case) == "per_rank"
     collective = not alone and (case["read_transfer"] or case["transfer"]) == "collective"
     if case.get("cache_pool"):
         return chunks
@@ -162,13 +164,14 @@ def left(tmp_path_factory):
     """Files that a writing job leaves: as written, and repacked in both ways."""
     run = run_experiment(
         tmp_path_factory.mktemp("left"), 2, "--stage", "write", repetitions=1, warmup=0,
-        impossible="skip", roofline=False, common=_COMMON | {"cache": "separate"},
+        unsupported="skip", roofline=False, common=_COMMON | {"cache": "separate"},
         cases=[
-            {"backend": FORMATS, "layout": "file_per_process", **_GZIP, "byte_order": "big",
+            {"backend": FORMATS, "files": "per_rank", **_GZIP, "byte_order": "big",
              "repack_chunks": [1, 2, 3, 717], "repack_with": ["library", "h5repack"]},
-            {"backend": "zarr", "layout": "file_per_process", "byte_order": "big",
+            {"backend": "zarr", "files": "per_rank", "byte_order": "big",
              "zarr": {"format": [2, 3]}},
-            {"backend": "hdf5", "layout": "shared", "transfer": "collective", **_GZIP},
+            {"backend": "hdf5", "files": "one", "arrays": "shared", "transfer": "collective",
+             **_GZIP},
         ],
     )  # fmt: skip
     assert run.status == 0, run.said
@@ -200,7 +203,7 @@ PARTS = {"rank-000000": (0, 2), "rank-000001": (2, 1)}
 @pytest.mark.parametrize("way", ["library", "h5repack"])
 def test_files_hold_big_endian_numbers_in_the_chunks_asked_for(left, backend, way):
     suffix = {"hdf5": "h5", "netcdf4": "nc"}[backend]
-    found = list(stores(left, backend, repack_with=way, layout="file_per_process"))
+    found = list(stores(left, backend, repack_with=way, files="per_rank"))
     if not found and shutil.which("h5repack") is None:
         cannot_run("h5repack is not installed (Debian: hdf5-tools)")
     ((_, place),) = found
@@ -217,7 +220,7 @@ def test_files_hold_big_endian_numbers_in_the_chunks_asked_for(left, backend, wa
 def test_h5dump_says_the_same(left):
     if (h5dump := shutil.which("h5dump")) is None:
         cannot_run("h5dump is not installed (Debian: hdf5-tools)")
-    ((_, place),) = stores(left, "hdf5", repack_with="library", layout="file_per_process")
+    ((_, place),) = stores(left, "hdf5", repack_with="library", files="per_rank")
     told = subprocess.run(
         [h5dump, "-pH", place / "rank-000001-repacked.h5"], capture_output=True, text=True,
         check=True, timeout=60,
@@ -229,7 +232,7 @@ def test_h5dump_says_the_same(left):
 
 
 def test_a_shared_file_holds_all_granules(left):
-    ((_, place),) = stores(left, "hdf5", layout="shared")
+    ((_, place),) = stores(left, "hdf5", files="one", arrays="shared")
     with h5py.File(place / "shared.h5") as file:
         assert np.array_equal(file["granules"][:], generated(0, GRANULES))
         assert file["granules"].dtype.str == "<f4" or np.little_endian is False
@@ -259,7 +262,7 @@ def test_a_program_that_fails_fails_its_case_and_not_the_others(tmp_path):
     run = run_experiment(
         tmp_path, 2, program=[PROGRAMS / "failing_repack.py"], repetitions=1, warmup=0,
         roofline=False, common=_COMMON,
-        cases=[{"backend": "hdf5", "layout": "shared", **_ANEW,
+        cases=[{"backend": "hdf5", "files": "one", "arrays": "shared", **_ANEW,
                 "repack_with": ["h5repack", "library"]}],
     )  # fmt: skip
     assert run.status == 1, run.said
@@ -273,10 +276,10 @@ MORE = [
     {"backend": ["hdf5", "netcdf4"], **_ALONE, "chunks": [GRANULE], "read": "chunks",
      "repack_codec": "none", "repack_with": ["library", "h5repack"]},
     {"backend": "hdf5", **_SHARED, "chunks": [GRANULE], "repack_codec": "none", "read": "chunks"},
-    {"backend": "hdf5", "layout": "file_per_process", "chunks": [GRANULE],
+    {"backend": "hdf5", "files": "per_rank", "chunks": [GRANULE],
      "repack_codec": "gzip", "repack_with": ["library", "h5repack"]},
-    {"backend": "hdf5", "layout": ["file_per_process", "shared"], **_GZIP, **_ANEW, "datasets": 3,
-     "transfer": ["independent", "collective"], "zip": ["layout", "transfer"], "read": "chunks",
+    {"backend": "hdf5", "files": ["per_rank", "one"], **_GZIP, **_ANEW, "datasets": 3,
+     "transfer": ["independent", "collective"], "zip": ["files", "transfer"], "read": "chunks",
      "repack_with": "h5repack", "repack_datasets": [1, None]},
 ]  # fmt: skip
 
@@ -289,7 +292,7 @@ def rewritten(request, tmp_path_factory):
     place = tmp_path_factory.mktemp("rewritten")
     for name in ("run", "kept"):
         (place / name).mkdir()
-    told = {"repetitions": 1, "warmup": 0, "impossible": "refuse", "counters": True}
+    told = {"repetitions": 1, "warmup": 0, "unsupported": "refuse", "counters": True}
     run = run_experiment(place / "run", request.param, **told, cases=MORE, common=_COMMON)
     kept = run_experiment(
         place / "kept", request.param, "--stage", "write", **told, cases=MORE,
@@ -327,5 +330,5 @@ def test_one_call_rewrites_the_datasets_that_are_asked_for_and_copies_the_others
                 assert {file[key].compression_opts for key in file} == {6}
             anew = p["repack_datasets"] or 3
             assert chunks == [1] * anew + [GRANULE[0]] * (3 - anew)
-            seen.add((p["layout"], anew))
-    assert seen == {(a, b) for a in ("file_per_process", "shared") for b in (1, 3)}
+            seen.add((word_of(p), anew))
+    assert seen == {(a, b) for a in ("per_rank", "one-shared") for b in (1, 3)}

@@ -26,18 +26,21 @@ SHAPE = [9]
 DATASETS = 5
 BASE = {"workload": "study_datasets", "datasets": DATASETS, "shape": SHAPE}
 AS_PUBLISHED = BASE | {
-    "layout": "file_per_process", "settings": "defaults", "order": "interleaved",
+    "files": "per_rank", "settings": "defaults", "order": "interleaved",
     "read_sink": "print", "read_copy": True,
     "netcdf4": {"dimensions": "unlimited_shared", "enddef": "implicit"},
 }  # fmt: skip
 CASES = [
     AS_PUBLISHED | {"backend": [*FORMATS, "posix"]},
-    BASE | {"backend": FORMATS, "layout": ["own", "shared"], "order": "interleaved",
+    BASE | {"backend": FORMATS, "files": "one", "arrays": ["per_rank", "shared"],
+            "order": "interleaved",
             "transfer": ["independent", "collective"], "read_sink": "print", "read_copy": True},
-    BASE | {"backend": FORMATS, "layout": ["own", "file_per_process"], "order": "interleaved",
+    BASE | {"backend": FORMATS, "files": ["one", "per_rank"], "arrays": "per_rank",
+            "order": "interleaved",
             "attributes": 3},
     # Ranks have unequal numbers of datasets, and with 4 of them one has no part of any.
-    BASE | {"backend": "netcdf4", "layout": ["own", "shared"], "transfer": "collective",
+    BASE | {"backend": "netcdf4", "files": "one", "arrays": ["per_rank", "shared"],
+            "transfer": "collective",
             "shape": [3, 3], "order": ["create_first", "interleaved"],
             "netcdf4": {"dimensions": ["unlimited_shared", "unlimited_private"],
                         "enddef": ["explicit", "implicit"]},
@@ -128,7 +131,7 @@ def test_dimensions_are_in_the_file_as_asked(tmp_path, dimensions):
 
 def test_both_orders_leave_the_same_files(tmp_path):
     places, done = write_files(
-        tmp_path / "files", backend=FORMATS, layout="file_per_process",
+        tmp_path / "files", backend=FORMATS, files="per_rank",
         order=["create_first", "interleaved"],
     )  # fmt: skip
     for backend in FORMATS:
@@ -156,7 +159,7 @@ def _content(path):
 
 
 def test_what_unlimited_dimensions_take_on_disk_is_foreseen(tmp_path):
-    case = {"backend": "netcdf4", "layout": "file_per_process", "settings": "defaults",
+    case = {"backend": "netcdf4", "files": "per_rank", "settings": "defaults",
             "netcdf4": {"dimensions": "unlimited_shared"}}  # fmt: skip
     done = run_experiment(tmp_path, 1, cases=[BASE | case | {"datasets": 2, "shape": [32, 32]}])
     assert done.status == 0, done.said

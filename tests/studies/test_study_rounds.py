@@ -5,18 +5,19 @@ import pytest
 from pffbench.workloads.registry import workload
 from pffbench_studies.workloads.datasets import one_by_one
 from pffbench_studies.workloads.datasets import rounds_of as study_rounds
+from sharing import keys_of
 
 
 def rounds_of(ranks, rank, layout, transfer, datasets):
     one = workload("study_datasets")
-    p = one.parameters_type(backend="hdf5", datasets=datasets, shape=(8,), layout=layout,
+    p = one.parameters_type(backend="hdf5", datasets=datasets, shape=(8,), **keys_of(layout),
                             transfer=transfer, order="interleaved")  # fmt: skip
     arrays = one.arrays(p, ranks)
     specs, accesses = arrays.arrays(rank), arrays.writes(rank)
     return specs, accesses, list(study_rounds(p, arrays, ranks)(specs, accesses))
 
 
-@pytest.mark.parametrize("layout", ["file_per_process", "own", "shared"])
+@pytest.mark.parametrize("layout", ["per_rank", "one-per_rank", "one-shared"])
 @pytest.mark.parametrize("transfer", ["independent", "collective"])
 @pytest.mark.parametrize(("ranks", "datasets"), [(1, 4), (3, 7), (4, 2)])
 def test_every_array_and_access_is_in_one_round(layout, transfer, ranks, datasets):
@@ -35,7 +36,10 @@ def test_every_array_and_access_is_in_one_round(layout, transfer, ranks, dataset
 
 def test_shared_definitions_are_the_same_on_all_ranks():
     names = [
-        [[s.name for s in one.specs] for one in rounds_of(3, rank, "own", "independent", 7)[2]]
+        [
+            [s.name for s in one.specs]
+            for one in rounds_of(3, rank, "one-per_rank", "independent", 7)[2]
+        ]
         for rank in range(3)
     ]
     assert names[0] == names[1] == names[2]

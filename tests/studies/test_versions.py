@@ -9,7 +9,7 @@ from launch import cannot_run, pffbench_cli, run_experiment, sampled, write_expe
 pytestmark = pytest.mark.parallel
 
 COMMON = {
-    "workload": "versions", "layout": "file_per_process", "dtype": "float64", "versions": 5,
+    "workload": "versions", "files": "per_rank", "dtype": "float64", "versions": 5,
     "kind": "small_fraction_changes_sparse", "chunks": [2048],
 }  # fmt: skip
 WAYS = [
@@ -138,7 +138,7 @@ def test_the_plain_file_holds_the_last_version(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"layout": "shared"}, "layout shared is not possible"),
+        ({"files": "one"}, "files: one is not possible"),
         ({"dtype": "float32"}, "dtype float32 is not possible"),
         ({"source": "constant"}, "source constant is not possible"),
         ({"chunks": [8, 8]}, "chunks must be one length"),
@@ -151,7 +151,7 @@ def test_the_plain_file_holds_the_last_version(tmp_path):
 )
 def test_what_is_impossible_is_refused_before_anything_is_made(tmp_path, change, said):
     case = COMMON | {"backend": "hdf5", "keep": "last"} | change
-    path = write_experiment(tmp_path, impossible="refuse", cases=[case])
+    path = write_experiment(tmp_path, unsupported="refuse", cases=[case])
     run = pffbench_cli("plan", path, cwd=tmp_path)
     assert run.status == 2, run.said
     assert said in run.said.replace("\n", " ")
@@ -161,7 +161,7 @@ def test_what_is_impossible_is_refused_before_anything_is_made(tmp_path, change,
 def test_a_file_is_refused_as_a_source_since_the_tables_have_no_shape_to_fill_in(tmp_path):
     np.save(tmp_path / "a.npy", np.ones((4, 5)))
     case = COMMON | {"backend": "hdf5", "keep": "last", "source": "file", "file": "a.npy"}
-    path = write_experiment(tmp_path, impossible="refuse", cases=[case])
+    path = write_experiment(tmp_path, unsupported="refuse", cases=[case])
     run = pffbench_cli("plan", path, cwd=tmp_path)
     assert run.status == 2, run.said
     assert "source file is not possible: values are random" in run.said.replace("\n", " ")

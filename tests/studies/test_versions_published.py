@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.parallel, pytest.mark.full]
 def found(tmp_path_factory):
     run = run_experiment(
         tmp_path_factory.mktemp("study"), 1, study="versioned-hdf5", repetitions=2,
-        common={"workload": "versions", "layout": "file_per_process", "dtype": "float64",
+        common={"workload": "versions", "files": "per_rank", "dtype": "float64",
                 "backend": "hdf5", "kind": "mostly_appends_dense", "versions": 25,
                 "chunks": [64], "keep": ["last", "chunks"]},
         cases=[{"probabilities": "as_published", "change": "element"},
@@ -76,7 +76,7 @@ def test_the_contradictions_of_the_study_are_rows_with_figures(found):
 def grown(tmp_path_factory):
     run = run_experiment(
         tmp_path_factory.mktemp("grown"), 2, study="versioned-hdf5", repetitions=2,
-        common={"workload": "versions", "layout": "file_per_process", "dtype": "float64",
+        common={"workload": "versions", "files": "per_rank", "dtype": "float64",
                 "backend": "hdf5", "kind": "mostly_appends_dense", "versions": [25, 50],
                 "chunks": [256], "codec": "lzf", "keep": ["last", "chunks"],
                 "probabilities": "as_published", "change": "element"},

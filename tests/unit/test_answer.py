@@ -20,6 +20,7 @@ from pffbench.results.names import format_name
 from pffbench.results.obstacles import seconds_again
 from pffbench.results.summary import summarise
 from pffbench.storage.durability import DiskUsage
+from sharing import keys_of, word_of
 
 ROUNDS = 20
 FACTORS = {"hdf5": (1, 1), "zarr": (3, 3)}
@@ -83,14 +84,16 @@ def test_a_price_that_is_too_high_is_no_decision_and_names_the_command(tmp_path)
 
 
 def test_the_grid_shows_raw_transfers_and_other_ways(tmp_path):
-    layouts = (("file_per_process", 1.0), ("shared", 2.0))
-    cases = [a_case(b, layout=layout) for layout, _ in layouts for b in ("hdf5", "zarr", "posix")]
+    layouts = (("per_rank", 1.0), ("one-shared", 2.0))
+    cases = [
+        a_case(b, **keys_of(layout)) for layout, _ in layouts for b in ("hdf5", "zarr", "posix")
+    ]
     slow = dict(layouts)
     speed = {"hdf5": 1.0, "zarr": 3.0, "posix": 0.5}
     rng = np.random.default_rng(1)
     times = {
         name: [
-            0.1 * slow[e.parameters["layout"]] * speed[e.backend]
+            0.1 * slow[word_of(e.parameters)] * speed[e.backend]
             * np.exp(0.02 * rng.standard_normal(ROUNDS))
             for _ in range(2)
         ]
@@ -194,8 +197,8 @@ def test_a_run_that_compares_nothing_says_what_was_measured_and_how_to_compare(t
 def test_every_line_fits_80_columns_and_a_default_run_thirty_lines(tmp_path):
     """Three formats, three layouts and cold reads, of which nothing is decided."""
     rng = np.random.default_rng(3)
-    places = [{"layout": w} for w in ("shared", "own", "file_per_process")]
-    places.append({"layout": "file_per_process", "cache": "dropped"})
+    places = [{**keys_of(w)} for w in ("one-shared", "one-per_rank", "per_rank")]
+    places.append({"files": "per_rank", "cache": "dropped"})
     cases = [a_case(b, **place) for place in places for b in ("hdf5", "netcdf4", "zarr")]
     times = {name: 0.1 * np.exp(rng.normal(0, 1.0, (2, ROUNDS))) for name, _ in cases}
     command = ["python", "-m", "pffbench", "run", "some.yaml", "--scratch", "/lustre/project/me"]
@@ -241,11 +244,15 @@ def test_a_format_that_failed_is_named(tmp_path):
 
 
 def test_what_is_too_short_is_reported_beside_the_answer(tmp_path):
-    cases = [a_case(b, layout=layout) for layout in ("shared", "own") for b in ("hdf5", "zarr")]
+    cases = [
+        a_case(b, **keys_of(layout))
+        for layout in ("one-shared", "one-per_rank")
+        for b in ("hdf5", "zarr")
+    ]
     ten = np.linspace(1, 1.05, ROUNDS)
     times = {}
     for name, entry in cases:
-        seconds = 1e-7 if entry.parameters["layout"] == "own" else 0.1
+        seconds = 1e-7 if word_of(entry.parameters) == "one-per_rank" else 0.1
         times[name] = ((3 if entry.backend == "zarr" else 1) * seconds * ten,) * 2
     notes = answer(timed_run(tmp_path, times, cases)).notes
     assert any(note.startswith("4 of 8 times are too short to be measured") for note in notes)
@@ -406,9 +413,9 @@ def test_ways_with_too_few_rounds_take_no_part_and_are_named_with_the_time_they_
 
 
 def test_cases_with_too_few_rounds_are_named_by_one_key_if_it_sets_them_apart(tmp_path):
-    ways = [("shared", 8), ("own", 8), ("shared", 64), ("own", 64)]
+    ways = [("one-shared", 8), ("one-per_rank", 8), ("one-shared", 64), ("one-per_rank", 64)]
     cases = [
-        a_case(b, layout=layout, shape_per_rank=[n, 64], chunks=[n // 8, 64])
+        a_case(b, **keys_of(layout), shape_per_rank=[n, 64], chunks=[n // 8, 64])
         for layout, n in ways
         for b in ("hdf5", "zarr", "mpiio")
     ]

@@ -84,7 +84,7 @@ def test_keys_of_a_workload_or_a_backend_are_read_by_their_name_alone():
     kinds = [workload(name).parameters_type for name in workload_names()]
     options = [backend_class(name).options_type for name in backend_names()]
     keys = {key for kind in [*kinds, *options] for key in kind.__struct_fields__}
-    assert {"rearrange", "steps", "hints", "chunk_grid"} <= keys
+    assert {"rearranger", "steps", "hints", "chunk_grid"} <= keys
     found = [
         f"{path.name}:{node.lineno}"
         for path in MODULES

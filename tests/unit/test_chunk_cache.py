@@ -15,6 +15,7 @@ from pffbench.experiment.load import from_data
 from pffbench.geometry.box import Box
 from pffbench.workloads.chunk_cache import ChunkCache, ChunkCacheParameters, granules_of
 from pffbench.workloads.decodes import count, cut
+from sharing import keys_of
 
 WORKLOAD = ChunkCache()
 ENTRY = {"workload": "chunk_cache", "backend": "hdf5", "shape": [4, 3, 5], "granules": 3}
@@ -68,7 +69,7 @@ def test_units_tile_a_region_and_are_counted_without_making_them(data):
 
 
 @given(
-    st.sampled_from(["shared", "own", "file_per_process"]),
+    st.sampled_from(["one-shared", "one-per_rank", "per_rank"]),
     st.sampled_from(["rows", "chunks"]),
     st.sampled_from(["independent", "collective"]),
     st.integers(1, 6),
@@ -76,18 +77,18 @@ def test_units_tile_a_region_and_are_counted_without_making_them(data):
     st.sampled_from(["auto", (4, 3, 5), (1, 3, 5), (3, 2, 5), (4, 3, 2)]),
 )
 def test_all_ranks_together_move_each_element_once(layout, read, transfer, granules, ranks, chunks):
-    p = parameters(layout=layout, read=read, granules=granules,
-                   transfer="independent" if layout == "file_per_process" else transfer,
+    p = parameters(**keys_of(layout), read=read, granules=granules,
+                   transfer="independent" if layout == "per_rank" else transfer,
                    chunks=chunks)  # fmt: skip
     each_element_moves_once(WORKLOAD, p, ranks, Box((0, 0, 0), (4 * granules, 3, 5)))
 
 
 def test_a_rank_without_granules_has_no_array_but_calls_with_the_others():
-    p = parameters(layout="own", transfer="collective", granules=2)
+    p = parameters(files="one", arrays="per_rank", transfer="collective", granules=2)
     assert [s.owner for s in WORKLOAD.arrays(p, 4).arrays(3)] == [0, 1]
     assert {a.box.size for a in WORKLOAD.arrays(p, 4).reads(3)} == {0}
     assert len(WORKLOAD.arrays(p, 4).reads(3)) == len(WORKLOAD.arrays(p, 4).reads(0)) == 24
-    assert WORKLOAD.arrays(parameters(layout="file_per_process", granules=2), 4).arrays(3) == []
+    assert WORKLOAD.arrays(parameters(files="per_rank", granules=2), 4).arrays(3) == []
     assert WORKLOAD.arrays(p, 4).volume.arrays == 2
 
 

@@ -179,12 +179,12 @@ def test_an_experiment_is_planned_by_its_name_as_from_its_file(name, arguments, 
 def test_a_plan_tells_bytes_files_memory_and_what_is_left_out(tmp_path):
     entry = {"workload": "hyperslab", "backend": ["hdf5", "zarr"], "shape_per_rank": [256, 1024],
              "transfer": ["independent", "collective"]}  # fmt: skip
-    told = {"name": "x", "impossible": "skip", "cases": [entry], "repetitions": 3}
+    told = {"name": "x", "unsupported": "skip", "cases": [entry], "repetitions": 3}
     (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
     text = pffbench_cli("plan", "x.yaml", "--ranks", "8", cwd=tmp_path).stdout
     assert len(re.findall(r"^ *(?:hdf5|zarr|mpiio)\.\S+.* 8 MiB ", text, re.MULTILINE)) == 5
     assert "5 cases on 8 ranks, 4 times each (1 of them to warm up): 160 MiB written" in text
-    assert "left out: zarr.hyperslab.shared.collective" in text
+    assert "left out: zarr.hyperslab.one-shared.collective" in text
     assert "cannot do transfer collective" in text
 
 
@@ -192,7 +192,7 @@ def test_a_plan_shows_so_many_cases_as_somebody_reads_and_counts_all(tmp_path):
     entry = {"workload": "datasets", "backend": "null", "shape": [4], "level": [1, 2],
              "codec": ["gzip", "szip"], "source": ["uniform", "smooth"],
              "datasets": list(range(1, 61))}  # fmt: skip
-    told = {"name": "x", "impossible": "skip", "cases": [entry]}
+    told = {"name": "x", "unsupported": "skip", "cases": [entry]}
     (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
     short = pffbench_cli("plan", "x.yaml", cwd=tmp_path).stdout
     whole = pffbench_cli("plan", "x.yaml", "--all", cwd=tmp_path).stdout
@@ -210,7 +210,7 @@ def test_a_plan_shows_so_many_cases_as_somebody_reads_and_counts_all(tmp_path):
     [
         (["shape_per_rank=10"], "shape_per_rank: it must be a list or null; it is 10\n"),
         (["time_budget=ten"], "time_budget: 'ten' is not a duration (write it like '90 s')\n"),
-        (["codec=auto", "shuffle=byte", "impossible=refuse"], "codec auto compresses nothing"),
+        (["codec=auto", "shuffle=byte", "unsupported=refuse"], "codec auto compresses nothing"),
         (["shape_per_rank=null", "shape=[48,512,512]", "chunks=[48,512,512]"],
          "larger than a rank's part of the array, with this layout, [24, 512, 512]"),
     ],

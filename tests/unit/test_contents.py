@@ -7,22 +7,25 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pffbench.backends.registry import backend_class
-from pffbench.case import Case, work_of
+from pffbench.case import Case, GroupedFiles, work_of
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.check import check_case, make_plan
 from pffbench.experiment.load import from_data
 from pffbench.geometry.box import Box
 from pffbench.geometry.cut import process_grid
+from pffbench.geometry.groups import FileGroups
 from pffbench.geometry.maps import DecompositionMap, MapCut
 from pffbench.geometry.stretches import Stretches
 from pffbench.workloads.arrays import CaseArrays, Family
 from pffbench.workloads.hyperslab import HyperslabParameters
 from pffbench.workloads.registry import workload
 from pffbench.workloads.specs import make_spec
+from sharing import keys_of, word_of
 
-LAYOUTS = ("shared", "own", "file_per_process")
+LAYOUTS = ("one-shared", "one-per_rank", "per_rank")
 extents = st.integers(1, 9)
 
 
@@ -32,13 +35,13 @@ def shapes(least, most):
 
 PARAMETERS = {
     "hyperslab": st.fixed_dictionaries(
-        {"shape": shapes(1, 3), "arrays": st.integers(1, 2)},
+        {"shape": shapes(1, 3), "datasets": st.integers(1, 2)},
         optional={
             "decomposition": st.sampled_from(["slab", "pencil", "block"]),
             "distribution": st.sampled_from(["block", "balanced"]),
             "cut_unit": shapes(2, 2),
             "steps": st.integers(1, 3),
-            "chunks": st.just("block"),
+            "chunks": st.just("rank_part"),
         },
     ),
     "datasets": st.fixed_dictionaries(
@@ -107,22 +110,23 @@ def cases(draw):
     transfer = draw(st.sampled_from(["independent", "collective"]))
     grouped = name != "startup" and draw(st.booleans())
     if name == "hyperslab" and draw(st.booleans()):
-        plain["arrays"] = draw(KINDS_OF_A_LIST)
+        plain["datasets"] = draw(KINDS_OF_A_LIST)
         del plain["shape"]
     elif name == "hyperslab" and draw(st.booleans()):
         writers = {"count": draw(st.integers(1, ranks))}
-        return made(plain | {"rearrange": "gather", "writers": writers}), ranks
+        return made(plain | {"rearranger": "gather", "writers": writers}), ranks
     elif name == "hyperslab" and draw(st.booleans()):
         region = {"read_decomposition": "slab", "read_start": [0] * len(plain["shape"])}
         return made(plain | region), ranks
     if grouped:
         files = draw(st.integers(1, ranks))
-        groups = {"files": files, "ranks": ranks, "alone": files == ranks}
-        within = draw(st.sampled_from(["shared", "own"]))
-        plain |= {"layout": "file_per_group", "within": within, "file_groups": groups}
+        groups = FileGroups(files, ranks, alone=files == ranks)
+        grouped = GroupedFiles(count=files, groups=groups)
+        plain |= {"arrays": draw(st.sampled_from(["shared", "per_rank"]))}
+        return replace(made(plain), files=grouped), ranks
     else:
-        plain |= {"layout": draw(st.sampled_from(LAYOUTS))}
-        if plain["layout"] != "file_per_process":
+        plain |= keys_of(draw(st.sampled_from(LAYOUTS)))
+        if word_of(plain) != "per_rank":
             plain["transfer"] = transfer
     return made(plain), ranks
 
@@ -211,9 +215,7 @@ def test_ranks_that_share_arrays_call_equally_often_in_one_order(case):
     for index in range(groups.files):
         for accesses in (arrays.writes, arrays.reads):
             calls = [[a.spec.name for a in accesses(rank)] for rank in groups.group(index)]
-            if p.workload != "startup" and (
-                "collective" in p.transfer or p.file_layout == "shared"
-            ):
+            if p.workload != "startup" and ("collective" in p.transfer or p.shares_arrays):
                 assert all(names == calls[0] for names in calls)
 
 
@@ -230,7 +232,7 @@ def owners_by_hand(n, parts, distribution):
     st.integers(1, 7),
     st.sampled_from(["slab", "block"]),
     st.sampled_from(["block", "balanced"]),
-    st.sampled_from(["shared", "own"]),
+    st.sampled_from(["one-shared", "one-per_rank"]),
     st.none() | st.integers(1, 3),
 )
 def test_the_writer_of_each_element_and_the_edges_follow_from_the_definition(
@@ -241,7 +243,7 @@ def test_the_writer_of_each_element_and_the_edges_follow_from_the_definition(
             "backend": "posix",
             "workload": "hyperslab",
             "shape": shape,
-            "layout": layout,
+            **keys_of(layout),
             "decomposition": decomposition,
             "distribution": distribution,
             "steps": steps,
@@ -262,7 +264,7 @@ def test_the_writer_of_each_element_and_the_edges_follow_from_the_definition(
     (family,) = arrays.families
     edges = tuple(tuple((np.flatnonzero(np.diff(axis)) + 1).tolist()) for axis in by_axis)
     told = edges if steps is None else ((), *edges)
-    assert family.cuts == (told if layout == "shared" else ())
+    assert family.cuts == (told if layout == "one-shared" else ())
 
 
 @given(maps(), st.integers(1, 5), st.none() | st.integers(1, 3))
@@ -342,8 +344,8 @@ def test_a_chunk_without_elements_is_refused_with_the_array_and_the_workload():
 
 
 SKIPPED = [
-    {"rearrange": "chunk_owner", "chunks": "contiguous"},
-    {"rearrange": "box", "decomposition": {"file": "package:pffbench/maps/land.npz",
+    {"rearranger": "chunk_owner", "chunks": "contiguous"},
+    {"rearranger": "box", "decomposition": {"file": "package:pffbench/maps/land.npz",
                                            "holes": "allow", "overlaps": "allow"}},
 ]  # fmt: skip
 
@@ -354,11 +356,11 @@ def test_impossible_combinations_of_a_sweep_are_left_out_when_they_may_be(number
     if "decomposition" in entry:
         del entry["shape"]
     usual = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8]}
-    data = {"name": "x", "roofline": False, "impossible": "skip", "cases": [usual, entry]}
+    data = {"name": "x", "roofline": False, "unsupported": "skip", "cases": [usual, entry]}
     plan = make_plan(from_data(data, "x.yaml"), ranks=2)
     assert len(plan.cases) == len(plan.left_out) == 1
-    with pytest.raises(UserError, match=r"needs a chunk shape|needs rearrange: none"):
-        make_plan(from_data(data | {"impossible": "refuse"}, "x.yaml"), ranks=2)
+    with pytest.raises(UserError, match=r"needs a chunk shape|needs rearranger: none"):
+        make_plan(from_data(data | {"unsupported": "refuse"}, "x.yaml"), ranks=2)
 
 
 @pytest.mark.parametrize("entry", [
@@ -370,7 +372,7 @@ def test_impossible_combinations_of_a_sweep_are_left_out_when_they_may_be(number
 def test_what_a_format_cannot_do_at_all_goes_before_what_a_workload_needs_of_it(entry):
     """The remedy of the second reason would not help."""
     usual = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8]}
-    data = {"name": "x", "roofline": False, "impossible": "skip",
-            "cases": [usual, entry | {"backend": "blosc2", "layout": "shared"}]}  # fmt: skip
+    data = {"name": "x", "roofline": False, "unsupported": "skip",
+            "cases": [usual, entry | {"backend": "blosc2", "files": "one"}]}  # fmt: skip
     ((_, reason),) = make_plan(from_data(data, "x.yaml"), ranks=2).left_out
-    assert reason.startswith("backend blosc2 cannot do layout shared")
+    assert reason.startswith("backend blosc2 cannot do arrays: shared in files that ranks share")

@@ -44,14 +44,14 @@ def test_our_backends_can_do_what_they_could():
 
     A new backend needs no line here: the matrix runs it as it comes.
     """
-    alone, every = {"file_per_process", "own"}, {"file_per_process", "own", "shared"}
+    apart_only, every = {"per_rank"}, {"per_rank", "shared"}
     apart, both = {"independent"}, {"independent", "collective"}
     together = dict.fromkeys(("hdf5", "netcdf4", "mpiio", "null"), (every, both))
     others = ("zarr", "tensorstore", "npy", "posix")
-    expected = together | dict.fromkeys(others, (every, apart)) | {"blosc2": (alone, apart)}
-    for name, (layouts, transfers) in expected.items():
+    expected = together | dict.fromkeys(others, (every, apart)) | {"blosc2": (apart_only, apart)}
+    for name, (arrays, transfers) in expected.items():
         able = backend_class(name).capabilities
-        assert (name, able.layouts, able.transfers) == (name, layouts, transfers)
+        assert (name, able.arrays, able.transfers) == (name, arrays, transfers)
 
 
 @pytest.mark.parametrize("name", [*KINDS, "null"])
@@ -112,7 +112,7 @@ def test_a_backend_says_nothing_of_what_it_lacks():
     flags = {name: value for name, value in vars_of(nothing).items() if isinstance(value, bool)}
     assert flags
     assert not any(flags.values())
-    assert (nothing.layouts, nothing.transfers) == ({"file_per_process"}, {"independent"})
+    assert (nothing.arrays, nothing.transfers) == (frozenset(), {"independent"})
     assert nothing.codecs == {"none"}
 
 

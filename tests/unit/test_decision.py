@@ -10,6 +10,7 @@ from pffbench.results.compare import Question, compare
 from pffbench.results.decision import decide_way
 from pffbench.results.names import labels
 from pffbench.results.purposes import decide_work, usable
+from sharing import keys_of, word_of
 
 ONCE = {"write": 1.0, "read": 1.0}
 ROUNDS = 20
@@ -32,8 +33,8 @@ def cells(directory, cases, **how):
 def two_files(hdf5=(0.2, 0.1), zarr=(0.4, 0.2), apart=2.0):
     """Cases of two formats, in a file for each rank, and in one file that takes longer."""
     return [
-        (a_case(backend, layout=layout), [t * more for t in times])
-        for layout, more in (("file_per_process", 1.0), ("shared", apart))
+        (a_case(backend, **keys_of(layout)), [t * more for t in times])
+        for layout, more in (("per_rank", 1.0), ("one-shared", apart))
         for backend, times in (("hdf5", hdf5), ("zarr", zarr))
     ]
 
@@ -41,17 +42,17 @@ def two_files(hdf5=(0.2, 0.1), zarr=(0.4, 0.2), apart=2.0):
 def test_cells_have_totals_keys_and_rounds(tmp_path):
     found = cells(tmp_path, two_files())
     assert {c.keys["total"] for c in found} == {"write", "read"}
-    assert {c.keys["layout"] for c in found} == {"file_per_process", "shared"}
+    assert {word_of(c.keys) for c in found} == {"per_rank", "one-shared"}
     assert all(len(c.seconds) == ROUNDS for c in found)
     assert len({c.keys["work"] for c in found}) == 1  # layouts are ways of the same work
 
 
 def test_the_fastest_way_is_used_and_costs_nothing(tmp_path):
     decision = decide_way(cells(tmp_path, two_files()), ONCE)
-    assert decision.keys == ["backend", "layout"]
-    assert decision.way == ("hdf5", "file_per_process")
+    assert decision.keys == ["backend", "files"]
+    assert decision.way == ("hdf5", "per_rank")
     assert decision.price == 1.0
-    assert decision.prices["zarr", "file_per_process"] == pytest.approx(2.0, rel=0.15)
+    assert decision.prices["zarr", "per_rank"] == pytest.approx(2.0, rel=0.15)
 
 
 def test_of_ways_that_are_as_good_one_is_used_with_its_price(tmp_path):
@@ -90,14 +91,14 @@ def test_comparisons_that_have_the_same_ways_are_averaged(tmp_path):
 
 
 def test_raw_transfers_are_not_used(tmp_path):
-    cases = [*two_files(), (a_case("posix", layout="file_per_process"), (0.01, 0.01))]
+    cases = [*two_files(), (a_case("posix", files="per_rank"), (0.01, 0.01))]
     assert decide_way(cells(tmp_path, cases), ONCE).way[0] == "hdf5"
 
 
 def test_cases_that_failed_are_not_used(tmp_path):
     cases = two_files()
     cases[0][0][1].invalid = "read something else"
-    assert decide_way(cells(tmp_path, cases), ONCE).way != ("hdf5", "file_per_process")
+    assert decide_way(cells(tmp_path, cases), ONCE).way != ("hdf5", "per_rank")
 
 
 def test_a_single_way_decides_nothing(tmp_path):
@@ -110,7 +111,7 @@ def test_names_are_of_what_sets_a_way_apart(tmp_path):
         "HDF5, one file per rank", "Zarr, one file per rank",
         "HDF5, one shared file", "Zarr, one shared file",
     }  # fmt: skip
-    alike = {case: keys for case, keys in found.items() if keys["layout"] == "shared"}
+    alike = {case: keys for case, keys in found.items() if keys["files"] == "one"}
     assert set(labels(alike).values()) == {"HDF5", "Zarr"}
 
 
@@ -118,13 +119,13 @@ def test_one_engine_compares_by_any_key(tmp_path):
     found = cells(tmp_path, two_files())
     formats, files = compare(
         [
-            (found, Question("backend", ["total"], ["layout"], "hdf5")),
-            (found, Question("layout", ["total", "backend"], [], "file_per_process")),
+            (found, Question("backend", ["total"], ["files"], "hdf5")),
+            (found, Question("files", ["total", "backend"], [], "per_rank")),
         ]
     )
     assert {(c.value, c.verdict.word) for c in formats} == {("zarr", "slower")}
     assert all(len(c.cells) == 2 for c in formats)
-    assert {(c.value, c.verdict.word) for c in files} == {("shared", "slower")}
+    assert {(c.value, c.verdict.word) for c in files} == {("one", "slower")}
     assert len(files) == 4  # two formats, two totals
     turned = formats[0].turned
     assert (turned.value, turned.base, turned.verdict.word) == ("hdf5", "zarr", "faster")
@@ -144,12 +145,12 @@ def test_each_part_of_the_work_has_a_price_and_the_worst_comparison_is_named(tmp
 
 def test_a_purpose_that_the_way_was_not_measured_for_has_no_price(tmp_path):
     cold = [
-        (a_case(backend, layout="file_per_process", cache="dropped"), (t, t))
+        (a_case(backend, files="per_rank", cache="dropped"), (t, t))
         for backend, t in (("hdf5", 0.2), ("zarr", 0.1))
     ]
     found = cells(tmp_path, [*two_files(apart=0.5), *cold])
     decided = decide_work(found)
-    assert decided.decision.used["layout"] == "shared"
+    assert word_of(decided.decision.used) == "one-shared"
     assert "read from disk" in decided.each
     assert "read from disk" not in decided.prices
 

@@ -272,7 +272,7 @@ def test_holes_take_no_space_where_files_may_have_them(tmp_path, monkeypatch):
     ))  # fmt: skip
     case = {"workload": "hyperslab", "backend": "mpiio",
             "decomposition": {"file": "m.npz", "holes": "allow"}}  # fmt: skip
-    by_owners = {**case, "backend": "hdf5", "rearrange": "chunk_owner", "chunks": [2**20]}
+    by_owners = {**case, "backend": "hdf5", "rearranger": "chunk_owner", "chunks": [2**20]}
     data = {"name": "x", "roofline": False, "cases": [case, by_owners]}
     monkeypatch.chdir(tmp_path)
     plan = make_plan(from_data(data, "exp.yaml"), ranks=2)
@@ -413,12 +413,12 @@ def test_holes_and_overlaps_are_allowed_when_asked(tmp_path, holes, overlaps):
 
 
 CONTRADICTIONS = {
-    "layout: shared": {"layout": "own"},
+    "needs files: one and arrays: shared": {"files": "one", "arrays": "per_rank"},
     "shape [4, 4] is not that of the decomposition map, [2, 3]": {"shape": [4, 4]},
     "shape_per_rank is not that of": {"shape_per_rank": [2, 3]},
-    "no chunk is the part of a rank": {"chunks": "block"},
-    "gather needs parts that are boxes": {"rearrange": "gather"},
-    "overlaps: allow needs rearrange: none": {"rearrange": "box", "overlaps": "allow"},
+    "no chunk is the part of a rank": {"chunks": "rank_part"},
+    "gather needs parts that are boxes": {"rearranger": "gather"},
+    "overlaps: allow needs rearranger: none": {"rearranger": "box", "overlaps": "allow"},
     "needs a read_decomposition too": {"read_start": [0, 1]},
     "holes: allow needs the map to read by": {"read_decomposition": "slab", "holes": "allow"},
 }
@@ -450,7 +450,8 @@ def test_a_map_that_changed_is_read_anew(tmp_path):
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_a_plan_knows_of_a_map_what_listing_its_arrays_tells(tmp_path, ranks):
     (tmp_path / "map.dat").write_text(TEXT)
-    plain = {"workload": "hyperslab", "backend": "posix", "arrays": 2, "steps": 3, "dtype": "int16",
+    plain = {"workload": "hyperslab", "backend": "posix", "datasets": 2, "steps": 3,
+             "dtype": "int16",
              "decomposition": {"file": str(tmp_path / "map.dat")}}  # fmt: skip
     p, pattern = msgspec.convert(plain, HyperslabParameters), Hyperslab()
     assert pattern.refuse(p, ranks, backend_class("posix")) is None

@@ -19,7 +19,8 @@ CASE = {"workload": "startup", "backend": "hdf5", "shape": [4]}
 @pytest.mark.parametrize(
     ("more", "why"),
     [({"shape": None}, "shape is missing"),
-     ({"layout": "own"}, "layout own: all ranks need the arrays of one store (layout: shared)"),
+     ({"files": "one", "arrays": "per_rank"},
+      "files and arrays: one-per_rank is not possible; all ranks need the arrays of one store"),
      ({"cache": "shifted"}, "here all ranks need everything"),
      ({"transfer": "collective"}, "transfer: collective needs strategy: collective, not every"),
      ({"chunks": [5]}, "chunks [5] are larger than the array [4]"),

@@ -21,6 +21,7 @@ from pffbench.parallel.launcher import speaks_for_all
 from pffbench.parallel.topology import Topology
 from pffbench.record.run_json import FailureEntry, RunRecord
 from pffbench.storage.filesystem import FileSystem
+from sharing import keys_of
 
 sys.path.insert(0, str(REPOSITORY / "docs" / "tools"))
 
@@ -695,8 +696,8 @@ def test_a_slow_barrier_is_warned_of(barrier, status):
 
 # --- what runs
 
-WAYS = [("hdf5", "shared", "independent"), ("hdf5", "shared", "collective"),
-        ("zarr", "own", "independent")]  # fmt: skip
+WAYS = [("hdf5", "one-shared", "independent"), ("hdf5", "one-shared", "collective"),
+        ("zarr", "one-per_rank", "independent")]  # fmt: skip
 FAILURE = FailureEntry(
     phase="write",
     rank=1,
@@ -715,7 +716,7 @@ def trial_of(*entries, reasons=(), status="finished"):
     cases = {
         "-".join(way): replace(
             usual,
-            parameters=dict(zip(("backend", "layout", "transfer"), way, strict=True)),
+            parameters={"backend": way[0], **keys_of(way[1]), "transfer": way[2]},
             **entry,
         )
         for way, entry in zip(WAYS, entries, strict=True)
@@ -727,14 +728,16 @@ def test_the_ways_that_work_are_named_by_backend():
     hdf5, zarr = trial.judge_trial(trial_of({}, {}, {}))
     assert statuses([hdf5, zarr]) == ["ok", "ok"]
     assert hdf5.text.startswith("HDF5 through h5py: 2 ranks wrote and read")
-    assert hdf5.text.endswith("shared independent, shared collective")
+    assert hdf5.text.endswith("one-shared independent, one-shared collective")
 
 
 def test_a_way_that_fails_or_brings_wrong_bytes_is_a_problem():
     found = trial_of({}, {"failure": FAILURE}, {"invalid": "0 of 8 bytes verified"})
     worked, failed, wrong = trial.judge_trial(found)
     assert statuses([worked, failed, wrong]) == ["ok", "problem", "problem"]
-    assert failed.text.endswith("shared collective: write failed on rank 1 (b): OSError: it broke")
+    assert failed.text.endswith(
+        "one-shared collective: write failed on rank 1 (b): OSError: it broke"
+    )
     assert "MPI-IO" in failed.remedy
     assert "0 of 8 bytes verified" in wrong.text
     assert "MPI-IO" not in wrong.remedy
@@ -748,40 +751,43 @@ def test_a_run_that_is_not_valid_or_not_complete_is_a_problem():
 
 
 def can(no_mpi=None, tried=(), refusal=""):
-    """Return the transfers of each backend and layout."""
+    """Return the transfers of each backend and kind of files."""
     found = trial.abilities(Topology.even(2, 1), no_mpi, dict(tried), refusal)
-    return {(one.backend, one.layout): one for one in found}
+    return {(one.backend, one.files): one for one in found}
 
 
 def test_what_runs_is_what_the_planner_plans(parallel):
     whole = can()
-    assert whole["hdf5", "shared"].transfers == ["independent", "collective"]
-    assert whole["zarr", "shared"].transfers == ["independent"]
-    assert "cannot do transfer collective" in whole["zarr", "shared"].reason
+    assert whole["hdf5", "one-shared"].transfers == ["independent", "collective"]
+    assert whole["zarr", "one-shared"].transfers == ["independent"]
+    assert "cannot do transfer collective" in whole["zarr", "one-shared"].reason
     assert "null" not in {backend for backend, _ in whole}  # it keeps nothing
     parallel.add("netCDF4")
     import_module("pffbench.backends.shared_files").serial_library.cache_clear()
-    assert can()["netcdf4", "file_per_process"].transfers
-    assert "without MPI" in can()["netcdf4", "own"].reason
-    assert not can("no MPI")["mpiio", "file_per_process"].transfers
+    assert can()["netcdf4", "per_rank"].transfers
+    assert "without MPI" in can()["netcdf4", "one-per_rank"].reason
+    assert not can("no MPI")["mpiio", "per_rank"].transfers
 
 
 def test_what_runs_is_what_was_tried():
-    tried = can(tried={("hdf5", "shared", "independent"): "", ("zarr", "own", "independent"): "",
-                       ("hdf5", "shared", "collective"): "it broke"})  # fmt: skip
-    assert tried["hdf5", "shared"].transfers == ["independent"]
-    assert tried["hdf5", "shared"].reason == "it broke"
-    assert tried["hdf5", "own"].transfers == ["independent", "collective"]
-    assert tried["zarr", "own"].transfers == ["independent"]
-    assert not can(tried={("hdf5", "own", "independent"): "it broke"})["hdf5", "own"].transfers
+    tried = can(tried={("hdf5", "one-shared", "independent"): "",
+                       ("zarr", "one-per_rank", "independent"): "",
+                       ("hdf5", "one-shared", "collective"): "it broke"})  # fmt: skip
+    assert tried["hdf5", "one-shared"].transfers == ["independent"]
+    assert tried["hdf5", "one-shared"].reason == "it broke"
+    assert tried["hdf5", "one-per_rank"].transfers == ["independent", "collective"]
+    assert tried["zarr", "one-per_rank"].transfers == ["independent"]
+    assert not can(tried={("hdf5", "one-per_rank", "independent"): "it broke"})[
+        "hdf5", "one-per_rank"
+    ].transfers
     assert not any(one.transfers for one in can(refusal="no h5py").values())
 
 
 def test_what_runs_is_a_row_for_each_backend():
     head, hdf5, *_ = trial.table_of([
-        trial.Ability("hdf5", "shared", ["independent", "collective"]),
-        trial.Ability("hdf5", "own", ["collective"]),
-        trial.Ability("hdf5", "file_per_process", []),
+        trial.Ability("hdf5", "one-shared", ["independent", "collective"]),
+        trial.Ability("hdf5", "one-per_rank", ["collective"]),
+        trial.Ability("hdf5", "per_rank", []),
     ])  # fmt: skip
-    assert head.split() == ["shared", "own", "file_per_process"]
+    assert head.split() == ["one-shared", "one-per_rank", "per_rank"]
     assert hdf5.split() == ["hdf5", "yes", "collective", "no"]

@@ -22,6 +22,7 @@ from pffbench.experiment.plan import arrays_of, cost_of
 from pffbench.experiment.sweep import expand
 from pffbench.run.scratch_directory import AvailableSpace, check_room
 from pffbench.workloads.registry import workload, workload_names
+from sharing import keys_of
 
 ENTRY = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8]}
 MIB = 2**20
@@ -43,23 +44,29 @@ def plan(*cases, ranks=4, **top):
 
 
 def test_lists_are_swept_in_full():
-    found = expanded(backend=["hdf5", "netcdf4"], durability=["close", "sync"], arrays=[1, 2, 3])
-    points = {(c.parameters.backend, c.parameters.durability, c.parameters.arrays) for c in found}
+    found = expanded(backend=["hdf5", "netcdf4"], durability=["close", "sync"], datasets=[1, 2, 3])
+    points = {(c.parameters.backend, c.parameters.durability, c.parameters.datasets) for c in found}
     assert len(found) == len(points) == 12
 
 
 def test_zip_advances_lists_together():
     found = expanded(shape=[[8, 8], [4, 4]], chunks=[[2, 8], [1, 4]], zip=["shape", "chunks"],
-                     arrays=[1, 2])  # fmt: skip
-    assert [(c.parameters.shape, c.parameters.chunks) for c in found if c.parameters.arrays == 1] \
+                     datasets=[1, 2])  # fmt: skip
+    parameters = [case.parameters for case in found]
+    assert [(p.shape, p.chunks) for p in parameters if p.datasets == 1] \
         == [((8, 8), (2, 8)), ((4, 4), (1, 4))]  # fmt: skip
     assert len(found) == 4
 
 
 def test_a_zipped_key_with_one_value_keeps_it_in_all_steps():
-    found = expanded(arrays=[1, 2], dtype="int8", shape=[8, 8], zip=["arrays", "dtype", "shape"])
-    assert [(c.parameters.arrays, c.parameters.dtype) for c in found] == [(1, "int8"), (2, "int8")]
-    assert len(expanded(arrays=1, dtype="int8", zip=["arrays", "dtype"])) == 1
+    found = expanded(
+        datasets=[1, 2], dtype="int8", shape=[8, 8], zip=["datasets", "dtype", "shape"]
+    )
+    assert [(c.parameters.datasets, c.parameters.dtype) for c in found] == [
+        (1, "int8"),
+        (2, "int8"),
+    ]
+    assert len(expanded(datasets=1, dtype="int8", zip=["datasets", "dtype"])) == 1
 
 
 def of_codecs(codecs, **more):
@@ -90,10 +97,10 @@ def test_a_key_that_no_codec_of_a_case_has_is_kept_and_refused_later():
 
 def test_two_zips_in_one_entry():
     found = expanded(
-        shape=[[8, 8], [4, 4]], arrays=[1, 2], dtype=["int8", "int16"], steps=[1, 2],
-        zip=[["shape", "arrays"], ["dtype", "steps"]],
+        shape=[[8, 8], [4, 4]], datasets=[1, 2], dtype=["int8", "int16"], steps=[1, 2],
+        zip=[["shape", "datasets"], ["dtype", "steps"]],
     )  # fmt: skip
-    assert {(c.parameters.arrays, c.parameters.dtype, c.parameters.steps) for c in found} == {
+    assert {(c.parameters.datasets, c.parameters.dtype, c.parameters.steps) for c in found} == {
         (1, "int8", 1), (1, "int16", 2), (2, "int8", 1), (2, "int16", 2),
     }  # fmt: skip
 
@@ -109,7 +116,7 @@ def test_options_of_other_backends_make_no_further_cases():
 
 
 words = {"durability": ["close", "flush", "sync"], "dtype": ["int8", "float32", "float64"],
-         "transfer": ["independent", "collective"], "arrays": [1, 2, 3, 4]}  # fmt: skip
+         "transfer": ["independent", "collective"], "datasets": [1, 2, 3, 4]}  # fmt: skip
 
 
 @given(st.fixed_dictionaries({k: st.lists(st.sampled_from(v), min_size=1, max_size=5)
@@ -160,7 +167,7 @@ def test_options_that_differ_name_different_cases():
 def test_each_comparison_gets_its_raw_bytes_once():
     found = load(
         ENTRY | {"backend": ["hdf5", "netcdf4"], "transfer": ["independent", "collective"]},
-        ENTRY | {"backend": "zarr", "layout": "file_per_process"}, roofline=True,
+        ENTRY | {"backend": "zarr", "files": "per_rank"}, roofline=True,
     ).cases  # fmt: skip
     raw = [case for _, case in found if case.roofline]
     assert [(c.parameters.backend, c.parameters.transfer) for c in raw] == [
@@ -172,9 +179,9 @@ def test_each_comparison_gets_its_raw_bytes_once():
 
 def test_raw_reads_from_the_device_have_a_header_and_calls_as_large_as_the_chunks():
     """The kernel reads ahead less for one long call, and without a small read before it."""
-    for layout in ("file_per_process", "shared"):
+    for layout in ("per_rank", "one-shared"):
         entry = ENTRY | {
-            "layout": layout, "shape_per_rank": [24, 512], "chunks": [[4, 512], [8, 512]],
+            **keys_of(layout), "shape_per_rank": [24, 512], "chunks": [[4, 512], [8, 512]],
             "dtype": "float32", "cache": ["dropped", "warm"],
         }  # fmt: skip
         entry.pop("shape", None)
@@ -247,7 +254,7 @@ def test_impossible_cases_are_refused_or_left_out_with_the_reason():
     entry = ENTRY | {"backend": ["hdf5", "zarr"], "transfer": "collective"}
     with pytest.raises(ImpossibleCaseError, match="zarr cannot do transfer collective"):
         plan(entry)
-    kept = plan(entry, impossible="skip")
+    kept = plan(entry, unsupported="skip")
     assert [case.parameters.backend for case in kept.cases] == ["hdf5"]
     ((name, reason),) = kept.left_out
     assert name.startswith("zarr.")
@@ -256,7 +263,7 @@ def test_impossible_cases_are_refused_or_left_out_with_the_reason():
 
 def test_nothing_left_to_run_is_refused():
     with pytest.raises(UserError, match="all 1 cases are impossible"):
-        plan(ENTRY | {"backend": "posix", "transfer": "collective"}, impossible="skip")
+        plan(ENTRY | {"backend": "posix", "transfer": "collective"}, unsupported="skip")
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9),
@@ -271,13 +278,13 @@ def test_the_chunk_shape_that_a_refusal_names_is_accepted(n, chunk, ranks, distr
         plan(entry | {"chunks": legal}, ranks=ranks)
 
 
-@pytest.mark.parametrize("layout", ["shared", "own", "file_per_process"])
+@pytest.mark.parametrize("layout", ["one-shared", "one-per_rank", "per_rank"])
 @pytest.mark.parametrize("backend", ["hdf5", "netcdf4", "zarr", "tensorstore", "posix"])
 @pytest.mark.parametrize("shape", [[3, 4], [1, 4], [2, 2, 2]])
 def test_fewer_rows_than_ranks_are_planned(backend, layout, shape):
     """Balanced, rank 0 is one of those that hold nothing."""
-    entry = {"workload": "hyperslab", "backend": backend, "layout": layout, "shape": shape,
-             "distribution": "balanced", "chunks": ["auto", "block"]}  # fmt: skip
+    entry = {"workload": "hyperslab", "backend": backend, **keys_of(layout), "shape": shape,
+             "distribution": "balanced", "chunks": ["auto", "rank_part"]}  # fmt: skip
     found = plan(entry, ranks=8)
     for case in found.cases:
         (first, *_) = arrays_of(case.parameters, 8).kinds
@@ -288,11 +295,12 @@ def test_fewer_rows_than_ranks_are_planned(backend, layout, shape):
 
 def test_cases_of_one_comparison_stand_together():
     found = plan(
-        ENTRY | {"backend": "hdf5", "layout": ["shared", "own"]},
-        ENTRY | {"backend": "netcdf4", "layout": ["shared", "own"]},
+        ENTRY | {"backend": "hdf5", "files": "one", "arrays": ["shared", "per_rank"]},
+        ENTRY | {"backend": "netcdf4", "files": "one", "arrays": ["shared", "per_rank"]},
     ).cases  # fmt: skip
-    assert [(c.parameters.layout, c.parameters.backend) for c in found] == [
-        ("shared", "hdf5"), ("shared", "netcdf4"), ("own", "hdf5"), ("own", "netcdf4"),
+    assert [(c.parameters.files_word, c.parameters.backend) for c in found] == [
+        ("one-shared", "hdf5"), ("one-shared", "netcdf4"),
+        ("one-per_rank", "hdf5"), ("one-per_rank", "netcdf4"),
     ]  # fmt: skip
 
 
@@ -300,7 +308,7 @@ def test_cases_of_one_comparison_stand_together():
 
 
 def test_a_cost_is_bytes_arrays_files_and_space():
-    (case,) = plan(ENTRY | {"shape": [1024, 1024], "arrays": 2, "steps": 3}).cases
+    (case,) = plan(ENTRY | {"shape": [1024, 1024], "datasets": 2, "steps": 3}).cases
     cost = cost_of(case, 4, 64 * MIB)
     assert cost.nbytes == 2 * 3 * 4 * MIB
     assert (cost.arrays, cost.files) == (2, 1)
@@ -341,7 +349,7 @@ def test_what_does_not_fit_is_refused(room, expected):
 # What ships
 
 
-@pytest.mark.parametrize("chunks", ["block", [2, 2]])
+@pytest.mark.parametrize("chunks", ["rank_part", [2, 2]])
 def test_a_format_without_chunks_refuses_them(chunks):
     entry = {"workload": "hyperslab", "backend": "npy", "shape": [8, 4]}
     assert len(plan(entry).cases) == len(plan(entry | {"chunks": "contiguous"}).cases)
@@ -362,7 +370,7 @@ def test_shipped_experiments_begin_with_what_they_answer_write_and_take(path):
 def test_backends_tell_what_they_can_without_their_library(name):
     kind = backend_class(name)
     assert kind.name == name
-    assert kind.capabilities.layouts
+    assert kind.capabilities.transfers
     assert kind.options_type() == kind.options_type()  # every option has a default
 
 
@@ -374,7 +382,7 @@ def test_workloads_are_known_by_their_own_name(name):
 def test_a_case_is_named_by_what_it_is():
     (case,) = expanded()
     assert isinstance(case, Case)
-    assert case.id.startswith("hdf5.hyperslab.shared.independent.matched.")
+    assert case.id.startswith("hdf5.hyperslab.one-shared.independent.matched.")
     assert Path(case.id).name == case.id
 
 

@@ -21,10 +21,15 @@ from pffbench_analysis.figures import answer_figure, group_figures, kept
 from pffbench_analysis.picture import Figure, save
 from pffbench_analysis.ranks import Ranks, RankTimes
 from pffbench_analysis.style import colour, plain
+from sharing import keys_of
 
 pytestmark = pytest.mark.long
 
-WAYS = [a_case(b, layout=layout) for b in ("hdf5", "zarr") for layout in ("shared", "own")]
+WAYS = [
+    a_case(b, **keys_of(layout))
+    for b in ("hdf5", "zarr")
+    for layout in ("one-shared", "one-per_rank")
+]
 UNIT = Axis("x", 0.0, 1.0, log=False)
 NO_RANKS = Ranks()
 

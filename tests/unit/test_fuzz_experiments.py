@@ -22,13 +22,15 @@ FILE = "experiment.yaml"
 LARGE = {"hdf5": {"alignment": "1 MiB"}, "zarr": {"format": 3}, "settings": ["matched", "defaults"]}
 #: An entry of each workload that nothing is wrong with.
 ENTRIES = {
-    "chunk_cache": {"backend": "hdf5", "shape": [4, 8], "granules": 2, "layout": "own"},
-    "datasets": {"backend": "hdf5", "shape": [4, 4], "datasets_per_rank": 2, "layout": "own"},
+    "chunk_cache": {"backend": "hdf5", "shape": [4, 8], "granules": 2, "files": "one",
+                    "arrays": "per_rank"},
+    "datasets": {"backend": "hdf5", "shape": [4, 4], "datasets_per_rank": 2, "files": "one",
+                 "arrays": "per_rank"},
     "hyperslab": {"backend": ["hdf5", "zarr"], "shape": [8, 8], "chunks": [4, 4],
                   "cut_unit": [[4, 4]], "decomposition": "slab"},
     "slices": {"backend": "zarr", "shape": [8, 8, 8], "axis": 0, "count": 2, "chunks": [4, 4, 4]},
     "versions": {"backend": "hdf5", "kind": "mostly_appends_dense", "versions": 3, "chunks": [64],
-                 "dtype": "float64", "layout": "file_per_process"},
+                 "dtype": "float64", "files": "per_rank"},
 }  # fmt: skip
 if "versions" not in workload_names():  # it comes with the package of the studies
     del ENTRIES["versions"]
@@ -100,7 +102,7 @@ def names_the_place(told):
 def experiments(draw):
     names = draw(st.lists(st.sampled_from(sorted(ENTRIES)), min_size=1, max_size=3))
     cases = [{"workload": name, **copy.deepcopy(ENTRIES[name])} for name in names]
-    data = {"name": "fuzz", "repetitions": 2, "impossible": "skip", "roofline": False}
+    data = {"name": "fuzz", "repetitions": 2, "unsupported": "skip", "roofline": False}
     data["cases"] = cases
     if draw(st.booleans()):
         data["common"] = copy.deepcopy(LARGE)

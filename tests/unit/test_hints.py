@@ -113,7 +113,7 @@ def test_a_threshold_alone_is_refused():
 @pytest.mark.parametrize("key", ["hints", "striping"])
 def test_files_that_mpi_io_does_not_open_have_no_hints(key):
     own = {"hints": {"cb_nodes": 1}, "striping": {"count": 2}}[key]
-    case = {"backend": "hdf5", "layout": "file_per_process", "transfer": "independent"}
+    case = {"backend": "hdf5", "files": "per_rank", "transfer": "independent"}
     with pytest.raises(UserError, match=rf"hdf5\.{key} is for files that MPI-IO opens"):
         make_plan(loaded(**case, hdf5={key: own}), ranks=2)
 
@@ -214,7 +214,7 @@ def test_hints_that_can_have_no_effect_are_named_with_the_reason(transfer, hints
     found = make_plan(loaded(**case), ranks=4)
     (planned,) = found.cases
     assert without_effect(planned.options, planned.parameters, 4) == idle
-    name = f"hdf5.hyperslab.shared.{transfer}.matched"
+    name = f"hdf5.hyperslab.one-shared.{transfer}.matched"
     assert found.remarks == tuple(
         f"{name}: the hint {hint} has no effect ({why})" for hint, why in idle.items()
     )

@@ -135,7 +135,7 @@ def test_the_experiment_asks_for_formats_chunks_codec_and_number_of_files(writte
     first = [c.parameters for c in draft.plan.cases if not c.roofline]
     first = [p for p in first if p.dtype == first[0].dtype]
     assert {p.backend for p in first} == {"hdf5", "netcdf4", "zarr"}
-    assert {p.layout for p in first} == {"shared", "file_per_process"}
+    assert {p.files_word for p in first} == {"one-shared", "per_rank"}
     assert len({p.codec for p in first}) == 2
     assert "none" in {p.codec for p in first}
     assert len({p.chunks for p in first}) == 2
@@ -162,7 +162,7 @@ def test_what_is_not_carried_over_is_told_in_the_file_and_on_the_terminal(tmp_pa
     assert "2 arrays of float32 12×16×20, chunks 1×16×20, codec gzip level 4" in done.stdout
     assert "pffbench plan mine.yaml" in done.stdout
     (first, second) = yaml.safe_load(text)["cases"]
-    assert (first["shape"], first["arrays"], first["decomposition"]) == ([12, 16, 20], 2, "slab")
+    assert (first["shape"], first["datasets"], first["decomposition"]) == ([12, 16, 20], 2, "slab")
     assert (first["codec"], first["level"], first["shuffle"]) == (["gzip", "none"], 4, "byte")
     assert (second["dtype"], "codec" in second) == ("uint8", False)
     assert "compared: chunks 1×16×20 and 1×8×10, codec gzip and none, one file" in done.stdout
@@ -188,7 +188,7 @@ def test_a_large_file_is_cut_to_whole_chunks(tmp_path):
             file.create_dataset(f"b/{n}", (512, 512), "f4", chunks=(64, 512))
     draft = draft_experiment(tmp_path / "large.h5")
     several, one = yaml.safe_load(draft.text)["cases"]
-    assert (several["arrays"], several["shape"]) == (8, [512, 512])
+    assert (several["datasets"], several["shape"]) == (8, [512, 512])
     assert one["shape"] == [7, 512, 512]
     assert any("7 MiB in place of 1000 MiB" in note for note in draft.notes)
 
@@ -223,7 +223,7 @@ def test_files_calls_and_bytes_of_a_case_are_bounded(tmp_path, arrays):
     assert max(cost.files for cost in costs) <= 10_000
     assert max(cost.nbytes for cost in costs) <= 8 * 2**20
     each = [case.parameters for case in plan.cases]
-    assert max((p.steps or 1) * p.arrays for p in each) <= 500
+    assert max((p.steps or 1) * p.datasets for p in each) <= 500
     assert {p.backend for p in each} >= {"hdf5", "netcdf4", "zarr"}
 
 
@@ -370,7 +370,7 @@ def test_arrays_with_and_without_a_property_are_one_kind(tmp_path):
                 f"u{number}", data=FIELD, chunks=(3, 16, 20), fillvalue=number or None
             )
     draft = draft_experiment(tmp_path / "a.h5")
-    assert swept(draft)["arrays"] == 6
+    assert swept(draft)["datasets"] == 6
     assert "u1, u2, u3, u4, and 1 more: a fill value in the file, none here" in draft.notes
 
 
@@ -399,7 +399,7 @@ def test_values_that_cannot_be_read_are_replaced_and_that_is_said(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", ["codec=[none, gzip]", "codec=none", "backend=hdf5", "layout=shared", "chunks=block",
+    "change", ["codec=[none, gzip]", "codec=none", "backend=hdf5", "files=one", "chunks=rank_part",
                "codec=[zstd, blosc, none]", "compressor=zstd", "shuffle=none"],
 )  # fmt: skip
 def test_the_questions_of_a_draft_can_be_changed(written, change, tmp_path):

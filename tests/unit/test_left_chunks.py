@@ -9,6 +9,7 @@ from pffbench.data import make_source
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
+from sharing import keys_of
 
 pytest.importorskip("hdf5plugin")
 
@@ -25,12 +26,18 @@ def half(tmp_path):
 
 
 def plan(cases, ranks=2, **more):
-    data = {"name": "x", "roofline": False, "cases": cases, "impossible": "skip", **more}
+    data = {"name": "x", "roofline": False, "cases": cases, "unsupported": "skip", **more}
     return make_plan(from_data(data, "x.yaml"), ranks)
 
 
 def case(half, backend, codec, **more):
-    told = {"workload": "hyperslab", "backend": backend, "codec": codec, "layout": "shared"}
+    told = {
+        "workload": "hyperslab",
+        "backend": backend,
+        "codec": codec,
+        "files": "one",
+        "arrays": "shared",
+    }
     return told | {"transfer": "collective"} | half | more
 
 
@@ -44,10 +51,10 @@ def case(half, backend, codec, **more):
         ("netcdf4", "blosc"),
     ],
 )
-@pytest.mark.parametrize("layout", ["shared", "own"])
+@pytest.mark.parametrize("layout", ["one-shared", "one-per_rank"])
 def test_a_shared_file_of_data_that_do_not_become_smaller_is_left_out(half, backend, codec, layout):
-    """With layout own the part of rank 0 becomes smaller."""
-    made = plan([case(half, backend, [codec, "gzip"], layout=layout)])
+    """With arrays: per_rank the part of rank 0 becomes smaller."""
+    made = plan([case(half, backend, [codec, "gzip"], **keys_of(layout))])
     assert [one.parameters.codec for one in made.cases] == ["gzip"]
     ((_, why),) = made.left_out
     assert f"codec {codec} cannot make the chunk of 12288 bytes at [" in why
@@ -56,7 +63,7 @@ def test_a_shared_file_of_data_that_do_not_become_smaller_is_left_out(half, back
 
 def test_it_is_refused_where_cases_are_not_skipped(half):
     with pytest.raises(UserError, match="leaves such chunks as they are"):
-        plan([case(half, "hdf5", "blosc")], impossible="refuse")
+        plan([case(half, "hdf5", "blosc")], unsupported="refuse")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +73,7 @@ def test_it_is_refused_where_cases_are_not_skipped(half):
 def test_a_file_of_one_rank_is_left_out_only_where_it_cannot_be_written(
     half, backend, codec, left_out
 ):
-    alone = {"layout": "file_per_process", "transfer": "independent"}
+    alone = {"files": "per_rank", "transfer": "independent"}
     made = plan([case(half, backend, [codec, "gzip"], **alone)])
     assert len(made.left_out) == left_out
 
@@ -103,20 +110,20 @@ def test_chunks_beyond_the_edge_are_filled_up():
 # Each part of an array that ranks have files of
 
 
-@pytest.mark.parametrize("layout", ["own", "file_per_process"])
+@pytest.mark.parametrize("layout", ["one-per_rank", "per_rank"])
 @pytest.mark.parametrize(
     "pattern",
     [
-        {"workload": "hyperslab", "shape": [15], "chunks": "block"},
+        {"workload": "hyperslab", "shape": [15], "chunks": "rank_part"},
         {"workload": "hyperslab", "shape": [60], "chunks": [8], "distribution": "block"},
-        {"workload": "updates", "shape": [1, 15], "chunks": "block", "change": "append"},
+        {"workload": "updates", "shape": [1, 15], "chunks": "rank_part", "change": "append"},
     ],
 )
 def test_the_smallest_part_is_checked_too(pattern, layout):
     """Rank 0 has 8 elements, and the last rank 7 or 4, which szip cannot have."""
     ranks = 8 if pattern["shape"] == [60] else 2
-    transfer = "collective" if layout == "own" else "independent"
-    told = {"backend": "hdf5", "codec": ["szip", "gzip"], "layout": layout, "transfer": transfer,
+    transfer = "collective" if layout == "one-per_rank" else "independent"
+    told = {"backend": "hdf5", "codec": ["szip", "gzip"], **keys_of(layout), "transfer": transfer,
             "source": "smooth", "dtype": "float32"} | pattern  # fmt: skip
     made = plan([told], ranks)
     assert [one.parameters.codec for one in made.cases] == ["gzip"]

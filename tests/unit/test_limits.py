@@ -92,8 +92,8 @@ def test_a_tool_that_tells_nothing_is_no_limit(tmp_path, monkeypatch, says):
 
 def test_zarr_needs_as_many_open_files_as_transfers_are_under_way():
     plain = files_open()
-    assert plain < files_open(backend="zarr", chunks="block") < 100
-    assert files_open(backend="zarr", chunks="block", zarr={"concurrency": 5000}) > 5000
+    assert plain < files_open(backend="zarr", chunks="rank_part") < 100
+    assert files_open(backend="zarr", chunks="rank_part", zarr={"concurrency": 5000}) > 5000
 
 
 def files_open(**case):
@@ -102,7 +102,13 @@ def files_open(**case):
 
 
 def test_a_file_for_each_array_is_counted_made_and_held_open():
-    several = {"workload": "datasets", "datasets": 300, "shape": [16], "layout": "own"}
+    several = {
+        "workload": "datasets",
+        "datasets": 300,
+        "shape": [16],
+        "files": "one",
+        "arrays": "per_rank",
+    }
     one, many = (
         make_plan(from_data({"name": "x", "roofline": False,
                              "cases": [several | {"backend": name}]}, "x.yaml"), 1)
@@ -113,7 +119,7 @@ def test_a_file_for_each_array_is_counted_made_and_held_open():
 
 
 def test_too_few_open_files_are_refused():
-    plan = experiment(backend="zarr", chunks="block", zarr={"concurrency": [8, 5000]})
+    plan = experiment(backend="zarr", chunks="rank_part", zarr={"concurrency": [8, 5000]})
     check_open_files(plan, Allowance(memory=0, open_files=6000))
     told = r"may need 50\d\d more open files .* where 900 are allowed; raise the limit"
     with pytest.raises(UserError, match=told):
@@ -123,7 +129,7 @@ def test_too_few_open_files_are_refused():
 @pytest.mark.parallel
 def test_the_limit_of_open_files_is_that_of_the_process(tmp_path):
     path = write_experiment(tmp_path, cases=[{
-        "workload": "hyperslab", "backend": "zarr", "shape_per_rank": [4, 4], "chunks": "block",
+        "workload": "hyperslab", "backend": "zarr", "shape_per_rank": [4, 4], "chunks": "rank_part",
         "zarr": {"concurrency": 500}}])  # fmt: skip
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400)); "
@@ -141,9 +147,9 @@ def test_the_limit_of_open_files_is_that_of_the_process(tmp_path):
 @pytest.mark.parametrize(
     ("needed", "case"),
     [
-        (8, {"backend": "zarr", "chunks": "block"}),
-        (106, {"backend": "zarr", "chunks": "block", "zarr": {"concurrency": 50}}),
-        (206, {"backend": "tensorstore", "chunks": "block", "tensorstore": {"threads": 100}}),
+        (8, {"backend": "zarr", "chunks": "rank_part"}),
+        (106, {"backend": "zarr", "chunks": "rank_part", "zarr": {"concurrency": 50}}),
+        (206, {"backend": "tensorstore", "chunks": "rank_part", "tensorstore": {"threads": 100}}),
     ],
 )
 def test_too_few_processes_and_threads_are_refused_with_the_limit(needed, case):

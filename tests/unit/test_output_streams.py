@@ -12,7 +12,7 @@ from pffbench.run.output import _REPLACING, best_effort_output
 
 pytestmark = pytest.mark.long
 
-SLAB = {"workload": "hyperslab", "backend": ["zarr", "posix"], "layout": "file_per_process",
+SLAB = {"workload": "hyperslab", "backend": ["zarr", "posix"], "files": "per_rank",
         "shape": [8, 8], "decomposition": "slab"}  # fmt: skip
 #: Does not begin with C.UTF-8 in place of C, which Python chooses by itself.
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

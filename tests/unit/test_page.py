@@ -16,11 +16,16 @@ from pffbench.record.run_json import TopologyEntry
 from pffbench.results.answer import lines_of
 from pffbench.results.summary import summarise
 from pffbench_analysis.ranks import MOST_RANKS, read_ranks
+from sharing import keys_of
 
 pytestmark = pytest.mark.long
 
 EVIL = "</script><script>alert(1)</script>&\"'<!--"
-WAYS = [a_case(b, layout=layout) for b in ("hdf5", "zarr") for layout in ("shared", "own")]
+WAYS = [
+    a_case(b, **keys_of(layout))
+    for b in ("hdf5", "zarr")
+    for layout in ("one-shared", "one-per_rank")
+]
 CHANGES = (
     {},
     {"status": "interrupted"},

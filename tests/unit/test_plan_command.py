@@ -83,7 +83,7 @@ def test_raw_calls_of_cold_reads_have_the_bytes_of_a_chunk(chunk, raw, tmp_path)
     case = {
         "workload": "hyperslab",
         "backend": "hdf5",
-        "layout": "file_per_process",
+        "files": "per_rank",
         "shape": [24, 90, 180],
         "dtype": "float32",
         "chunks": chunk,
@@ -143,7 +143,7 @@ def test_cases_of_one_name_are_listed_by_what_sets_them_apart(tmp_path):
     shown = pffbench_cli("plan", "x.yaml", cwd=tmp_path, env={"COLUMNS": "160"}).stdout
     names = [line.split("  ")[0].strip() for line in shown.splitlines() if "zarr." in line]
     assert sorted(names) == [
-        f"zarr.hyperslab.shared.independent.matched cache={cache} format={number}"
+        f"zarr.hyperslab.one-shared.independent.matched cache={cache} format={number}"
         for cache in ("shifted", "warm") for number in (2, 3)
     ]  # fmt: skip
 
@@ -156,7 +156,7 @@ def planned(tmp_path, cases, *arguments, env=None, **more):
 
 
 def test_a_plan_knows_the_memory_of_writer_ranks(tmp_path):
-    case = {"workload": "hyperslab", "backend": "hdf5", "rearrange": "box",
+    case = {"workload": "hyperslab", "backend": "hdf5", "rearranger": "box",
             "shape_per_rank": [256, 256, 256]}  # fmt: skip
     one, each = {**case, "writers": {"count": 1}}, {**case, "writers": {"per_node": 2}}
     shown = planned(tmp_path, [one, each], env={"COLUMNS": "300"})
@@ -173,7 +173,8 @@ def test_a_plan_knows_the_memory_of_writer_ranks(tmp_path):
 
 
 def test_calls_that_grow_with_the_square_of_the_ranks_are_refused_above_a_limit(tmp_path):
-    case = {"workload": "datasets", "backend": "hdf5", "layout": "own", "transfer": "collective",
+    case = {"workload": "datasets", "backend": "hdf5", "files": "one", "arrays": "per_rank",
+            "transfer": "collective",
             "datasets_per_rank": 10, "shape": [8]}  # fmt: skip
     refused = planned(tmp_path, [case])
     assert refused.status == 2, refused.said
@@ -184,12 +185,18 @@ def test_calls_that_grow_with_the_square_of_the_ranks_are_refused_above_a_limit(
     (plan,) = json.loads(allowed.stdout)["plans"]
     assert plan["cases"][0]["cost"]["calls"] == 5 * 4096**2
     assert plan["seconds"]["low"] > 10 * 20480 * 2e-5  # of ten repetitions or more
-    skipped = planned(tmp_path, [case, {**case, "transfer": "independent"}], impossible="skip")
+    skipped = planned(tmp_path, [case, {**case, "transfer": "independent"}], unsupported="skip")
     assert skipped.status == 0, skipped.said
 
 
 def test_an_estimate_of_time_knows_the_number_of_files(tmp_path):
-    case = {"workload": "datasets", "backend": "zarr", "layout": "own", "shape": [8]}
+    case = {
+        "workload": "datasets",
+        "backend": "zarr",
+        "files": "one",
+        "arrays": "per_rank",
+        "shape": [8],
+    }
     seconds = []
     for count in (1, 100):
         shown = planned(tmp_path, [{**case, "datasets_per_rank": count}], "--json", repetitions=1)

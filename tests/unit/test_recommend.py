@@ -12,6 +12,7 @@ from launch import pffbench_cli
 from pffbench.cli import main
 from pffbench.errors import UserError
 from pffbench_analysis.recommend import advise
+from sharing import keys_of
 
 ONCE = {"write": 1.0, "read": 1.0}
 ROUNDS = 20
@@ -21,7 +22,7 @@ SHAPES = {"shape_per_rank": [512, 1024], "chunks": [64, 1024]}
 def a_contest(directory, factors, **record):
     """Write a run whose ways take these times to write and to read."""
     rng = np.random.default_rng(1)
-    cases = [a_case(backend, layout=layout, **SHAPES) for backend, layout in factors]
+    cases = [a_case(backend, **keys_of(layout), **SHAPES) for backend, layout in factors]
     times = {
         name: [0.1 * f * np.exp(0.02 * rng.standard_normal(ROUNDS)) for f in both]
         for (name, _), both in zip(cases, factors.values(), strict=True)
@@ -29,7 +30,7 @@ def a_contest(directory, factors, **record):
     return timed_run(directory, times, cases, **record)
 
 
-FORMATS = {("hdf5", "shared"): (1, 1), ("zarr", "shared"): (3, 0.5)}
+FORMATS = {("hdf5", "one-shared"): (1, 1), ("zarr", "one-shared"): (3, 0.5)}
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +64,9 @@ def test_the_program_makes_the_calls_that_were_measured(tmp_path, api):
 
 
 def test_only_ways_with_the_values_are_chosen_from(tmp_path):
-    run = a_contest(tmp_path, FORMATS | {("netcdf4", "own"): (0.5, 0.5)})
+    run = a_contest(tmp_path, FORMATS | {("netcdf4", "one-per_rank"): (0.5, 0.5)})
     assert advise(run, ONCE, {}, 0.25).answer.way["backend"] == "netcdf4"
-    only = advise(run, ONCE, {"layout": ["shared"]}, 0.25).answer
+    only = advise(run, ONCE, {"files": ["one"]}, 0.25).answer
     assert only.way == {"backend": "hdf5"}
     alone = advise(run, ONCE, {"backend": ["zarr"]}, 0.25)
     assert alone.answer.word == "MEASURED"
@@ -75,11 +76,11 @@ def test_only_ways_with_the_values_are_chosen_from(tmp_path):
     with pytest.raises(UserError, match="--only backend=npy: the run has hdf5, netcdf4, zarr"):
         advise(run, ONCE, {"backend": ["npy"]}, 0.25)
     with pytest.raises(UserError, match="no way of the run is left"):
-        advise(run, ONCE, {"backend": ["hdf5"], "layout": ["own"]}, 0.25)
+        advise(run, ONCE, {"backend": ["hdf5"], "files": ["one per_rank"]}, 0.25)
 
 
 def test_regret_sets_the_price_of_a_decision(tmp_path):
-    run = a_contest(tmp_path, {("hdf5", "shared"): (1, 1), ("zarr", "shared"): (1, 1)})
+    run = a_contest(tmp_path, {("hdf5", "one-shared"): (1, 1), ("zarr", "one-shared"): (1, 1)})
     found = advise(run, ONCE, {}, 0.001)
     assert found.answer.word == "NO DECISION"
     assert found.program == ""

@@ -16,7 +16,7 @@ from pffbench.record.run_json import CaseEntry, FailureEntry
 from pffbench.run.order import by_importance
 from pffbench.run.schedule import ENOUGH, MOST_READS, Schedule
 
-ENTRY = {"workload": "hyperslab", "shape": [8, 8], "layout": "own"}
+ENTRY = {"workload": "hyperslab", "shape": [8, 8], "files": "one", "arrays": "per_rank"}
 FORMATS = ("hdf5", "netcdf4", "zarr")
 
 
@@ -270,7 +270,10 @@ def test_cases_that_turn_out_to_take_longer_leave_seven_repetitions_to_the_first
 
 
 def test_what_an_earlier_start_stopped_does_not_run_again():
-    plan = a_plan({"backend": ["hdf5", "zarr"]}, {"backend": ["hdf5", "zarr"], "layout": "shared"})
+    plan = a_plan(
+        {"backend": ["hdf5", "zarr"]},
+        {"backend": ["hdf5", "zarr"], "files": "one", "arrays": "shared"},
+    )
     record = Recorded(plan, {})
     for case in plan.cases[2:]:
         record.cases[case.id].stopped_after = 3
@@ -279,9 +282,10 @@ def test_what_an_earlier_start_stopped_does_not_run_again():
 
 
 def test_a_budget_goes_to_questions_then_to_raw_transfers_and_other_ways_then_to_other_sizes():
-    ways = {"backend": ["hdf5", "zarr"], "settings": ["matched", "defaults"], "chunks": "block"}
+    ways = {"backend": ["hdf5", "zarr"], "settings": ["matched", "defaults"], "chunks": "rank_part"}
     plan = a_plan(
-        ways, ways | {"shape": [16, 16]}, {"backend": ["hdf5", "zarr"], "layout": "shared"},
+        ways, ways | {"shape": [16, 16]}, {"backend": ["hdf5", "zarr"], "files": "one",
+                                           "arrays": "shared"},
         roofline=True,
     )  # fmt: skip
     parts = by_importance(plan.cases)

@@ -19,6 +19,7 @@ from pffbench.experiment.load import from_data
 from pffbench.geometry.box import Box
 from pffbench.workloads.selections import box_starts, slice_indices
 from pffbench.workloads.slices import Slices, SlicesParameters
+from sharing import keys_of
 
 RANKS = st.integers(1, 6)
 
@@ -144,9 +145,9 @@ def parameters(draw):
     if draw(st.booleans()):
         told = {"box": tuple(draw(st.integers(1, n)) for n in shape), "position": "random",
                 "count": 2}  # fmt: skip
-    layout = draw(st.sampled_from(["shared", "own", "file_per_process"]))
+    layout = draw(st.sampled_from(["one-shared", "one-per_rank", "per_rank"]))
     return SlicesParameters(
-        backend="hdf5", layout=layout, shape=shape, dtype="uint8",
+        backend="hdf5", **keys_of(layout), shape=shape, dtype="uint8",
         chunks=draw(st.sampled_from(["contiguous", "auto", unit])), **told,
         transfer=draw(st.sampled_from(["independent", "collective"])),
     )  # fmt: skip
@@ -168,7 +169,7 @@ def test_every_element_is_written_once_and_every_wanted_one_read_once(p, ranks):
     assert workload.refuse(p, ranks, backend_class(p.backend)) is None
     everyone = range(ranks)
     written = moved([a for r in everyone for a in workload.arrays(p, ranks).writes(r)], p.shape)
-    volumes = 1 if p.layout == "shared" else ranks
+    volumes = 1 if p.files_word == "one-shared" else ranks
     assert set(written) == set(range(volumes))
     assert all((held == 1).all() for held in written.values())
 

@@ -34,7 +34,7 @@ SMALL = {
     "name": "small", "repetitions": 2,
     "cases": [{"workload": "hyperslab", "backend": ["npy", "hdf5"], "shape_per_rank": [64, 64]},
               {"workload": "datasets", "backend": "npy", "shape": [64], "datasets": 4,
-               "layout": "own"}],
+               "files": "one", "arrays": "per_rank"}],
 }  # fmt: skip
 
 

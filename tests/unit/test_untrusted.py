@@ -220,7 +220,7 @@ def test_a_file_of_a_package_is_found_without_importing_it(packages):
 def test_no_name_in_an_experiment_imports_a_package(packages, tmp_path, file, why):
     path = tmp_path / "x.yaml"
     path.write_text(yaml.safe_dump({"name": "x", "cases": [
-        {"workload": "hyperslab", "backend": "posix", "layout": "file_per_process",
+        {"workload": "hyperslab", "backend": "posix", "files": "per_rank",
          "source": "file", "file": file}]}))  # fmt: skip
     with pytest.raises(UserError, match=r"x\.yaml: cases\[0\]\.file: ") as told:
         make_plan(load_experiment(str(path)), 1)
@@ -231,7 +231,13 @@ def test_no_name_in_an_experiment_imports_a_package(packages, tmp_path, file, wh
 def test_a_module_in_the_current_directory_is_not_run(tmp_path, command):
     for name in ("yaml", "msgspec", "json", "socket", "numpy", "h5py"):
         (tmp_path / f"{name}.py").write_text(f"open('{name}-was-run', 'w')\n")
-    case = {"workload": "hyperslab", "backend": "posix", "layout": "own", "shape_per_rank": [8]}
+    case = {
+        "workload": "hyperslab",
+        "backend": "posix",
+        "files": "one",
+        "arrays": "per_rank",
+        "shape_per_rank": [8],
+    }
     (tmp_path / "x.yaml").write_text(yaml.safe_dump({"name": "x", "cases": [case]}))
     pffbench_cli(*command, cwd=tmp_path)
     assert not list(tmp_path.glob("*-was-run"))

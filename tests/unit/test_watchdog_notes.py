@@ -11,7 +11,7 @@ from pffbench.parallel.watchdog_notes import note_death, note_hang, note_interru
 from pffbench.parallel.watchdog_process import NodeWatchdog
 from pffbench.record.run_json import CaseEntry, RunRecord
 
-CASE, OTHER = "hdf5.hyperslab.shared.collective.matched.0123456789ab", "zarr.x.0123456789ab"
+CASE, OTHER = "hdf5.hyperslab.one-shared.collective.matched.0123456789ab", "zarr.x.0123456789ab"
 
 
 @pytest.fixture

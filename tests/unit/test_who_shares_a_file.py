@@ -12,6 +12,7 @@ from pffbench.geometry.groups import FileGroups
 from pffbench.parallel.topology import Topology
 from pffbench.workloads.hyperslab import HyperslabParameters
 from pffbench.workloads.registry import workload
+from sharing import keys_of
 
 
 @pytest.mark.parametrize("ranks", [1, 3, 4, 7, 16])
@@ -30,21 +31,21 @@ def test_groups_are_blocks_of_consecutive_ranks_whose_sizes_differ_by_one(ranks)
             assert [groups.keeps(rank) for rank in block] == [rank == block[0] for rank in block]
 
 
-@pytest.mark.parametrize("layout", ["shared", "own", "file_per_process"])
+@pytest.mark.parametrize("layout", ["one-shared", "one-per_rank", "per_rank"])
 def test_a_file_is_shared_by_all_ranks_or_by_none(layout):
-    p: Parameters = HyperslabParameters(backend="posix", layout=layout)
+    p: Parameters = HyperslabParameters(backend="posix", **keys_of(layout))
     groups = p.groups(4)
-    alone = layout == "file_per_process"
+    alone = layout == "per_rank"
     assert (groups.files, groups.alone) == ((4, True) if alone else (1, False))
     assert [groups.owner(rank) for rank in range(4)] == [0, 1, 2, 3]
     assert [groups.keeps(rank) for rank in range(4)] == [True, alone, alone, alone]
     assert p.file_stem(groups.index(3)) == ("rank-000003" if alone else "shared")
 
 
-def planned(ranks, topology=None, impossible="refuse", **case):
+def planned(ranks, topology=None, unsupported="refuse", **case):
     """Return the plan of an experiment of one entry, and of no raw cases."""
     entry = {"workload": "hyperslab", "backend": "posix", **case}
-    data = {"name": "x", "cases": [entry], "roofline": False, "impossible": impossible}
+    data = {"name": "x", "cases": [entry], "roofline": False, "unsupported": unsupported}
     return make_plan(from_data(data, "x.yaml"), ranks, topology=topology)
 
 
@@ -58,20 +59,20 @@ def work(p, ranks):
 @pytest.mark.parametrize("shape", [{"shape": [23, 4]}, {"shape_per_rank": [2, 3]}, {"shape": [2]}])
 def test_one_group_is_one_file_and_a_group_for_each_rank_a_file_for_each(ranks, shape):
     """The same arrays, the same boxes and the same bytes, whatever the number of files."""
-    group = shape | {"layout": "file_per_group", "steps": 2}
-    for within in ("shared", "own"):
-        for count, same in ((1, within), (ranks, "file_per_process")):
-            if ranks == 1 == count and same != "file_per_process":
+    group = shape | {"steps": 2}
+    for arrays in ("shared", "per_rank"):
+        for count, files in ((1, "one"), (ranks, "per_rank")):
+            if ranks == 1 == count and files != "per_rank":
                 continue  # one rank with its file is both
-            (one,) = planned(ranks, group={"count": count}, within=within, **group).cases
-            (other,) = planned(ranks, layout=same, steps=2, **shape).cases
+            (one,) = planned(ranks, files={"count": count}, arrays=arrays, **group).cases
+            (other,) = planned(ranks, files=files, arrays=arrays, steps=2, **shape).cases
             assert work(one.parameters, ranks) == work(other.parameters, ranks)
             assert one.parameters.alone == other.parameters.alone
     counts = [{"count": n} for n in range(1, ranks + 1)]
-    plan = planned(ranks, group=counts, within=["shared", "own"], **group)
+    plan = planned(ranks, files=counts, arrays=["shared", "per_rank"], **group)
     assert len({plan.costs[case.id].nbytes for case in plan.cases}) == 1
     assert len({case.group for case in plan.cases}) == 1
-    files = {case.parameters.group.count: plan.costs[case.id].files for case in plan.cases}
+    files = {case.parameters.files.count: plan.costs[case.id].files for case in plan.cases}
     assert files == {n: n for n in range(1, ranks + 1)}
 
 
@@ -79,7 +80,7 @@ def test_one_group_is_one_file_and_a_group_for_each_rank_a_file_for_each(ranks, 
 @pytest.mark.parametrize("distribution", ["block", "balanced"])
 def test_the_arrays_of_all_files_cover_the_array_once(count, distribution):
     (case,) = planned(
-        7, layout="file_per_group", group={"count": count}, shape=[13, 4],
+        7, files={"count": count}, shape=[13, 4],
         distribution=distribution,
     ).cases  # fmt: skip
     written = np.zeros((13, 4), int)
@@ -96,41 +97,38 @@ def test_the_arrays_of_all_files_cover_the_array_once(count, distribution):
 
 
 def test_parts_that_are_no_box_together_are_refused_and_others_are_not():
-    cut = {"layout": "file_per_group", "shape": [8, 8], "decomposition": "block"}
-    with pytest.raises(ImpossibleCaseError, match="parts that are no box together; take decompo"):
-        planned(6, group={"count": 4}, **cut)
+    cut = {"shape": [8, 8], "decomposition": "block"}
+    with pytest.raises(ImpossibleCaseError, match="parts that are no box together; use decompo"):
+        planned(6, files={"count": 4}, **cut)
     for count in (1, 3, 6):
-        assert planned(6, group={"count": count}, **cut).cases
-    assert planned(6, group={"count": 4}, within="own", **cut).cases
+        assert planned(6, files={"count": count}, **cut).cases
+    assert planned(6, files={"count": 4}, arrays="per_rank", **cut).cases
 
 
-GROUPED = {"layout": "file_per_group", "shape": [16, 8]}
+GROUPED = {"shape": [16, 8]}
 
 
 @pytest.mark.parametrize(
     ("case", "topology", "said"),
     [
-        (GROUPED, None, r"cases\[0\]\.group: missing; layout: file_per_group needs the num"),
-        (GROUPED | {"group": {}}, None, r"group: give per_node or count, one of the two"),
-        (GROUPED | {"group": {"count": 5}}, None, r"group\.count is 5, but there are 4 ranks"),
-        (GROUPED | {"group": {"count": 0}}, None, r"cases\[0\]\.group\.count"),
-        (GROUPED | {"group": {"per_node": 3}}, Topology.even(4, 2),
-         r"group\.per_node is 3, but a node has 2 ranks"),
-        (GROUPED | {"group": {"per_node": 1}}, Topology.even(4, 3),
-         r"group\.per_node needs equally many ranks on each node, and they are 1 to 2; take"),
-        (GROUPED | {"group": {"per_node": 1}}, Topology(("a", "b") * 2, (0, 1) * 2),
-         r"group\.per_node needs consecutive ranks on each node \(srun"),
-        (GROUPED | {"group": {"count": 2}, "within": "alone"}, None, r"cases\[0\]\.within"),
-        ({"shape": [8], "group": {"count": 2}}, None,
-         r"cases\[0\]\.group: goes with layout: file_per_group, not shared"),
-        ({"shape": [8], "within": "own", "layout": "own"}, None, r"cases\[0\]\.within: goes with"),
-        (GROUPED | {"group": {"count": 2}, "file_groups": {"files": 2, "ranks": 4}}, None,
-         r"cases\[0\]\.file_groups: found by the run; leave it out"),
-        ({"workload": "slices", "layout": "file_per_group", "group": {"count": 2},
-          "shape": [4, 4, 4], "axis": 0}, None, "a rank has the file of its group only; use with"),
-        (GROUPED | {"backend": "blosc2", "group": {"count": 2}}, None,
-         "backend blosc2 cannot do layout file_per_group, within: shared"),
-        (GROUPED | {"group": {"count": 2}, "read_start": [0, 0]}, None, "need layout: shared"),
+        (GROUPED | {"files": {}}, None, r"files: give per_node or count, one of the two"),
+        (GROUPED | {"files": {"count": 5}}, None, r"files\.count is 5, but there are 4 ranks"),
+        (GROUPED | {"files": {"count": 0}}, None, r"cases\[0\]\.files\.count"),
+        (GROUPED | {"files": {"per_node": 3}}, Topology.even(4, 2),
+         r"files\.per_node is 3, but a node has 2 ranks"),
+        (GROUPED | {"files": {"per_node": 1}}, Topology.even(4, 3),
+         r"files\.per_node needs equally many ranks on each node, and they are 1 to 2; use"),
+        (GROUPED | {"files": {"per_node": 1}}, Topology(("a", "b") * 2, (0, 1) * 2),
+         r"files\.per_node needs consecutive ranks on each node \(srun"),
+        (GROUPED | {"files": {"count": 2}, "arrays": "alone"}, None, r"cases\[0\]\.arrays"),
+        (GROUPED | {"files": {"count": 2, "groups": {"files": 2, "ranks": 4}}}, None,
+         r"cases\[0\]\.files.*groups"),
+        ({"workload": "slices", "files": {"count": 2},
+          "shape": [4, 4, 4], "axis": 0}, None, "a rank has the file of its group only"),
+        (GROUPED | {"backend": "blosc2", "files": {"count": 2}}, None,
+         "backend blosc2 cannot do arrays: shared in files that ranks share"),
+        (GROUPED | {"files": {"count": 2}, "read_start": [0, 0]}, None,
+         "need files: one and arrays: shared"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_in_one_sentence_when_planning(case, topology, said):
@@ -141,15 +139,17 @@ def test_what_cannot_be_is_refused_in_one_sentence_when_planning(case, topology,
 
 def test_a_sweep_over_sizes_leaves_out_groups_that_a_size_has_not():
     counts = [{"count": 2}, {"count": 8}]
-    plan = planned(4, impossible="skip", group=counts, **GROUPED)
-    assert [case.parameters.group.count for case in plan.cases] == [2]
-    assert plan.left_out[0][1] == "group.count is 8, but there are 4 ranks"
+    plan = planned(4, unsupported="skip", files=counts, **GROUPED)
+    assert [case.parameters.files.count for case in plan.cases] == [2]
+    assert plan.left_out[0][1] == "files.count is 8, but there are 4 ranks"
 
 
 def test_the_name_of_a_case_does_not_depend_on_ranks_and_nodes():
-    group = GROUPED | {"group": {"per_node": 2}}
+    group = GROUPED | {"files": {"per_node": 2}}
     names = [planned(8, Topology.even(8, n), **group).cases[0].id for n in (1, 2, 4)]
     assert len(set(names)) == 1
     files = [planned(8, Topology.even(8, n), **group).costs[names[0]].files for n in (1, 2, 4)]
     assert files == [2, 4, 8]
-    assert msgspec.to_builtins(planned(8, **group).cases[0].parameters.group) == {"per_node": 2}
+    assert msgspec.to_builtins(planned(8, **group).cases[0].parameters.as_asked.files) == {
+        "per_node": 2
+    }

@@ -14,9 +14,9 @@ ROOT = Path(__file__).parents[2]
 ADDED = sorted(path.parent.name for path in (ROOT / "src").glob("pffbench_*/__init__.py"))
 CASES = [
     {"workload": "hyperslab", "shape_per_rank": [8, 64], "backend": ["hdf5", "zarr"],
-     "layout": "file_per_process"},
+     "files": "per_rank"},
     {"workload": "datasets", "datasets": 4, "shape": [16], "backend": "netcdf4",
-     "layout": "file_per_process"},
+     "files": "per_rank"},
 ]  # fmt: skip
 #: Where the copy is used, the modules of the checkout itself must not be found.
 HIDE = """

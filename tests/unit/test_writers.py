@@ -67,14 +67,14 @@ def test_boxes_of_writers_are_the_array_once():
             writers = WriterRanks.of(Writers(count=count), one_node(ranks))
             grid = process_grid(ranks, len(shape), "block")
             parts = [Grid(shape, grid).part(rank) for rank in range(ranks)]
-            for rearrange in ("gather", "box", "chunk_owner"):
-                placed = parts_of_writers(rearrange, writers, parts, shape, unit)
+            for rearranger in ("gather", "box", "chunk_owner"):
+                placed = parts_of_writers(rearranger, writers, parts, shape, unit)
                 assert tuple(placed) == writers.ranks
                 times = np.zeros(shape, int)
                 for boxes in placed.values():
                     for box in boxes:
                         times[box.slices] += 1
-                assert (times == 1).all(), (shape, ranks, count, rearrange)
+                assert (times == 1).all(), (shape, ranks, count, rearranger)
 
 
 def test_each_chunk_has_one_owner_and_the_owners_have_equally_many():
@@ -129,8 +129,8 @@ def test_what_writers_move_is_what_ranks_call_for_and_each_rank_gets_it_once(cal
     shape, unit, boxes = call
     writers = WriterRanks.of(Writers(count=data.draw(st.integers(1, len(boxes)))),
                              one_node(len(boxes)))  # fmt: skip
-    for rearrange in ("gather", "box", "chunk_owner"):
-        placed = pieces_of_writers(rearrange, writers, boxes, shape, unit)
+    for rearranger in ("gather", "box", "chunk_owner"):
+        placed = pieces_of_writers(rearranger, writers, boxes, shape, unit)
         assert set(placed) <= set(writers.ranks)
         pieces = [piece for some in placed.values() for piece in some]
         moved, wanted = np.zeros(shape, bool), np.zeros(shape, bool)
@@ -177,8 +177,8 @@ def test_an_exchange_brings_each_element_where_it_belongs_and_back(call, data):
     writers = WriterRanks.of(Writers(count=data.draw(st.integers(1, len(boxes)))),
                              one_node(len(boxes)))  # fmt: skip
     array = np.arange(np.prod(shape), dtype="i2").reshape(shape)
-    for rearrange in ("gather", "box", "chunk_owner"):
-        placed = pieces_of_writers(rearrange, writers, boxes, shape, unit)
+    for rearranger in ("gather", "box", "chunk_owner"):
+        placed = pieces_of_writers(rearranger, writers, boxes, shape, unit)
         everyone = AllRanks(len(boxes))
         exchanges = [Exchange(comm, boxes, placed, 2) for comm in everyone.comms]
         own = [np.ascontiguousarray(array[box.slices]).reshape(-1).view("u1") for box in boxes]
@@ -211,7 +211,7 @@ def test_memory_of_a_node_counts_its_ranks_and_its_writers():
 
 
 def test_writers_that_hold_more_than_a_node_has_are_refused_with_both_amounts(tmp_path):
-    more = "rearrange: box, writers: {per_node: 1}, shape: [60]"
+    more = "rearranger: box, writers: {per_node: 1}, shape: [60]"
     (case,) = plan_of(tmp_path, f"{{backend: posix, {more}}}", ranks=6).cases
     (family,) = arrays_of(case.parameters, 6).families
     assert refuse_nodes(family, TWO_NODES, 100) is None
@@ -223,22 +223,22 @@ def test_writers_that_hold_more_than_a_node_has_are_refused_with_both_amounts(tm
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ("writers: {count: 5}, rearrange: box", "writers.count is 5, but there are 4 ranks"),
-        ("writers: {count: 2, per_node: 1}, rearrange: box", "give per_node or count, one of"),
-        ("writers: {count: 2}", "not all ranks are writers; they need rearrange: gather, box or"),
-        ("writers: {nodes: 2}, rearrange: box", "writers: Object contains unknown field nodes"),
-        ("rearrange: box, layout: own", "rearrange: box needs arrays that ranks share (lay"),
-        ("rearrange: box, cache: shifted", "the writers read what they wrote; cache: shifted is"),
-        ("rearrange: gather, cache: shifted", "the writers read what they wrote; cache: shifted"),
-        ("rearrange: box, workload: startup, shape: [4]", "needs arrays that ranks share"),
-        ("rearrange: box, layout: file_per_process", "needs arrays that ranks share"),
-        ("rearrange: chunk_owner, chunks: contiguous", "needs a chunk shape"),
-        ("rearrange: box, backend: zarr", "rearrange: box cuts chunks between writers"),
-        ("rearrange: two_phase", "allowed: none, gather, box, chunk_owner"),
+        ("writers: {count: 5}, rearranger: box", "writers.count is 5, but there are 4 ranks"),
+        ("writers: {count: 2, per_node: 1}, rearranger: box", "give per_node or count, one of"),
+        ("writers: {count: 2}", "not all ranks are writers; they need rearranger: gather, box or"),
+        ("writers: {nodes: 2}, rearranger: box", "writers: Object contains unknown field nodes"),
+        ("rearranger: box, arrays: per_rank", "rearranger: box needs arrays that ranks share (arr"),
+        ("rearranger: box, cache: shifted", "the writers read what they wrote; cache: shifted is"),
+        ("rearranger: gather, cache: shifted", "the writers read what they wrote; cache: shifted"),
+        ("rearranger: box, workload: startup, shape: [4]", "needs arrays that ranks share"),
+        ("rearranger: box, files: per_rank", "needs arrays that ranks share"),
+        ("rearranger: chunk_owner, chunks: contiguous", "needs a chunk shape"),
+        ("rearranger: box, backend: zarr", "rearranger: box cuts chunks between writers"),
+        ("rearranger: two_phase", "allowed: none, gather, box, chunk_owner"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence(tmp_path, more, told):
-    given = {"backend": "hdf5", "layout": "shared"}
+    given = {"backend": "hdf5", "files": "one", "arrays": "shared"}
     for pair in more.split(", ", more.count(", ")):
         if ": " in pair and pair.split(": ")[0] in given:
             given.pop(pair.split(": ")[0])
@@ -250,8 +250,10 @@ def test_bad_input_is_one_sentence(tmp_path, more, told):
 
 
 def test_more_writers_than_ranks_are_left_out_of_a_sweep(tmp_path):
-    writers = "{backend: hdf5, rearrange: box, writers: [{per_node: 1}, {per_node: 2}, {count: 3}]}"
-    plan = plan_of(tmp_path, writers, ranks=1, sets=["impossible=skip"])
+    writers = (
+        "{backend: hdf5, rearranger: box, writers: [{per_node: 1}, {per_node: 2}, {count: 3}]}"
+    )
+    plan = plan_of(tmp_path, writers, ranks=1, sets=["unsupported=skip"])
     assert len(plan.cases) == 1
     assert [reason for _, reason in plan.left_out] == [
         f"writers.{key}, but there are 1 ranks" for key in ("per_node is 2", "count is 3")
@@ -262,13 +264,13 @@ def test_names_of_cases_without_writers_stay_and_cases_with_them_are_compared(tm
     writers = "writers: [{count: 1}, {per_node: 2}]"
     plan = plan_of(
         tmp_path,
-        "{backend: hdf5, rearrange: [none, box], chunks: [[2, 8]]}",
-        f"{{backend: zarr, rearrange: chunk_owner, {writers}, chunks: [[2, 8]]}}",
+        "{backend: hdf5, rearranger: [none, box], chunks: [[2, 8]]}",
+        f"{{backend: zarr, rearranger: chunk_owner, {writers}, chunks: [[2, 8]]}}",
     )
     assert len({case.group for case in plan.cases}) == 1
     assert len({case.id for case in plan.cases}) == 4
 
 
 def test_without_mpi_data_cannot_go_through_writers(tmp_path):
-    with pytest.raises(UserError, match="rearrange needs MPI, and this process has none"):
-        plan_of(tmp_path, "{backend: posix, rearrange: box}", ranks=1, no_mpi="no library")
+    with pytest.raises(UserError, match="rearranger needs MPI, and this process has none"):
+        plan_of(tmp_path, "{backend: posix, rearranger: box}", ranks=1, no_mpi="no library")

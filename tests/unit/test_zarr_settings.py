@@ -124,7 +124,7 @@ def test_the_fused_pipeline_does_all_codecs_itself(tmp_path, codec, zarr_format)
     assert facts["pipeline"] == "FusedCodecPipeline"
 
 
-UNEVEN = {"shape": (11, 12), "distribution": "balanced", "chunks": "block"}
+UNEVEN = {"shape": (11, 12), "distribution": "balanced", "chunks": "rank_part"}
 
 
 def test_a_rectilinear_grid_has_a_chunk_for_each_part(tmp_path, monkeypatch):
@@ -167,7 +167,7 @@ def test_places_in_a_rectilinear_grid():
 WRONG = [
     ({"pipeline": "fused", "concurrency": 4}, "takes no notice of it; give zarr.workers"),
     ({"workers": 2, "concurrency": 1}, "more threads than chunks under way"),
-    ({"chunk_grid": "rectilinear"}, "so chunks must be block"),
+    ({"chunk_grid": "rectilinear"}, "so chunks must be rank_part"),
     ({"chunk_grid": "rectilinear", "format": 2}, "needs format: 3 without shards"),
     ({"chunk_grid": "rectilinear", "shards": (4, 12)}, "needs format: 3 without shards"),
 ]
@@ -186,17 +186,19 @@ def test_the_first_zarr_python_3_is_refused_with_what_is_needed(monkeypatch):
 def test_a_rectilinear_grid_has_no_chunk_owners(monkeypatch):
     """Owners of equal chunks would share those of a balanced cut, and lose each other's data."""
     p = HyperslabParameters(
-        backend="zarr", shape=(10, 10), chunks="block", distribution="balanced",
-        rearrange="chunk_owner",
+        backend="zarr", shape=(10, 10), chunks="rank_part", distribution="balanced",
+        rearranger="chunk_owner",
     )  # fmt: skip
-    assert "take rearrange: gather" in refusal(monkeypatch, "3.4.2", p, chunk_grid="rectilinear")
-    gathered = replace(p, rearrange="gather")
+    assert "use rearranger: gather" in refusal(monkeypatch, "3.4.2", p, chunk_grid="rectilinear")
+    gathered = replace(p, rearranger="gather")
     assert refusal(monkeypatch, "3.4.2", gathered, chunk_grid="rectilinear") is None
 
 
 def test_a_rectilinear_grid_needs_parts_of_one_array(monkeypatch):
-    p = HyperslabParameters(backend="zarr", **UNEVEN, layout="own")
-    assert "needs layout: shared" in refusal(monkeypatch, "3.4.2", p, chunk_grid="rectilinear")
+    p = HyperslabParameters(backend="zarr", **UNEVEN, files="one", arrays="per_rank")
+    assert "needs files: one, arrays: shared" in refusal(
+        monkeypatch, "3.4.2", p, chunk_grid="rectilinear"
+    )
 
 
 @pytest.mark.parametrize(

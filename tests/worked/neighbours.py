@@ -50,8 +50,10 @@ class Neighbours(Workload):
     def refuse(
         self, parameters: NeighboursParameters, ranks: int, backend: type[Backend]
     ) -> str | None:
-        if (parameters.layout, parameters.transfer) != ("own", "independent"):
-            return Impossible("workload neighbours needs layout own and transfer independent")
+        if (parameters.files_word, parameters.transfer) != ("one-per_rank", "independent"):
+            return Impossible(
+                "workload neighbours needs files: one, arrays: per_rank and transfer: independent"
+            )
         return None
 
     def run(self, repetition: Repetition) -> None:

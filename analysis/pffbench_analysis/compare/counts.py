@@ -222,7 +222,10 @@ def _rest(entry: CaseEntry, key: str) -> str:
     options = {} if key == "backend" else entry.options
     backend, _, option = key.rpartition(".")
     own = option if backend == entry.backend else ""
-    rest = [_without(entry.parameters, key), _without(options, own)]
+    parameters = _without(entry.parameters, key)
+    if key == "files":  # its values name the arrays too
+        parameters = _without(parameters, "arrays")
+    rest = [parameters, _without(options, own)]
     return json.dumps(rest, sort_keys=True, default=str)
 
 
@@ -311,7 +314,7 @@ def _raced(run: MeasuredRun, case: str) -> int:
     level above the chunks there, and tries again or looks.
     """
     entry = run.record.cases[case]
-    alone = entry.parameters["layout"] == "file_per_process"
+    alone = entry.parameters["files"] == "per_rank"
     if alone or backend_class(entry.backend).file_per == "store":
         return 0
     levels = 1 + len((entry.stored_as and entry.stored_as.chunks) or ())

@@ -17,7 +17,7 @@ from pffbench.backends.hdf5_files import (
 from pffbench.backends.hints import asked_hints
 from pffbench.backends.netcdf4 import NetCdf4Options
 from pffbench.backends.registry import backend_class
-from pffbench.case import Layout, Options, Parameters
+from pffbench.case import FileCount, Options, Parameters
 from pffbench.commands import to_install_analysis
 from pffbench.geometry.box import Shape
 from pffbench.geometry.cut import Grid
@@ -78,13 +78,12 @@ def code_for(case: CaseEntry, ranks: int) -> str:
     """
     parameters, options = _typed(case)
     _refuse(parameters, options)
-    group = parameters.group
+    group = parameters.files if isinstance(parameters.files, FileCount) else None
     if group is not None:  # the program of the same arrays in one file, on another communicator
         independent = {parameters.transfer, parameters.transfer_of_reads} == {"independent"}
         alone = group.count == ranks and independent
-        layout: Layout = "file_per_process" if alone else parameters.within or "shared"
         group = None if alone else group
-        parameters = replace(parameters, layout=layout, group=None, within=None)
+        parameters = replace(parameters, files="per_rank" if alone else "one")
     try:
         family = workload(parameters.workload).arrays(parameters, ranks).families[0]
         spec = family.specs(0)[0]
@@ -127,12 +126,12 @@ def notes_for(case: CaseEntry) -> list[str]:
     collective = options.get("collective_metadata")
     if collective is None:
         collective = p["settings"] == "matched"
-    if case.backend == "hdf5" and p["layout"] != "file_per_process" and collective:
+    if case.backend == "hdf5" and p["files"] != "per_rank" and collective:
         found.append(
             "Measured with collective metadata, as netCDF has it. h5py offers no call for it, and "
             "with many datasets opening may be slower without."
         )
-    listed = p.get("arrays")
+    listed = p.get("datasets")
     if isinstance(listed, list) and len(listed) > 1:
         first, *others = (one_line(kind["name"]) for kind in listed)
         found.append(
@@ -154,7 +153,7 @@ def _refuse(parameters: Parameters, options: Options) -> None:
         raise NoCodeError(f"there are no lines for the workload {parameters.workload}")
     if parameters.exchanges:
         raise NoCodeError("there are no lines for data that go through writer ranks")
-    if "own" in (parameters.layout, parameters.within) and parameters.transfer == "collective":
+    if parameters.arrays == "per_rank" and parameters.transfer == "collective":
         raise NoCodeError(
             "collective writing of arrays that belong to one rank each needs calls with empty "
             "selections, which h5py and netCDF4 skip; pffbench makes them below these libraries"

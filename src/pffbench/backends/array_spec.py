@@ -109,8 +109,8 @@ class ArraySpec(msgspec.Struct, frozen=True):
         return tuple(o + s for o, s in zip(self.origin, box.start, strict=True))
 
 
-#: Each layout and each transfer, for backends that have them all.
-EVERY_LAYOUT = frozenset({"file_per_process", "own", "shared"})
+#: All values of `arrays` and of `transfer`, for backends that support them.
+EVERY_ARRAYS = frozenset({"per_rank", "shared"})
 EVERY_TRANSFER = frozenset({"independent", "collective"})
 
 
@@ -121,8 +121,9 @@ class Capabilities(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    layouts : frozenset of str
-        Supported layouts.
+    arrays : frozenset of str
+        Supported values of `arrays` in files that ranks share; none if they cannot share a file.
+        Every backend supports a file for each rank.
     transfers : frozenset of str
         Supported transfers in a shared file.
     codecs : frozenset of str
@@ -158,7 +159,7 @@ class Capabilities(msgspec.Struct, frozen=True):
         Whether it moves them by a call for each of their boxes.
     """
 
-    layouts: frozenset[str] = frozenset({"file_per_process"})
+    arrays: frozenset[str] = frozenset()
     transfers: frozenset[str] = frozenset({"independent"})
     codecs: frozenset[str] = frozenset({"none"})
     shuffles: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)

@@ -53,7 +53,7 @@ class Blosc2(DirectoryBackend[Blosc2Options]):
     suffix = ".b2dir"
     libraries = ("blosc2",)
     capabilities = Capabilities(
-        layouts=frozenset({"file_per_process", "own"}),
+        arrays=frozenset({"per_rank"}),
         codecs=frozenset({"none", "blosc"}),
         shuffles={"blosc": frozenset(_SHUFFLES)},
         compressors=frozenset(_CODECS),
@@ -76,7 +76,7 @@ class Blosc2(DirectoryBackend[Blosc2Options]):
     ) -> str | None:
         for spec in specs:
             if spec.chunks == "contiguous":
-                return "a Blosc2 array is always chunked; name a chunk shape, block or auto"
+                return "a Blosc2 array is always chunked; name a chunk shape, rank_part or auto"
             if reason := refuse_size(spec, _LARGEST_CHUNK, "a Blosc2 chunk"):
                 return reason
         return None

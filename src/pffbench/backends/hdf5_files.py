@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
+from pffbench.backends.array_spec import EVERY_ARRAYS, EVERY_TRANSFER, ArraySpec, Capabilities
 from pffbench.backends.base import MPI_CALL_LIMIT, Backend, Unsafe
 from pffbench.backends.chunk_limits import refuse_codec, refuse_size
 from pffbench.backends.file_layout import ArrayInFile
@@ -228,7 +228,7 @@ def refuse_chunks(parameters: Parameters, specs: Sequence[ArraySpec]) -> str | N
         if compressed and shared and spec.byte_order != "native":
             return (
                 "HDF5 gives up collective transfer where it converts types, and compressed data go "
-                "into a shared file only by it; big-endian data need layout: file_per_process"
+                "into a shared file only by it; big-endian data need files: per_rank"
             )
         if spec.growth and spec.chunks == "contiguous":
             return "HDF5 appends to chunked data only; name a chunk shape instead of contiguous"
@@ -352,7 +352,7 @@ class Hdf5Format(Backend[Hdf5OptionsT]):
     """HDF5 files, through any library: what HDF5 itself requires and offers."""
 
     capabilities = Capabilities(
-        layouts=EVERY_LAYOUT,
+        arrays=EVERY_ARRAYS,
         transfers=EVERY_TRANSFER,
         codecs=CODECS,
         shuffles=SHUFFLES,

@@ -106,8 +106,8 @@ def refuse_hints(options: Hinted, parameters: Parameters) -> str | None:
     if not keys or not parameters.alone:
         return None
     return (
-        f"{parameters.backend}.{keys[0]} is for files that MPI-IO opens, and with layout: "
-        f"{parameters.layout} {parameters.backend} opens them without it (allowed: shared, own)"
+        f"{parameters.backend}.{keys[0]} is for files that MPI-IO opens, and with files: "
+        f"per_rank {parameters.backend} opens them without it"
     )
 
 

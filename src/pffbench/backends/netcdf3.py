@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
+from pffbench.backends.array_spec import EVERY_ARRAYS, EVERY_TRANSFER, ArraySpec, Capabilities
 from pffbench.backends.base import Array, Backend, Cuts, Lacking, Storage, Store
 from pffbench.backends.hints import Hints
 from pffbench.backends.inspection import StoredAs
@@ -64,7 +64,7 @@ class NetCdf3(Backend[NetCdf3Options]):
     suffix = ".nc"
     libraries = ("netCDF4",)
     capabilities = Capabilities(
-        layouts=EVERY_LAYOUT,
+        arrays=EVERY_ARRAYS,
         transfers=EVERY_TRANSFER,
         new_arrays=frozenset({"independent", "collective"}),
         attributes=True,
@@ -100,7 +100,7 @@ class NetCdf3(Backend[NetCdf3Options]):
         if any(spec.growth for spec in specs) and parameters.transfer == "independent":
             return (
                 "PnetCDF extends variables of a file that ranks share in collective transfer only; "
-                "use transfer: collective or layout: file_per_process"
+                "use transfer: collective or files: per_rank"
             )
         return _without_pnetcdf()
 
@@ -170,5 +170,5 @@ def _without_pnetcdf() -> Lacking | None:
         return None
     return Lacking(
         "classic netCDF files that ranks share need a netCDF-C with PnetCDF, and this one has "
-        "none; use layout: file_per_process"
+        "none; use files: per_rank"
     )

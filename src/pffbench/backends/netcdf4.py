@@ -108,13 +108,13 @@ class NetCdf4(Hdf5Format[NetCdf4Options]):
                 what = f"netcdf4.dimensions: {options.dimensions}" if options.unlimited else "this"
                 return (
                     "netCDF extends variables of a file that ranks share in collective transfer "
-                    f"only; {what} needs transfer: collective or layout: file_per_process"
+                    f"only; {what} needs transfer: collective or files: per_rank"
                 )
             if options.enddef == "implicit":
                 return (
                     "all ranks of a shared netCDF file end define mode together, at the first "
                     "access to data; netcdf4.enddef: implicit needs transfer: collective or "
-                    "layout: file_per_process"
+                    "files: per_rank"
                 )
         if reason := refuse_chunks(parameters, specs):
             return reason

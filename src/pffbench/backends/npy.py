@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pffbench.backends.array_spec import EVERY_LAYOUT, ArraySpec, Capabilities
+from pffbench.backends.array_spec import EVERY_ARRAYS, ArraySpec, Capabilities
 from pffbench.backends.base import Buffer, Call, Cuts, Store
 from pffbench.backends.directory import DirectoryArray, DirectoryBackend, HoldingStore
 from pffbench.backends.file_layout import ArrayInFile, Runs, bytes_of, write_runs
@@ -30,7 +30,7 @@ class Npy(DirectoryBackend[Options]):
     summary = "NumPy's .npy files, written with pwrite, read through numpy.load(mmap_mode='r')"
     suffix = ".npydir"
     libraries = ("numpy",)
-    capabilities = Capabilities(layouts=EVERY_LAYOUT, maps_files=True)
+    capabilities = Capabilities(arrays=EVERY_ARRAYS, maps_files=True)
     notes = ("no chunks: each array is in one piece", "each write opens and closes the file")
 
     @classmethod

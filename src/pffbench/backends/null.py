@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from pffbench.backends.array_spec import (
-    EVERY_LAYOUT,
+    EVERY_ARRAYS,
     EVERY_TRANSFER,
     ArraySpec,
     Capabilities,
@@ -57,7 +57,7 @@ class Null(Backend[NullOptions]):
     suffix = ".null"
     capabilities = Capabilities(
         codecs=frozenset({"none", "gzip", "zstd", "blosc"}),
-        layouts=EVERY_LAYOUT,
+        arrays=EVERY_ARRAYS,
         transfers=EVERY_TRANSFER,
         raw=True,
         discards=True,

@@ -65,8 +65,8 @@ def serial_library(kind: type[Backend]) -> str | None:
     for package in kind.libraries:
         if built_for_mpi(package) is False:
             return (
-                f"layouts shared and own need a parallel {package}, and {package} "
-                f"{installed(package)} is built without MPI; take layout file_per_process, or "
+                f"files that ranks share need a parallel {package}, and {package} "
+                f"{installed(package)} is built without MPI; use files: per_rank, or "
                 f"without root: {PIP_REMEDIES[package]}, {_OTHER_REMEDIES}"
             )
     return None

@@ -90,7 +90,7 @@ def _summary(kind: type[Backend]) -> str:
 def _backend(kind: type[Backend]) -> Iterator[str]:
     can = kind.capabilities
     yield from wrapped(_summary(kind), "", "  ")
-    yield f"  layouts    {', '.join(sorted(can.layouts))}"
+    yield f"  arrays     {', '.join(sorted(can.arrays)) or 'no files that ranks share'}"
     yield f"  transfers  {', '.join(sorted(can.transfers))}"
     codecs = ", ".join(_codec(kind, codec) for codec in sorted(can.codecs))
     yield from wrapped(codecs, "  codecs     ", " " * 13)

@@ -359,7 +359,7 @@ def _square(plan: Plan) -> Iterator[str]:
     """Name the cases in which each rank makes calls for the arrays of all ranks."""
     for case in plan.cases:
         p, groups = case.parameters, case.parameters.groups(plan.ranks)
-        if p.file_layout == "own" and p.transfer == "collective" and groups.largest > 1:
+        if p.arrays == "per_rank" and p.transfer == "collective" and groups.largest > 1:
             calls = plan.costs[case.id].arrays * groups.largest
             yield (
                 f"{without_digests(case.id)}: each rank makes {calls // plan.ranks} calls to write "

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_key_and_values,
         metavar="KEY=VALUE,…",
         help="choose only among ways with these values of a key. May be repeated (example: --only "
-        "layout=shared --only backend=hdf5,netcdf4)",
+        "files=one --only backend=hdf5,netcdf4)",
     )
     parser.add_argument(
         "--regret",
@@ -110,7 +110,7 @@ def _reads(text: str) -> tuple[float, float]:
 def _key_and_values(text: str) -> tuple[str, list[str]]:
     key, equals, values = text.partition("=")
     if not (key and equals and values):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a key and its values (layout=shared)")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a key and its values (files=one)")
     return key, values.split(",")
 
 

@@ -283,7 +283,7 @@ class _Examination:
         return stack.try_all(self._team, directory)
 
     def _try(self) -> None:
-        """Run the smallest experiment, and plan it with each backend, layout and transfer."""
+        """Run the smallest experiment, and plan it with all backends, files and transfers."""
         comm, refusal, tried = self._team.comm, "", {}
         if self._runs and self._made is not None:
             try:

@@ -12,6 +12,7 @@ import msgspec
 
 from pffbench.backends.base import Backend
 from pffbench.backends.registry import backend_class
+from pffbench.case import files_word
 from pffbench.doctor.finding import Findings, ok, problem
 from pffbench.doctor.libraries import loadable_backends
 from pffbench.experiment.check import make_plan
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 #: The experiment that is run, and a step of which ends within some time.
 SMALLEST = str(FOLDER / "smallest.yaml")
 HANG_TIMEOUT = "2 min"
-LAYOUTS = ("shared", "own", "file_per_process")
+FILES = ("one-shared", "one-per_rank", "per_rank")
 
 
 def run_smallest(comm: MPI.Intracomm, scratch: str | None, out: str) -> Session:
@@ -61,7 +62,7 @@ def run_smallest(comm: MPI.Intracomm, scratch: str | None, out: str) -> Session:
     return session
 
 
-#: Backend, layout and transfer of a case.
+#: Backend, files and arrays, and transfer of a case.
 Way = tuple[str, str, str]
 
 
@@ -70,7 +71,7 @@ def ways_of(record: RunRecord) -> dict[Way, str]:
     ways: dict[Way, str] = {}
     for entry in record.cases.values():
         p, why = entry.parameters, str(entry.failure or entry.invalid)
-        way = p["backend"], p["layout"], p["transfer"]
+        way = p["backend"], files_word(p["files"], p["arrays"]), p["transfer"]
         ways[way] = ways.get(way) or without_digests(why)
     return ways
 
@@ -78,8 +79,8 @@ def ways_of(record: RunRecord) -> dict[Way, str]:
 def judge_trial(record: RunRecord) -> Findings:
     """Report which ways of a run of the smallest experiment work, and why others do not."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for (backend, layout, transfer), why in ways_of(record).items():
-        groups.setdefault((backend, why), []).append(f"{layout} {transfer}")
+    for (backend, files, transfer), why in ways_of(record).items():
+        groups.setdefault((backend, why), []).append(f"{files} {transfer}")
     for (backend, why), ways in groups.items():
         kind, names = backend_class(backend), ", ".join(ways)
         if why:
@@ -104,10 +105,10 @@ def _remedy(kind: type[Backend]) -> str:
 
 
 class Ability(msgspec.Struct):
-    """What a backend can do here in one layout."""
+    """What a backend can do here with some files and arrays."""
 
     backend: str
-    layout: str
+    files: str
     #: Transfers that work; empty if none does.
     transfers: list[str]
     #: Why the last other transfer does not.
@@ -117,7 +118,7 @@ class Ability(msgspec.Struct):
 def abilities(
     topology: Topology, no_mpi: str | None, tried: Mapping[Way, str], refusal: str
 ) -> list[Ability]:
-    """Return what each backend that keeps data can do here, in each layout.
+    """Return what each backend that keeps data can do here, with each kind of files and arrays.
 
     Parameters
     ----------
@@ -133,21 +134,24 @@ def abilities(
     names = ", ".join(kind.name for kind in loadable_backends())
     changes = [
         f"backend=[{names}]",
-        f"layout=[{', '.join(LAYOUTS)}]",
+        "files=[one, per_rank]",
+        "arrays=[shared, per_rank]",
         "transfer=[independent, collective]",
         "roofline=false",
     ]
     loaded = load_experiment(SMALLEST, changes)
     reasons = dict(make_plan(loaded, topology.size, no_mpi, topology=topology).left_out)
-    broken = {(backend, layout): why for (backend, layout, _), why in tried.items() if why}
+    broken = {(backend, files): why for (backend, files, _), why in tried.items() if why}
     found: dict[tuple[str, str], Ability] = {}
     for _, case in loaded.cases:
         p = case.parameters
         if backend_class(p.backend).capabilities.discards:
             continue
-        ability = found.setdefault((p.backend, p.layout), Ability(p.backend, p.layout, []))
-        # Of a transfer that was not tried, the other one in this layout shows whether it works.
-        failure = tried.get((p.backend, p.layout, p.transfer), broken.get((p.backend, p.layout)))
+        ability = found.setdefault((p.backend, p.files_word), Ability(p.backend, p.files_word, []))
+        # Of a transfer that was not tried, the other one with these files shows whether it works.
+        failure = tried.get(
+            (p.backend, p.files_word, p.transfer), broken.get((p.backend, p.files_word))
+        )
         why = refusal or reasons.get(case.id) or failure
         if why:
             ability.reason = why
@@ -157,10 +161,10 @@ def abilities(
 
 
 def table_of(found: Iterable[Ability]) -> Iterator[str]:
-    """Yield the lines of a table: a row for each backend, a column for each layout."""
-    rows: dict[str, list[str]] = {"": list(LAYOUTS)}
+    """Yield the lines of a table: a row for each backend, a column for each kind of files."""
+    rows: dict[str, list[str]] = {"": list(FILES)}
     for one in found:
-        whole = len(one.transfers) == 2 or one.layout == "file_per_process"
+        whole = len(one.transfers) == 2 or one.files == "per_rank"
         cell = "yes" if one.transfers and whole else "".join(one.transfers) or "no"
         rows.setdefault(one.backend, []).append(cell)
     for name, cells in rows.items():

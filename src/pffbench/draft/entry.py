@@ -35,7 +35,7 @@ _USUAL_CODEC: Mapping[str, Any] = {"codec": "gzip", "level": 4, "shuffle": "byte
 #: The formats in one file and in many. A shared HDF5 file takes compressed data collectively only.
 _WAYS: Mapping[str, list[str]] = {
     "backend": ["hdf5", "netcdf4", "zarr"] * 2,
-    "layout": ["shared"] * 3 + ["file_per_process"] * 3,
+    "files": ["one"] * 3 + ["per_rank"] * 3,
     "transfer": ["collective", "collective"] + ["independent"] * 4,
 }
 
@@ -81,11 +81,11 @@ class Entry:
         shapes = " and ".join(c if isinstance(c, str) else value_text(c) for c in chunks)
         codecs = self._codec_values["codec"] if self._codec_values else "none"
         named = " and ".join(codecs if isinstance(codecs, list) else [codecs])
-        return f"chunks {shapes or 'block'}, codec {named}, one file and a file for each rank"
+        return f"chunks {shapes or 'rank_part'}, codec {named}, one file and a file for each rank"
 
     def keys(self) -> dict[str, Any]:
         """Return the keys of the entry."""
-        keys: dict[str, Any] = {"arrays": self._arrays} if self._arrays > 1 else {}
+        keys: dict[str, Any] = {"datasets": self._arrays} if self._arrays > 1 else {}
         keys |= {"steps": self._shape[0]} if self._steps else {}
         keys |= {"shape": list(self._shape[self._steps :]), "dtype": self._stored.dtype}
         if values := self._chunk_values:
@@ -107,7 +107,7 @@ class Entry:
         """The values of the key ``chunks``; empty if it is not given."""
         if not self._chunks and not self._other:
             return []
-        first = list(self._chunks) if self._chunks else "block"
+        first = list(self._chunks) if self._chunks else "rank_part"
         return [first, list(self._other)] if self._other else [first]
 
     @property

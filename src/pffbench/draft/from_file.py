@@ -134,7 +134,7 @@ def _experiment(path: Path, entries: Sequence[Entry]) -> dict[str, Any]:
         "question": "Which format, chunks, codec and number of files suit arrays as in "
         f"{one_line(path.name, 80)}?",
         "time_budget": _TIME_BUDGET,
-        "impossible": "skip",
+        "unsupported": "skip",
         "common": {"workload": "hyperslab", "durability": "sync"},
         "cases": [entry.keys() for entry in entries],
     }

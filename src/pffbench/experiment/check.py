@@ -16,7 +16,7 @@ from pffbench.backends.base import Lacking, Unsafe, opens_by_mpi_io
 from pffbench.backends.hints import without_effect
 from pffbench.backends.registry import backend_class, missing_library
 from pffbench.backends.shared_files import built_for_mpi, serial_library
-from pffbench.case import LEVELS, Case, Group, Parameters, keys_that_are
+from pffbench.case import LEVELS, Case, FileCount, GroupedFiles, Parameters, keys_that_are
 from pffbench.data import file_source
 from pffbench.errors import ImpossibleCaseError, UnsupportedCaseError, UserError
 from pffbench.experiment.load import LoadedExperiment
@@ -142,9 +142,9 @@ def make_plan(
                     raise ImpossibleCaseError(f"{where}: {why}")
                 cost = cost_of(case, ranks, memory)
                 if cost.calls > MOST_CALLS:
-                    raise ImpossibleCaseError(f"{where}: {_too_many_calls(case, cost)}")
+                    raise ImpossibleCaseError(f"{where}: {_too_many_calls(cost)}")
             except ImpossibleCaseError as error:
-                if loaded.experiment.impossible == "refuse" and not raw.roofline:
+                if loaded.experiment.unsupported == "refuse" and not raw.roofline:
                     raise
                 reason = str(error).removeprefix(f"{where}: ")
                 left_out.append((raw.id, reason))
@@ -185,10 +185,10 @@ def _idle_hints(cases: Iterable[Case], ranks: int) -> Iterator[str]:
             yield f"{without_digests(case.id)}: the hint {hint} has no effect ({why})"
 
 
-def _too_many_calls(case: Case, cost: Cost) -> str:
+def _too_many_calls(cost: Cost) -> str:
     return (
-        f"layout {case.parameters.layout} with transfer collective makes {cost.calls} calls to "
-        f"write, a call of each rank for the arrays of every rank (at most {MOST_CALLS}); use "
+        f"arrays: per_rank with transfer: collective makes {cost.calls} calls to write, a call of "
+        f"each rank for the arrays of every rank (at most {MOST_CALLS}); use "
         "transfer: independent, or fewer ranks"
     )
 
@@ -303,7 +303,7 @@ class _Checker:
         if self._no_mpi is not None and (by_mpi_io or any(map(built_for_mpi, kind.libraries))):
             return f"backend {p.backend} needs MPI, and this process has none ({self._no_mpi})"
         if self._no_mpi is not None and p.exchanges:
-            return f"rearrange needs MPI, and this process has none ({self._no_mpi})"
+            return f"rearranger needs MPI, and this process has none ({self._no_mpi})"
         return None
 
 
@@ -315,11 +315,14 @@ def _lacking(backend: str) -> str | None:
 def _beyond(p: Parameters) -> str | None:
     """Return the ability that the backend lacks, or None."""
     can = backend_class(p.backend).capabilities
-    if p.file_layout not in can.layouts:
-        named = p.layout if p.layout == p.file_layout else f"{p.layout}, within: {p.file_layout}"
-        return f"backend {p.backend} cannot do layout {named} (it can: {_list(can.layouts)})"
+    if not p.alone and p.arrays not in can.arrays:
+        possible = ("files: per_rank", *(f"arrays: {one}" for one in sorted(can.arrays)))
+        return (
+            f"backend {p.backend} cannot do arrays: {p.arrays} in files that ranks share (it can: "
+            f"{', '.join(possible)})"
+        )
     if p.alone and p.transfer == "collective":
-        return "layout file_per_process shares no file, so transfer must be independent"
+        return "files: per_rank shares no file, so transfer must be independent"
     for way in (p.transfer, p.transfer_of_reads):
         if not p.alone and way not in can.transfers:
             return f"backend {p.backend} cannot do transfer {way} (it can: {_list(can.transfers)})"
@@ -328,10 +331,10 @@ def _beyond(p: Parameters) -> str | None:
 
 def _beyond_a_node(p: Parameters, ranks: int) -> str | None:
     """Return why files of a case cannot lie in a directory of each node, or None."""
-    if not p.alone and (p.group is None or p.group.per_node is None):
+    if not p.alone and not (isinstance(p.files, FileCount) and p.files.per_node):
         return (
-            f"with node_local no file is shared between nodes, so layout {p.layout} is impossible "
-            "(possible: file_per_process, and file_per_group with group.per_node)"
+            "with node_local no file is shared between nodes (possible: files: per_rank, and "
+            "files: {per_node: n})"
         )
     arrays = arrays_of(p, ranks)
     if p.cache in ("shifted", "separate") or arrays.reads_elsewhere:
@@ -350,44 +353,35 @@ def _with_groups(case: Case, where: str, topology: Topology) -> Case:
         The groups are not clear; or, as an `ImpossibleCaseError`, these ranks cannot form them.
     """
     p, ranks = case.parameters, topology.size
-    given = [key for key in ("group", "within", "file_groups") if getattr(p, key) is not None]
-    if p.layout != "file_per_group" and given:
-        raise UserError(f"{where}.{given[0]}: goes with layout: file_per_group, not {p.layout}")
-    if "file_groups" in given:
-        raise UserError(f"{where}.file_groups: found by the run; leave it out, and give group")
-    if p.layout != "file_per_group":
+    if not isinstance(p.files, FileCount):
         return case
-    if p.group is None:
-        raise UserError(
-            f"{where}.group: missing; layout: file_per_group needs the number of files, such as "
-            "{per_node: 1} or {count: 4}"
-        )
-    if unclear := p.group.unclear():
+    if unclear := p.files.unclear():
         raise UserError(f"{where}: {unclear}")
-    if reason := p.group.beyond(ranks) or _beyond_nodes(p.group, topology):
+    if reason := p.files.beyond(ranks) or _beyond_nodes(p.files, topology):
         raise ImpossibleCaseError(f"{where}: {reason}")
-    files = p.group.count or (p.group.per_node or 1) * topology.node_count
+    number = p.files.count or (p.files.per_node or 1) * topology.node_count
     independent = {p.transfer, p.transfer_of_reads} == {"independent"}
-    groups = FileGroups(files, ranks, alone=files == ranks and independent)
-    return replace(case, parameters=replace(p, file_groups=groups))
+    groups = FileGroups(number, ranks, alone=number == ranks and independent)
+    found = GroupedFiles(per_node=p.files.per_node, count=p.files.count, groups=groups)
+    return replace(case, parameters=replace(p, files=found))
 
 
-def _beyond_nodes(group: Group, topology: Topology) -> str | None:
+def _beyond_nodes(files: FileCount, topology: Topology) -> str | None:
     """Return why the ranks of nodes cannot form so many equal groups, or None."""
-    if group.per_node is None:
+    if files.per_node is None:
         return None
     fewest, most = min(topology.ranks_per_node), max(topology.ranks_per_node)
-    if group.per_node > fewest:
-        return f"group.per_node is {group.per_node}, but a node has {fewest} ranks"
+    if files.per_node > fewest:
+        return f"files.per_node is {files.per_node}, but a node has {fewest} ranks"
     if fewest != most:
         return (
-            f"group.per_node needs equally many ranks on each node, and they are {fewest} to "
-            f"{most}; take group: {{count: n}}"
+            f"files.per_node needs equally many ranks on each node, and they are {fewest} to "
+            f"{most}; use files: {{count: n}}"
         )
     if list(topology.nodes) != sorted(topology.nodes):
         return (
-            "group.per_node needs consecutive ranks on each node (srun --distribution=block, "
-            "mpiexec --map-by slot); take group: {count: n}"
+            "files.per_node needs consecutive ranks on each node (srun --distribution=block, "
+            "mpiexec --map-by slot); use files: {count: n}"
         )
     return None
 

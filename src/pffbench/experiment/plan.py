@@ -120,7 +120,7 @@ def cost_of(case: Case, ranks: int, budget: int) -> Cost:
 def _square_calls(case: Case, arrays: CaseArrays) -> int:
     """Return the calls of all ranks to write, if each makes one for the arrays of every rank."""
     p, groups = case.parameters, arrays.families[0].groups
-    if p.file_layout != "own" or p.transfer != "collective" or groups.largest == 1:
+    if p.arrays == "shared" or p.transfer != "collective" or groups.largest == 1:
         return 0
     return sum(v.arrays * groups.largest * (f.steps or 1) for f, v in arrays.counted)
 

@@ -90,7 +90,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Seed of the data.
     roofline : bool
         Whether raw transfers of the same bytes are run in addition to the formats.
-    impossible : {"refuse", "skip"}
+    unsupported : {"refuse", "skip"}
         Treatment of cases that a backend does not support.
     memory : Size
         Maximum bytes of the buffers of a rank. A larger single call gets as much as it needs.
@@ -139,7 +139,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     warmup: Natural = 1
     seed: Natural = 1
     roofline: bool = True
-    impossible: Literal["refuse", "skip"] = "refuse"
+    unsupported: Literal["refuse", "skip"] = "refuse"
     memory: Size = msgspec.field(default_factory=lambda: Size(64 * 2**20))
     time_budget: Duration | None = None
     hang_timeout: Duration | None = None

@@ -301,7 +301,7 @@ def with_roofline(
         if not _formatted(case):
             continue
         call = chunk_bytes(case.parameters) if case.parameters.cache == "dropped" else None
-        alike = work_of(case.parameters, "transfer", "group", "within")
+        alike = work_of(case.parameters, "transfer", "files", "arrays")
         if (work := (alike, call)) in bounded:
             continue
         bounded.add(work)

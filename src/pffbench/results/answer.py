@@ -198,7 +198,7 @@ def _lost(run: MeasuredRun, cells: Sequence[Cell], load: LoadSummary) -> Answer:
         columns=losses.COLUMNS,
         rows=tuple(map(losses.row, cases)),
         notes=(*losses.notes(cases, load), *missing(run, cells)),
-        command=command_again(run.record, {"unsafe": "false", "impossible": "skip"}),
+        command=command_again(run.record, {"unsafe": "false", "unsupported": "skip"}),
         why_command="To measure the ways that lose nothing:",
     )
 

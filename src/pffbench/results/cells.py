@@ -23,9 +23,10 @@ T = TypeVar("T")
 #: Keys of a cell, with their values as text.
 Keys = Mapping[str, str]
 #: Ways to do the same work that are ways of every workload.
-_WAYS = frozenset({"layout", "environment"})
+_WAYS = frozenset({"files", "arrays", "environment"})
 #: Parameters that only say more about another one, whose value has them.
 _OF_CODEC = ("level", "shuffle", "compressor")
+_OF_OTHERS = frozenset({*_OF_CODEC, "arrays"})
 
 
 #: Key of cells whose hints or stripes are not in force: which ones.
@@ -174,7 +175,9 @@ def keys_of(entry: CaseEntry) -> dict[str, str]:
     its backend in front: ``hdf5.alignment``.
     """
     p = entry.parameters
-    keys = {key: value_text(v) for key, v in p.items() if v is not None and key not in _OF_CODEC}
+    keys = {key: value_text(v) for key, v in p.items() if v is not None and key not in _OF_OTHERS}
+    if p.get("arrays") == "per_rank" and p["files"] != "per_rank":
+        keys["files"] += " per_rank"
     if stored := entry.stored_as:
         keys["chunks"] = "contiguous" if stored.chunks is None else value_text(stored.chunks)
         keys["codec"] = stored.codec

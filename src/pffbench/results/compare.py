@@ -23,7 +23,7 @@ class Question(NamedTuple):
     within : sequence of str
         Keys in which they are equal.
     over : sequence of str
-        Keys over whose values the comparison is averaged, such as the sizes and the layouts of a
+        Keys over whose values the comparison is averaged, such as the sizes and the files of a
         comparison of formats. Values that one side lacks are left out on both.
     base : str, optional
         The value of the key that all others are compared with; by default each pair is compared.

@@ -13,7 +13,7 @@ from pffbench.results.purposes import Decided, decide_work
 #: Part of the formats in the family of the document; each other key has a part of 1.
 _OF_FORMATS = 4.0
 #: Keys over whose values formats are compared on average; of the others each has its best value.
-AVERAGED = ("work", "layout", "group", "within")
+AVERAGED = ("work", "files")
 
 
 class Compared(NamedTuple):

@@ -77,7 +77,7 @@ def _raw(purpose: Purpose, backend: str) -> str:
     """Return the time of raw transfers over the one of the format to use."""
 
     def place(cell: Cell) -> tuple[str | None, ...]:
-        return tuple(cell.keys.get(key) for key in ("work", "layout", "environment"))
+        return tuple(cell.keys.get(key) for key in ("work", "files", "environment"))
 
     raw = {place(c): c for c in purpose.cells if c.raw}
     own = [c for c in purpose.cells if not c.raw and c.keys["backend"] == backend]
@@ -93,7 +93,7 @@ def notes(found: Compared) -> Iterator[str]:
     costs = [words.percent(prices[h]) if h in prices else "?" for h in headings]
     if every := [*found.formats, *found.changes]:
         most = max(len(c.cells) for c in found.formats or every)
-        what = "sizes and layouts" if found.formats else "other settings"
+        what = "sizes and files" if found.formats else "other settings"
         over = f", mean of {most} {what}" if most > 1 else ""
         marks = {"same": "same: ±10 %", "open": "~: open"}
         there = {c.verdict.word for c in every}

@@ -24,7 +24,7 @@ from pffbench.workloads.buffers import LOST_ROWS, ROWS
 
 COLUMNS = ("rows lost", "in rounds", "error", "plan", "price")
 #: Values of keys that only say that a way has no more to it.
-_PLAIN = frozenset({("rearrange", "none"), ("writers", "all"), ("codec", "none")})
+_PLAIN = frozenset({("rearranger", "none"), ("writers", "all"), ("codec", "none")})
 #: Characters of a library's error.
 _LONGEST = 160
 

@@ -9,17 +9,18 @@ from pffbench.backends.registry import backend_class, is_backend
 from pffbench.record.run_json import CaseEntry
 from pffbench.results.cells import NOT_IN_FORCE, Keys, keys_of, varying
 from pffbench.results.words import listed
+from pffbench.text import counted
 
 #: Keys that follow from others, or say where and when it was measured.
 UNSAID = frozenset({"run", "ranks", "total", "work", "workload", NOT_IN_FORCE})
 #: Name of all raw transfers.
 RAW = "raw I/O"
 _FILES = {
-    "shared": "one shared file",
-    "own": "one file, an array per rank",
-    "file_per_process": "one file per rank",
-    "file_per_group": "one file per group of ranks",
+    "one": "one shared file",
+    "one per_rank": "one file, an array per rank",
+    "per_rank": "one file per rank",
 }
+_FILE_COUNT = re.compile(r"\{(count|per_node): (\d+)\}( per_rank)?")
 
 
 def format_name(backend: str) -> str:
@@ -34,11 +35,17 @@ def value_name(key: str, value: str) -> str:
     return f"{key.rpartition('.')[2].replace('_', ' ')} {value}"
 
 
+def _file_count(match: re.Match[str]) -> str:
+    number = counted(int(match[2]), "file")
+    each = " per node" if match[1] == "per_node" else ""
+    return f"{number}{each}{', an array per rank' if match[3] else ''}"
+
+
 _CODECS = {"none": "no compression", "auto": "library's codec"}
 _SHUFFLE = re.compile(r"\b(byte|bit)\b")
 _WORDS: Mapping[str, Callable[[str], str]] = {
     "backend": format_name,
-    "layout": lambda value: _FILES.get(value, value),
+    "files": lambda value: _FILES.get(value) or _FILE_COUNT.sub(_file_count, value),
     "chunks": lambda value: value if value == "contiguous" else f"chunks {value}",
     "codec": lambda value: _CODECS.get(value, _SHUFFLE.sub(r"\1 shuffle", value)),
     "transfer": lambda value: f"{value} transfer",

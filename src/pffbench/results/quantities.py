@@ -19,6 +19,7 @@ from pffbench.phases import TOTALS
 from pffbench.results.phases import PhaseSummary
 from pffbench.results.spread import FEWEST_FOR_INTERVAL, Caveat, Spread
 from pffbench.results.summary import CaseSummary
+from pffbench.text import value_text
 from pffbench.units import significant
 
 _MIB = 2**20
@@ -198,7 +199,7 @@ def _mib(rate: float | None) -> float | None:
 
 
 def _parameter(name: str, case: CaseSummary) -> str:
-    return str(case.parameters.get(name, ""))
+    return value_text(case.parameters.get(name, ""))
 
 
 #: Facts of a case, which `summary.csv` repeats in the rows of its phases.
@@ -207,7 +208,7 @@ CASE_QUANTITIES = (
     Quantity("group", "entry.group", "Cases of a group move the same bytes in the same boxes."),
     *(
         Quantity(name, partial(_parameter, name), "As in `run.json`.")
-        for name in ("backend", "workload", "layout", "transfer", "settings")
+        for name in ("backend", "workload", "files", "arrays", "transfer", "settings")
     ),
     Quantity(
         "cache",

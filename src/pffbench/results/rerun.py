@@ -96,7 +96,7 @@ def larger(record: RunRecord, names: Iterable[str], factor: int) -> tuple[str, d
         How many times as long they are to be. Arrays grow along their first axis.
     """
     there = [record.cases[name].parameters for name in names]
-    key = next((key for key in _AMOUNTS if any(p.get(key) for p in there)), None)
+    key = next((key for key in _AMOUNTS if any(_is_amount(p.get(key)) for p in there)), None)
     if key is None:
         return "use larger arrays", {}
     words = f"use a larger {key}" if key.startswith("shape") else f"use more {key}"
@@ -109,6 +109,13 @@ def larger(record: RunRecord, names: Iterable[str], factor: int) -> tuple[str, d
         case int(count):
             return words, {key: f"{factor * count}"}
     return words, {}
+
+
+def _is_amount(value: object) -> bool:
+    """Return whether a key says how much is moved: 1 array is large, and a list has other keys."""
+    return value not in (None, 0, 1) and not (
+        isinstance(value, list) and any(not isinstance(one, int) for one in value)
+    )
 
 
 def _launcher(record: RunRecord) -> list[str]:

@@ -187,8 +187,8 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         metavar="EXPERIMENT.yaml",
         help="experiment file, name from --list, results directory of a run to repeat, or folder "
-        "of experiment files (default: the built-in comparison. quick is one layout of it, in "
-        "under a minute) (example: question:writers)",
+        "of experiment files (default: the built-in comparison. quick is a part of it, in under a "
+        "minute) (example: question:writers)",
     )
     add_changes(parser)
 

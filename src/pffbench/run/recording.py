@@ -99,8 +99,7 @@ def case_entry(case: Case, plan: Plan, there: FileSystem) -> CaseEntry:
     kind = backend_class(case.parameters.backend)
     own = {"environment": case.environment} if case.environment else {}
     several = bool(case.environment) and len(plan.experiment.environments) > 1
-    parameters = msgspec.to_builtins(case.parameters)
-    del parameters["file_groups"]  # which the ranks and nodes of a run determine
+    parameters = msgspec.to_builtins(case.parameters.as_asked)
     return CaseEntry(
         parameters={"workload": case.parameters.workload, **parameters, **own},
         options=msgspec.to_builtins(case.options, enc_hook=int),

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from pffbench.backends.registry import installed
-from pffbench.case import Stage
+from pffbench.case import FileCount, Stage
 from pffbench.errors import UserError
 from pffbench.experiment.plan import Plan
 from pffbench.parallel.topology import Topology
@@ -226,7 +226,7 @@ def refuse_other_cases(directory: str, record: RunRecord, plan: Plan) -> None:
     planned = {case.id for case in plan.cases}
     gone, new = sorted(record.cases.keys() - planned), sorted(planned - record.cases.keys())
     # Files of groups on each node: as many ranks may be on other nodes now.
-    grouped = [case.id for case in plan.cases if case.parameters.group is not None]
+    grouped = [case.id for case in plan.cases if isinstance(case.parameters.files, FileCount)]
     kept = [name for name in grouped if name not in new]
     other = [name for name in kept if plan.costs[name].files != record.cases[name].cost.files]
     told = [

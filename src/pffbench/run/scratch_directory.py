@@ -198,7 +198,7 @@ def create_scratch(team: Team, spec: RunSpec) -> Scratch:
         raise UserError(
             f"--scratch {spec.scratch_parent}: not the same directory on {', '.join(hosts)} as "
             f"on {team.topology.hosts[0]}; choose one that all nodes share, or run only cases with "
-            "layout file_per_process in a directory of each node: --set node_local=true"
+            "files: per_rank in a directory of each node: --set node_local=true"
         )
     return made
 

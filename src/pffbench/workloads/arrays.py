@@ -29,7 +29,7 @@ from pffbench.workloads.transfers import Access
 #: Ranks that share an array make equally many calls, of which some are empty. The first call is
 #: one of the longest.
 Calls = Callable[[ArraySpec, Box, int], Iterable[Box]]
-#: The shape of a chunk with ``chunks: block``, from the shape of a part; None for no chunks.
+#: The shape of a chunk with ``chunks: rank_part``, from the shape of a part; None for no chunks.
 Block = Callable[[Shape], Shape | None]
 
 
@@ -70,7 +70,7 @@ class Volume(msgspec.Struct, frozen=True):
 class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Arrays that are alike: of one shape, cut in one way, and moved by the same calls.
 
-    In layouts without shared arrays the parts of ranks are arrays, or each array is dealt to a
+    Without shared arrays the parts of ranks are arrays, or each array is dealt to a
     rank. A rank whose part is empty has no such array.
 
     Parameters
@@ -96,7 +96,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     growth : int
         Rows appended along the first axis after the array has been written.
     block : callable
-        Shape of a chunk with ``chunks: block``.
+        Shape of a chunk with ``chunks: rank_part``.
     chunk_per_part : bool
         Whether a chunk may be the part of a rank if parts have unequal lengths.
     byte_order : {"native", "big"}
@@ -137,7 +137,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def shared(self) -> bool:
         """Whether ranks share each array, those of a group if groups of ranks share files."""
-        return self.dealt_to is None and self.parameters.file_layout == "shared"
+        return self.dealt_to is None and self.parameters.shares_arrays
 
     @property
     def writers(self) -> Literal["all"] | Writers | None:

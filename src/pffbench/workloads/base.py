@@ -100,7 +100,7 @@ class Workload(ABC):
 
         A reason is a mistake of the user, such as keys that contradict each other, and ends the
         run. An `Impossible` says that the backend, or so many ranks, cannot do the case: with
-        ``impossible: skip`` it is left out, and the run goes on. Unless a workload has its own
+        ``unsupported: skip`` it is left out, and the run goes on. Unless a workload has its own
         reasons, chunks must fit the arrays.
         """
         from pffbench.workloads.refusals import unfit_chunks  # which needs this module

@@ -45,7 +45,7 @@ class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cac
 class ChunkCache(Workload):
     """Granules of one dataset are written, then read in rows or in chunks.
 
-    With ``shared`` all ranks have one dataset; with ``own`` and ``file_per_process`` each rank has
+    With ``arrays: shared`` all ranks have one dataset; with ``arrays: per_rank`` each rank has
     one of its own granules. The first ranks have a granule more where they do not divide evenly;
     a rank without any has no dataset.
     """

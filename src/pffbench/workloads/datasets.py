@@ -42,8 +42,8 @@ class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
 class Datasets(Workload):
     """Every rank creates, writes and reads its share of N datasets.
 
-    In the layouts ``file_per_process`` and ``own`` a dataset belongs to one rank; with
-    ``shared`` each dataset is cut over all ranks along its first axis.
+    With ``arrays: per_rank`` a dataset belongs to one rank. With ``arrays: shared`` each dataset
+    is cut over all ranks along its first axis.
     """
 
     name = "datasets"
@@ -72,7 +72,7 @@ class Datasets(Workload):
             cut=Grid.in_slabs(p.shape, ranks),
             name=dataset_name,
             count=p.datasets or (p.datasets_per_rank or 0) * ranks,
-            dealt_to=None if p.file_layout == "shared" else ranks,
+            dealt_to=None if p.shares_arrays else ranks,
         )
         return CaseArrays((family,))
 

@@ -17,6 +17,7 @@ from pffbench.case import (
     ChunkShape,
     Count,
     DataSize,
+    FileCount,
     GivenShape,
     Natural,
     Parameters,
@@ -72,7 +73,7 @@ class ListedArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     dtype: DType | None = None
     decomposition: Decomposition | MapFile | None = None
     cut_unit: ArrayShape | None = None
-    chunks: Literal["auto", "block", "contiguous"] | ChunkShape | None = None
+    chunks: Literal["auto", "rank_part", "contiguous"] | ChunkShape | None = None
     count: Count = 1
 
     def name_of(self, index: int) -> str:
@@ -88,7 +89,7 @@ class ListedArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         """Return the parameters of a case that has these arrays only."""
         common = set(self.__struct_fields__) & set(p.__struct_fields__)
         given = {key: value for key in common if (value := getattr(self, key)) is not None}
-        return replace(p, arrays=self.count, **given)
+        return replace(p, datasets=self.count, **given)
 
 
 class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"):
@@ -101,7 +102,7 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         variable. A decomposition map has its own shape.
     shape_per_rank : list of int, optional
         Shape of each rank's part (weak scaling). One of the two is needed.
-    arrays : int, or list of {name, count, shape, shape_per_rank, dtype, decomposition, …}
+    datasets : int, or list of {name, count, shape, shape_per_rank, dtype, decomposition, …}
         Number of global arrays. Or a list of arrays that differ: each has a name, one of the two
         shapes, optionally a `count`, and the keys in which it differs from the case: `dtype`,
         `decomposition`, `cut_unit`, `chunks`. They are written in this order.
@@ -111,7 +112,8 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     decomposition : {"slab", "pencil", "block"}, or {"file": str}
         Cut along the first axis, the first two, or all. Or a map of the stretches of the flattened
         array that each process has: ``{file: PATH, holes: refuse, overlaps: refuse}``. ``allow``
-        accepts elements that no process has, or that several have (layout ``shared`` only).
+        accepts elements that no process has, or that several have. Only with ``files: one`` and
+        ``arrays: shared``.
     distribution : {"block", "balanced"}
         Cut of an axis of n elements that does not divide evenly over p ranks. ``block``: each rank
         has ceil(n / p) elements, and the last ones fewer or none, so that chunks can be aligned.
@@ -121,14 +123,15 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         then differ by units instead of elements. With the shape of the chunks, or of the shards, no
         chunk has data of two ranks.
     read_decomposition : {"slab", "pencil", "block"}, optional
-        Another decomposition for reading (layout ``shared`` only).
+        Another decomposition for reading. Only with ``files: one`` and ``arrays: shared``.
     read_start, read_shape : list of int, optional
-        The part of each array that is read (layout ``shared`` only, default: all of it).
+        The part of each array that is read (default: all of it). Only with ``files: one`` and
+        ``arrays: shared``.
     """
 
     shape: GivenShape[ArrayShape | None] = None
     shape_per_rank: GivenShape[ArrayShape | None] = None
-    arrays: DataSize[Count | Annotated[tuple[ListedArray, ...], msgspec.Meta(min_length=1)]] = 1
+    datasets: DataSize[Count | Annotated[tuple[ListedArray, ...], msgspec.Meta(min_length=1)]] = 1
     steps: DataSize[Count | None] = None
     decomposition: Decomposition | MapFile = "slab"
     distribution: Distribution = "block"
@@ -160,24 +163,25 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     @property
     def each(self) -> tuple[tuple[str, HyperslabParameters], ...]:
         """Parameters of each kind of array, with the beginning of a message about it."""
-        if isinstance(self.arrays, int):
+        if isinstance(self.datasets, int):
             return (("", self),)
         return tuple(
-            (f"arrays[{n}] ({one.name}): ", one.within(self)) for n, one in enumerate(self.arrays)
+            (f"datasets[{n}] ({one.name}): ", one.within(self))
+            for n, one in enumerate(self.datasets)
         )
 
     def name_of(self, kind: int, index: int) -> str:
         """Return the name of one of the arrays of a kind."""
-        if isinstance(self.arrays, int):
+        if isinstance(self.datasets, int):
             return array_name(index, None)
-        return self.arrays[kind].name_of(index)
+        return self.datasets[kind].name_of(index)
 
 
 class Hyperslab(Workload):
     """Every rank writes and reads its part of global arrays.
 
-    With the layouts ``own`` and ``file_per_process`` the parts are arrays of their own, so the
-    same bytes can be compared in all layouts. A rank whose part is empty has no such array.
+    With ``arrays: per_rank`` the parts are separate arrays, so the same bytes can be compared for
+    all files and arrays. A rank whose part is empty has no such array.
     """
 
     name = "hyperslab"
@@ -211,14 +215,14 @@ class Hyperslab(Workload):
 
 def _family(p: HyperslabParameters, ranks: int) -> Family:
     """Return the arrays of one kind."""
-    assert isinstance(p.arrays, int)
+    assert isinstance(p.datasets, int)
     whole = global_shape(p, ranks)
     return Family(
         parameters=p,
         ranks=ranks,
         cut=_cut(p, whole, ranks),
         name=partial(_name, p, 0),
-        count=p.arrays,
+        count=p.datasets,
         steps=p.steps,
         block=_no_part if p.irregular else one_part,
         chunk_per_part=True,
@@ -293,7 +297,7 @@ def _check_kind(p: HyperslabParameters, ranks: int) -> str | None:
 def _check_chunks(p: HyperslabParameters, family: Family) -> str | None:
     """Return why the chunks cannot be those of the arrays; of more ranks they may be larger."""
     reason = unfit_chunks(family)
-    if reason is None or p.shape_per_rank is None or p.layout != "shared":
+    if reason is None or p.shape_per_rank is None or p.files_word != "one-shared":
         return reason
     grown = unfit_chunks(_family(p, _MORE_RANKS * family.ranks))
     return reason if grown else Impossible(f"{reason}, or use more ranks")
@@ -301,21 +305,21 @@ def _check_chunks(p: HyperslabParameters, family: Family) -> str | None:
 
 def _check_groups(p: HyperslabParameters, family: Family) -> str | None:
     """Return that the parts of the ranks of a group do not make an array, or None."""
-    if p.layout != "file_per_group" or not family.shared:
+    if not isinstance(p.files, FileCount) or not family.shared:
         return None
     if sum(box.size for box in family.boxes) == family.cut.size:
         return None
     return Impossible(
         f"decomposition: {p.decomposition} gives the ranks of a group parts that are no box "
-        "together; take decomposition: slab, within: own, or another number of files"
+        "together; use decomposition: slab, arrays: per_rank, or another number of files"
     )
 
 
 def _check_reading(p: HyperslabParameters, family: Family) -> str | None:
     if not p.reads_elsewhere:
         return None
-    if p.layout != "shared":
-        return "read_decomposition, read_start and read_shape need layout: shared"
+    if p.files_word != "one-shared":
+        return "read_decomposition, read_start and read_shape need files: one and arrays: shared"
     if p.cache == "shifted":
         return "cache: shifted reads the partner's part; it allows no other read decomposition"
     whole = family.cut.whole
@@ -329,7 +333,7 @@ def _check_reading(p: HyperslabParameters, family: Family) -> str | None:
 
 def _check_list(p: HyperslabParameters) -> str | None:
     """Return why a case cannot list arrays, or not these, or None."""
-    if isinstance(p.arrays, int):
+    if isinstance(p.datasets, int):
         return None
     without = {
         "shape": p.shape is None or p.source == "file", "shape_per_rank": p.shape_per_rank is None,
@@ -338,17 +342,17 @@ def _check_list(p: HyperslabParameters) -> str | None:
     }  # fmt: skip
     if found := [key for key, fine in without.items() if not fine]:
         return (
-            f"arrays: {', '.join(found)} cannot be given with a list, whose arrays differ; leave "
+            f"datasets: {', '.join(found)} cannot be given with a list, whose arrays differ; leave "
             "it out, or make a case of each array"
         )
-    if wrong := [one.name for one in p.arrays if not _NAME.fullmatch(one.name)]:
+    if wrong := [one.name for one in p.datasets if not _NAME.fullmatch(one.name)]:
         return (
-            f"arrays: the name {wrong[0]!r} is not possible in every format; take a letter, then "
+            f"datasets: the name {wrong[0]!r} is not possible in every format; take a letter, then "
             "at most 63 letters, digits and _"
         )
-    names = Counter(name for one in p.arrays for name in one.names)
+    names = Counter(name for one in p.datasets for name in one.names)
     if twice := [name for name, times in names.items() if times > 1]:
-        return f"arrays: the name {twice[0]} stands here twice; give each array its own"
+        return f"datasets: the name {twice[0]} stands here twice; give each array its own"
     return None
 
 

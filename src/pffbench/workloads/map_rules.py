@@ -26,17 +26,17 @@ def check_map(p: HyperslabParameters, ranks: int) -> str | None:
         return f"{given} is not that of the decomposition map, {list(shape)}; leave it out"
     if p.cut_unit is not None:
         return "a decomposition map says where arrays are cut; leave cut_unit out"
-    if p.layout != "shared":
-        return f"a decomposition map needs layout: shared, not {p.layout}"
-    if p.chunks == "block":
+    if p.files_word != "one-shared":
+        return f"a decomposition map needs files: one and arrays: shared, not {p.files_word}"
+    if p.chunks == "rank_part":
         return "with a decomposition map no chunk is the part of a rank; name a chunk shape"
-    if p.rearrange == "gather":
+    if p.rearranger == "gather":
         return Impossible(
-            "rearrange: gather needs parts that are boxes; a map allows box and chunk_owner"
+            "rearranger: gather needs parts that are boxes; a map allows box and chunk_owner"
         )
-    if p.rearrange != "none" and p.decomposition.overlaps == "allow":
+    if p.rearranger != "none" and p.decomposition.overlaps == "allow":
         return Impossible(
-            "an exchange cannot send one element twice; overlaps: allow needs rearrange: none"
+            "an exchange cannot send one element twice; overlaps: allow needs rearranger: none"
         )
     if (p.read_start or p.read_shape) and p.read_decomposition is None:
         return "with a decomposition map, reading another part needs a read_decomposition too"
@@ -47,16 +47,16 @@ def check_map(p: HyperslabParameters, ranks: int) -> str | None:
 
 def refuse_map(p: HyperslabParameters, backend: type[Backend]) -> str | None:
     """Return why a backend cannot move stretches of an array, or None."""
-    if not p.irregular or p.rearrange != "none":
+    if not p.irregular or p.rearranger != "none":
         return None
     if backend.capabilities.stretches:
         return _refuse_overlaps(p, backend)
     if backend.file_per == "chunk":
         return (
             f"with a decomposition map ranks share chunks, and {backend.name} loses data then; "
-            "name rearrange: chunk_owner, which gives each chunk to one rank"
+            "name rearranger: chunk_owner, which gives each chunk to one rank"
         )
-    return f"backend {backend.name} moves boxes only; a decomposition map needs rearrange: box"
+    return f"backend {backend.name} moves boxes only; a decomposition map needs rearranger: box"
 
 
 def _refuse_overlaps(p: HyperslabParameters, backend: type[Backend]) -> str | None:
@@ -85,7 +85,7 @@ def elements_in_files(p: HyperslabParameters, whole: int) -> int:
     """
     assert isinstance(p.decomposition, MapFile)
     chunked = p.settings != "matched" or p.chunks not in ("auto", "contiguous")
-    if p.rearrange != "none" or chunked:
+    if p.rearranger != "none" or chunked:
         return whole
     found, each = p.decomposition.map, p.itemsize
     touched = int(found.lengths.sum()) + 2 * found.pieces * _BLOCK // each

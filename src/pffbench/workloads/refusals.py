@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pffbench.backends.base import Backend
+from pffbench.case import FileCount
 from pffbench.workloads.arrays import Family
 from pffbench.workloads.base import Impossible
 from pffbench.workloads.specs import illegal_chunks
@@ -21,10 +22,10 @@ def unfit_chunks(family: Family, axes: Sequence[int] = ()) -> str | None:
         Numbers of axes that a chunk may have; those of the array if not given.
     """
     p, shape, what = family.parameters, family.cut.whole, "the array"
-    if family.shared and p.layout == "file_per_group":
+    if family.shared and isinstance(p.files, FileCount):
         shape, what = family.boxes[0].shape, "the array of a group of ranks"
     elif not family.shared and family.dealt_to is None:
-        shape, what = family.first_part, "a rank's part of the array, with this layout,"
+        shape, what = family.first_part, "a rank's part of the array, which is an array,"
     steps = (family.steps,) if family.steps else ()
     return illegal_chunks(
         p, (*steps, *shape), what, axes or range(len(shape), len(shape) + len(steps) + 1)

@@ -190,7 +190,7 @@ class ThroughWriters(Route):
         super().__init__(repetition, reads=reads)
         p: Any = repetition.case.parameters
         team = repetition.team
-        self._rearrange = p.rearrange
+        self._rearrange = p.rearranger
         self._members = repetition.groups.members(team.rank)
         self._me = team.rank - self._members.start
         self._ranks = WriterRanks.of(p.writers, team.topology.part(self._members))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Backend
-from pffbench.case import Count, DataSize, Extent, GivenShape, Parameters
+from pffbench.case import Count, DataSize, Extent, FileCount, GivenShape, Parameters
 from pffbench.geometry.box import Box, Shape
 from pffbench.geometry.cut import Grid, Region
 from pffbench.workloads.arrays import CaseArrays, Family, at_once
@@ -28,7 +28,7 @@ VolumeShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=3, max_lengt
 #: Axis along which the volume is cut for writing: the middle one, so that blocks are long along
 #: both the first and the last axis and no order of a raw file is favoured.
 _WRITTEN_ALONG = 1
-#: Chunk of ``chunks: block``, where no rank holds a block of the volume: it favours no axis.
+#: Chunk of ``chunks: rank_part``, where no rank holds a block of the volume: it favours no axis.
 _CUBE = (64, 64, 64)
 #: A block that is written by one call holds at most this many bytes (or one row of the axis).
 _BLOCK_BYTES = 32 * 2**20
@@ -68,15 +68,15 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
         if self.shape_per_rank is None or self.shape is not None:
             return self
         first, cut, last = self.shape_per_rank
-        shape = (first, cut * (ranks if self.file_layout == "shared" else 1), last)
+        shape = (first, cut * (ranks if self.shares_arrays else 1), last)
         return replace(self, shape=shape)
 
 
 class Slices(Workload):
     """A volume is written once in each repetition, then slices or sub-boxes of it are read.
 
-    With ``shared`` all ranks write one volume and each slice is cut over them; with ``own`` and
-    ``file_per_process`` each rank has a volume to itself and reads whole slices of it.
+    With ``arrays: shared`` all ranks write one volume and each slice is cut over them. With
+    ``arrays: per_rank`` each rank has a volume to itself and reads whole slices of it.
     """
 
     name = "slices"
@@ -85,7 +85,7 @@ class Slices(Workload):
 
     def arrays(self, parameters: SlicesParameters, ranks: int) -> CaseArrays:
         p = parameters.with_shape(ranks)
-        shape, unit, shared = _shape(p), _written_unit(p), p.file_layout == "shared"
+        shape, unit, shared = _shape(p), _written_unit(p), p.shares_arrays
         cut = Grid(shape, (1, ranks if shared else 1, 1), "balanced", (1, unit, 1))
         row = prod(shape) // shape[_WRITTEN_ALONG] * p.itemsize
         step = max(1, _BLOCK_BYTES // (row * unit)) * unit
@@ -110,10 +110,10 @@ class Slices(Workload):
         p = parameters
         if (p.shape is None) == (p.shape_per_rank is None):
             return "give either shape (of the volume, such as [621, 998, 520]) or shape_per_rank"
-        if p.layout == "file_per_group" and p.file_layout == "shared":
+        if isinstance(p.files, FileCount) and p.shares_arrays:
             return Impossible(
                 "each slice is cut over all ranks, and a rank has the file of its group only; use "
-                "within: own, or layout: shared"
+                "arrays: per_rank, or files: one"
             )
         p = p.with_shape(ranks)
         assert p.shape is not None

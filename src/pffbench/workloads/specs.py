@@ -27,12 +27,12 @@ def own_chunks(
     shape : tuple of int
         Shape of the stored array.
     block : tuple of int, optional
-        One chunk with ``chunks: block``, such as a rank's part; None for no chunks.
+        One chunk with ``chunks: rank_part``, such as a rank's part; None for no chunks.
     """
     asked = parameters.chunks
     if asked == "auto" and parameters.settings == "defaults":
         return "library"
-    if asked in ("auto", "block"):
+    if asked in ("auto", "rank_part"):
         if block is None:
             return "contiguous"
         return tuple(min(b, n) for b, n in zip(block, shape, strict=True))

@@ -124,8 +124,11 @@ class StartOfJob(Workload):
         p = parameters
         if p.shape is None:
             return "shape is missing (the shape of each array, such as [1024])"
-        if p.layout != "shared":
-            return f"layout {p.layout}: all ranks need the arrays of one store (layout: shared)"
+        if p.files_word != "one-shared":
+            return (
+                f"files and arrays: {p.files_word} is not possible; all ranks need the arrays of "
+                "one store (files: one, arrays: shared)"
+            )
         if p.cache == "shifted":
             return "cache: shifted reads the partner's part, and here all ranks need everything"
         if p.transfer == "collective" and p.strategy != "collective":
@@ -141,5 +144,5 @@ class StartOfJob(Workload):
 
 def _alone(repetition: Repetition) -> Repetition:
     """Return the repetition as rank 0 writes the store: a file that it has to itself."""
-    p = replace(repetition.case.parameters, layout="file_per_process", transfer="independent")
+    p = replace(repetition.case.parameters, files="per_rank", transfer="independent")
     return repetition.with_parameters(p)

@@ -48,8 +48,8 @@ from pffbench.workloads.write_read import (
     write_store,
 )
 
-#: ``chunks: block`` are rows of one rank's part that fit in this: a chunk of a whole part would be
-#: rewritten for each row.
+#: ``chunks: rank_part`` are rows of one rank's part that fit in this: a chunk of a whole part would
+#: be rewritten for each row.
 _BLOCK_BYTES = 2**20
 
 
@@ -95,7 +95,7 @@ class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
 class Updates(Workload):
     """An array is written and closed, opened again and changed, closed again and read.
 
-    With the layouts ``own`` and ``file_per_process`` the ranks' parts are arrays of their own.
+    With ``arrays: per_rank`` the ranks' parts are arrays of their own.
     """
 
     name = "updates"
@@ -191,7 +191,7 @@ def _name(index: int, owner: int | None) -> str:
 
 
 def _rows_of_a_block(itemsize: int, part: Shape) -> Shape:
-    """Return the chunk of ``chunks: block``."""
+    """Return the chunk of ``chunks: rank_part``."""
     return (max(1, _BLOCK_BYTES // (prod(part[1:]) * itemsize)), *part[1:])
 
 

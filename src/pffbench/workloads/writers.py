@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from pffbench.backends.base import Backend
-from pffbench.case import Parameters, Rearrange, Writers
+from pffbench.case import FileCount, Parameters, Rearranger, Writers
 from pffbench.geometry.box import Box, Shape
 from pffbench.geometry.cut import Grid
 from pffbench.geometry.stretches import Stretches, boxes_of_run
@@ -72,13 +72,13 @@ def _spread(first: int, length: int, count: int) -> tuple[int, ...]:
 
 
 def parts_of_writers(
-    rearrange: Rearrange, writers: WriterRanks, parts: Sequence[Box], shape: Shape, unit: Shape
+    rearranger: Rearranger, writers: WriterRanks, parts: Sequence[Box], shape: Shape, unit: Shape
 ) -> dict[int, list[Box]]:
     """Return the boxes that each writer moves; together they are the array, without overlaps.
 
     Parameters
     ----------
-    rearrange : {"gather", "box", "chunk_owner"}
+    rearranger : {"gather", "box", "chunk_owner"}
         How the array is divided among the writers.
     writers : WriterRanks
         The writers.
@@ -91,9 +91,9 @@ def parts_of_writers(
     """
     count = len(writers.places)
     found: Sequence[Sequence[Box]]
-    if rearrange == "gather":
+    if rearranger == "gather":
         found = [[parts[rank] for rank in ranks] for ranks in writers.gathered()]
-    elif rearrange == "box":
+    elif rearranger == "box":
         found = [[slab] for slab in _slabs(shape, count)]
     else:
         found = [list(_of_owner(shape, unit, number, count)) for number in range(count)]
@@ -104,30 +104,30 @@ def parts_of_writers(
 
 
 def pieces_of_writers(
-    rearrange: Rearrange, writers: WriterRanks, boxes: Sequence[Box], shape: Shape, unit: Shape
+    rearranger: Rearranger, writers: WriterRanks, boxes: Sequence[Box], shape: Shape, unit: Shape
 ) -> dict[int, list[Piece]]:
     """Return what each writer moves of one call of all ranks.
 
     Parameters
     ----------
-    rearrange, writers, shape, unit
+    rearranger, writers, shape, unit
         As in `parts_of_writers`.
     boxes : sequence of Box
         The box of each rank; it may be empty.
     """
-    if rearrange == "gather":
+    if rearranger == "gather":
         return {
             group[0]: [Piece(boxes[rank], (rank,)) for rank in group if boxes[rank].size]
             for group in writers.gathered()
         }
     some = [box for box in boxes if box.size]
-    areas = parts_of_writers(rearrange, writers, boxes, shape, unit)
+    areas = parts_of_writers(rearranger, writers, boxes, shape, unit)
     if any(isinstance(box, Stretches) for box in some):  # elements of no rank are written too
         return {rank: [Piece(area) for area in found] for rank, found in areas.items()}
     around = Box.around(some) if some else None
     if around is None or around.size != sum(box.size for box in some):
         wanted = {box: tuple(r for r, other in enumerate(boxes) if other == box) for box in some}
-    elif rearrange == "box":  # equal slabs of what is moved
+    elif rearranger == "box":  # equal slabs of what is moved
         slabs = zip(writers.ranks, _slabs(around.shape, len(writers.ranks)), strict=True)
         return {rank: [Piece(around.inside(slab))] if slab.size else [] for rank, slab in slabs}
     else:
@@ -174,7 +174,7 @@ def memory_of_writer(family: Family) -> tuple[int, int]:
 def refuse_writers(p: Parameters, arrays: CaseArrays, backend: type[Backend]) -> str | None:
     """Return why the arrays of a case cannot go through writers, or None."""
     if p.exchanges and p.cache == "shifted":
-        return "with rearrange the writers read what they wrote; cache: shifted is not possible"
+        return "with rearranger the writers read what they wrote; cache: shifted is not possible"
     found = ((family.label, _refuse(family, backend)) for family in arrays.families)
     return next((type(why)(f"{label}{why}") for label, why in found if why), None)
 
@@ -187,18 +187,20 @@ def _refuse(family: Family, backend: type[Backend]) -> str | None:
         if reason := p.writers.beyond(fewest):
             return Impossible(reason)
     if not p.exchanges:
-        more = "they need rearrange: gather, box or chunk_owner"
+        more = "they need rearranger: gather, box or chunk_owner"
         return None if p.writers == "all" else f"not all ranks are writers; {more}"
     if not family.shared:
-        reason = f"rearrange: {p.rearrange} needs arrays that ranks share (layout: shared)"
-        return reason if p.group is None else Impossible(reason)
-    if p.rearrange == "box" and backend.file_per == "chunk":
+        reason = f"rearranger: {p.rearranger} needs arrays that ranks share (arrays: shared)"
+        return Impossible(reason) if isinstance(p.files, FileCount) else reason
+    if p.rearranger == "box" and backend.file_per == "chunk":
         return Impossible(
-            f"rearrange: box cuts chunks between writers, which loses data with backend "
+            f"rearranger: box cuts chunks between writers, which loses data with backend "
             f"{backend.name}; possible: gather, chunk_owner"
         )
     if p.owns_chunks and family.kinds[0].chunks in ("contiguous", "library"):
-        return Impossible("rearrange: chunk_owner needs a chunk shape (chunks: a list, or block)")
+        return Impossible(
+            "rearranger: chunk_owner needs a chunk shape (chunks: a list, or rank_part)"
+        )
     return None
 
 

@@ -58,7 +58,7 @@ class Match:
     operation : str
         The study's word for the phase.
     variant : str
-        Way of the run, such as ``file_per_process, defaults``.
+        Way of the run, such as ``per_rank, defaults``.
     alternative : str
         Format or library that the study compares.
     nearest : bool

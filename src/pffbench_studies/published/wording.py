@@ -12,11 +12,11 @@ from pffbench_studies.published.sidebyside import SideBySide
 from pffbench_studies.published.values import given
 
 HEADINGS = (
-    "case", "layout, settings", "operation", "what", "published", "here (95 % interval)", "unit",
+    "case", "files, settings", "operation", "what", "published", "here (95 % interval)", "unit",
     "× published",
 )  # fmt: skip
 ORDER_HEADINGS = (
-    "case", "layout, settings", "operation", "published, fastest first", "here", "pairs: same",
+    "case", "files, settings", "operation", "published, fastest first", "here", "pairs: same",
     "other", "undecided", "verdict",
 )  # fmt: skip
 

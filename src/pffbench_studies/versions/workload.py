@@ -130,8 +130,8 @@ class Versions(Workload):
         p = parameters
         if not p.alone:
             return (
-                f"layout {p.layout} is not possible: each rank keeps the versions of its table "
-                "in a file of its own (layout: file_per_process)"
+                f"files: {p.files} is not possible: each rank keeps the versions of its table in "
+                "its own file (files: per_rank)"
             )
         if p.dtype != "float64":
             return f"dtype {p.dtype} is not possible: values are float64, keys int64"

@@ -49,7 +49,8 @@ class StudyChunkCacheParameters(
         Unit of one call of writing.
     sharing : {"own", "interleaved"}
         Distribution of reads: each rank reads its own granules, or rank i modulo the number of
-        ranks reads row (or chunk) i, so that all ranks need each chunk (layout ``shared`` only).
+        ranks reads row (or chunk) i, so that all ranks need each chunk (only
+        with ``files: one`` and ``arrays: shared``).
     read_transfer : {"independent", "collective"}, optional
         Transfer of reads in a file that ranks share (default: the transfer of writes).
     byte_order : {"native", "big"}
@@ -203,11 +204,14 @@ def _every_nth_unit(
 
 def _check_sharing(p: StudyChunkCacheParameters) -> str | None:
     if p.alone and p.read_transfer == "collective":
-        return "read_transfer: collective needs a file that ranks share (layout: shared or own)"
+        return "read_transfer: collective needs a file that ranks share (files: one)"
     if p.sharing == "own":
         return None
-    if p.layout != "shared":
-        return "sharing: interleaved needs layout: shared, where all ranks read one dataset"
+    if p.files != "one" or not p.shares_arrays:
+        return (
+            "sharing: interleaved needs files: one and arrays: shared, where all ranks read one "
+            "dataset"
+        )
     if p.cache == "shifted":
         return "cache: shifted reads the partner's part; with sharing: interleaved all read all"
     return None
@@ -225,17 +229,17 @@ def _check_repacking(p: StudyChunkCacheParameters, ranks: int) -> str | None:
     if p.repack_datasets is not None and p.repack_datasets > p.datasets:
         return f"repack_datasets is {p.repack_datasets}, and there are {p.datasets} datasets"
     if p.repack_codec == "gzip" and not p.alone:
-        return "repack_codec: gzip needs layout: file_per_process, a file that one rank rewrites"
+        return "repack_codec: gzip needs files: per_rank, a file that one rank rewrites"
     if p.repack_codec == "gzip" and p.codec not in ("auto", "none", "gzip"):
         return f"repack_codec: gzip is for codec none or gzip, which is {p.codec} here"
     if reason := unfit_chunks(granules_of(p.as_read(), ranks)):
         return f"repack_{reason}"
     if p.exchanges:
-        return f"a store is rewritten by each rank; rearrange: {p.rearrange} is not possible"
+        return f"a store is rewritten by each rank; rearranger: {p.rearranger} is not possible"
     granule = granule_of(p)
     if p.repack_chunks is None:
         return None
-    if p.file_layout == "shared" and ranks > 1 and granule[0] % p.repack_chunks[0]:
+    if p.shares_arrays and ranks > 1 and granule[0] % p.repack_chunks[0]:
         return (
             f"repack_chunks {list(p.repack_chunks)}: ranks rewrite their own granules, so along "
             f"the first axis whole chunks must make a granule of {granule[0]}"

@@ -36,12 +36,13 @@ roofline: false
 common: {{durability: flush}}
 cases:
   - {{backend: hdf5, transfer: [independent, collective], {slab}}}
-  - {{backend: [hdf5, zarr], layout: file_per_process, codec: gzip, {slab}}}
+  - {{backend: [hdf5, zarr], files: per_rank, codec: gzip, {slab}}}
   - {{backend: netcdf4, transfer: collective, {slab}}}
   - {{backend: zarr, zarr: {{format: [2, 3]}}, {slab}}}
   - {{backend: mpiio, {slab}}}
-  - {{backend: posix, layout: file_per_process, {slab}}}
-  - {{backend: hdf5, layout: own, workload: datasets, shape: [16, 16], datasets_per_rank: 4}}
+  - {{backend: posix, files: per_rank, {slab}}}
+  - {{backend: hdf5, files: one, arrays: per_rank, workload: datasets, shape: [16, 16],
+      datasets_per_rank: 4}}
 """
 
 

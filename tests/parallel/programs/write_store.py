@@ -37,7 +37,7 @@ def write(directory, case):
     directory.mkdir(exist_ok=True)
     pattern = workload(p.workload)
     backend = backend_class(p.backend)(case.options, p.settings)
-    alone = p.layout == "file_per_process"
+    alone = p.files == "per_rank"
     stem = f"rank-{COMM.rank}" if alone else "shared"
     store = backend.create(str(directory / (stem + backend.suffix)), None if alone else COMM)
     arrays = define_arrays(store, pattern.arrays(p, COMM.size).arrays(COMM.rank))

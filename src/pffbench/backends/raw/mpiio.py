@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from pffbench.backends.array_spec import EVERY_LAYOUT, EVERY_TRANSFER, ArraySpec, Capabilities
+from pffbench.backends.array_spec import EVERY_ARRAYS, EVERY_TRANSFER, ArraySpec, Capabilities
 from pffbench.backends.base import MPI_CALL_LIMIT, Array, Buffer, Call, Store
 from pffbench.backends.file_layout import ArrayInFile
 from pffbench.backends.hints import Hints, Striping, check_hints, facts_of, info_of
@@ -55,7 +55,7 @@ class MpiIo(RawBackend[MpiIoOptions]):
     summary = "raw bytes, MPI-IO explicit offsets and subarray views (roofline)"
     libraries = ("mpi4py",)
     capabilities = Capabilities(
-        layouts=EVERY_LAYOUT, transfers=EVERY_TRANSFER, raw=True, stretches=True
+        arrays=EVERY_ARRAYS, transfers=EVERY_TRANSFER, raw=True, stretches=True
     )
     call_limit = MPI_CALL_LIMIT
     mpi_io = "all"

@@ -8,7 +8,7 @@ from functools import partial
 from os import preadv, pwrite
 from typing import TYPE_CHECKING, Any
 
-from pffbench.backends.array_spec import EVERY_LAYOUT, ArraySpec, Capabilities
+from pffbench.backends.array_spec import EVERY_ARRAYS, ArraySpec, Capabilities
 from pffbench.backends.base import Array, Buffer, Call, Store
 from pffbench.backends.file_layout import (
     ArrayInFile,
@@ -37,7 +37,7 @@ class Posix(RawBackend[RawOptions]):
 
     name = "posix"
     summary = "raw bytes, POSIX pwrite/pread, a call for each contiguous piece (roofline)"
-    capabilities = Capabilities(layouts=EVERY_LAYOUT, raw=True, stretches=True)
+    capabilities = Capabilities(arrays=EVERY_ARRAYS, raw=True, stretches=True)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Create the file; if ranks share it, rank 0 creates it and the others open it."""

@@ -38,7 +38,7 @@ def refuse_chunks(
         return "Zarr format 2 has no shards (format: 3)"
     for spec in specs:
         if spec.chunks == "contiguous":
-            return "a Zarr array is always chunked; name a chunk shape, block or auto"
+            return "a Zarr array is always chunked; name a chunk shape, rank_part or auto"
         if reason := _refuse_shards(shards, spec) or refuse_codec(spec):
             return reason
     shared = [spec for spec in specs if spec.owner is None and any(cuts)]
@@ -49,7 +49,7 @@ def _refuse_shards(shards: Shape | None, spec: ArraySpec) -> str | None:
     if shards is None:
         return None
     if not isinstance(spec.chunks, tuple):
-        return "shards need a chunk shape (chunks: a list, or block)"
+        return "shards need a chunk shape (chunks: a list, or rank_part)"
     if len(shards) != len(spec.chunks):
         return (
             f"shards {list(shards)} and chunks {list(spec.chunks)} differ in their number of axes"

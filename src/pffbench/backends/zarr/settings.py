@@ -44,7 +44,8 @@ class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
         has one.
     chunk_grid : {"regular", "rectilinear"}
         Kind of chunk grid. ``rectilinear``: the chunk of each rank is its part, even if the parts
-        have unequal sizes (workload ``hyperslab``, layout ``shared``, zarr-python 3.4 or newer).
+        have unequal sizes (workload ``hyperslab``, ``files: one``, ``arrays: shared``, zarr-python
+        3.4 or newer).
     consolidated : bool
         Whether the metadata of all arrays are also written together (``zarr.consolidate_metadata``)
         when a new store is closed, so that one request finds all arrays.
@@ -132,12 +133,12 @@ def _refuse_grid(
     if options.format == 2 or options.shards is not None:
         return f"{what} needs format: 3 without shards"
     if any(spec.parts is None for spec in specs):
-        return f"{what} needs layout: shared, and workload hyperslab"
+        return f"{what} needs files: one, arrays: shared and workload hyperslab"
     if parameters.owns_chunks:
-        return f"{what} has no chunks of equal shape to own; take rearrange: gather"
-    by_part = parameters.chunks == "block"
+        return f"{what} has no chunks of equal shape to own; use rearranger: gather"
+    by_part = parameters.chunks == "rank_part"
     if not by_part and (parameters.chunks, parameters.settings) != ("auto", "matched"):
-        return f"{what} makes each rank's part a chunk, so chunks must be block"
+        return f"{what} makes each rank's part a chunk, so chunks must be rank_part"
     return None
 
 

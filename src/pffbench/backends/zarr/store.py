@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
-from pffbench.backends.array_spec import EVERY_LAYOUT, ArraySpec, Capabilities
+from pffbench.backends.array_spec import EVERY_ARRAYS, ArraySpec, Capabilities
 from pffbench.backends.base import Backend, Call, Cuts, OptionsT, Storage
 from pffbench.backends.directory import DirectoryArray, DirectoryStore, is_root, made_by_root
 from pffbench.backends.inspection import StoredAs, StoredChunks, places
@@ -157,7 +157,7 @@ class ZarrDirectory(Backend[OptionsT]):
 
     suffix = ".zarr"
     capabilities = Capabilities(
-        layouts=EVERY_LAYOUT,
+        arrays=EVERY_ARRAYS,
         codecs=ZARR_CODECS,
         shuffles=SHUFFLES,
         compressors=COMPRESSORS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pffbench.case import files_word
 from pffbench.results.summary import AMPLIFICATIONS, CaseSummary, Summary, amplification
 from pffbench.text import value_text
 from pffbench_studies.published.counterparts import Match, apart, cases_like
@@ -21,8 +22,8 @@ _SHAPE = (621, 4991, 2600)
 #: Largest ratio of longest to shortest side for chunks that prefer no axis; it is 7.8 for those
 #: that h5py guesses for the published volume.
 _NO_AXIS = 8
-#: Way of the study: layout, settings and cache.
-_NEAREST = ("file_per_process", "defaults", "dropped")
+#: Way of the study: files, settings and cache.
+_NEAREST = ("per_rank", "defaults", "dropped")
 
 
 class ChunkingVsMemmap(Matcher):
@@ -75,7 +76,7 @@ def _name(c: CaseSummary) -> tuple[str, str]:
 
 def _match(value: PublishedValue, c: CaseSummary, summary: Summary) -> Match:
     p = c.parameters
-    told = [p["layout"], p["settings"], p["cache"]]
+    told = [files_word(p["files"], p["arrays"]), p["settings"], p["cache"]]
     if p["transfer"] == "collective":
         told.append("collective reads")
     return Match(
@@ -109,5 +110,7 @@ def _moved(c: CaseSummary, summary: Summary) -> str:
     if times["touched"] is None:
         return ""
     numbers = ", ".join(f"{k} {v:.3g}" for k, v in times.items() if v is not None)
-    words = (*_name(c), c.parameters["layout"], c.cache, apart(c, summary))
+    p = c.parameters
+    files = files_word(p["files"], p["arrays"])
+    words = (*_name(c), files, c.cache, apart(c, summary))
     return f"{' '.join(words).strip()}: {numbers}"

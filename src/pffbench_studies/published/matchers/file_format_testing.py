@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from pffbench.case import files_word
 from pffbench.grouping import grouped
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench_studies.published.counterparts import Match, apart, cases_like
@@ -15,7 +16,7 @@ FORMATS = {"hdf5": "HDF5", "netcdf4": "netCDF4", "zarr": "Zarr"}
 
 #: The study's operation for each phase.
 _OPERATIONS = {"define": "create", "open_array": "open", "write": "write", "read": "read"}
-#: Parameters in the name of a variant: layout and settings, and others that are not the default.
+#: Parameters in the name of a variant: files and settings, and others that are not the default.
 _USUAL = {
     "transfer": "independent",
     "cache": "warm",
@@ -58,8 +59,8 @@ class FileFormatTesting(Matcher):
         """Return the numbers with a counterpart in the run.
 
         A case counts when it writes uncompressed uniform float32, or leaves compression to the
-        library, in any layout and with any settings. A run with fewer datasets is compared with the
-        study if their number divides the study's, see `_stand_ins`: times are per dataset. Of the
+        library, with any files and settings. A run with fewer datasets is compared with the study
+        if their number divides the study's, see `_stand_ins`: times are per dataset. Of the
         extended study only the numbers of one loop are used (all datasets created before the first
         is written), and the original ones where both have the case.
         """
@@ -124,9 +125,9 @@ MATCHER = FileFormatTesting()
 
 
 def variant_of(c: CaseSummary) -> str:
-    """Name the way of a case, such as ``file_per_process, defaults``."""
+    """Name the way of a case, such as ``per_rank, defaults``."""
     p = c.parameters
-    told = [p["layout"], p["settings"]]
+    told = [files_word(p["files"], p["arrays"]), p["settings"]]
     told += [f"{k} {p[k]}" for k, usual in _USUAL.items() if p.get(k, usual) != usual]
     return ", ".join(map(str, told))
 
@@ -150,8 +151,8 @@ def datasets_of_a_rank(phase: str, c: CaseSummary) -> int:
         The case.
     """
     p, total = c.parameters, c.entry.cost.arrays
-    together = p["layout"] == "shared"
-    if p["layout"] == "own" and p["backend"] in ("hdf5", "netcdf4"):
+    together = p["arrays"] == "shared"
+    if p["files"] == "one" and not together and p["backend"] in ("hdf5", "netcdf4"):
         by_phase = {
             "define": True,  # all ranks define all arrays of a file
             "open_array": _opened_together(c),
@@ -211,7 +212,7 @@ def _nearest(cases: Iterable[CaseSummary]) -> str | None:
     distance = {
         variant_of(c): sum(c.parameters.get(k, _USUAL[k]) != there for k, there in _THERE.items())
         for c in cases
-        if (c.parameters["layout"], c.parameters["settings"]) == ("file_per_process", "defaults")
+        if (c.parameters["files"], c.parameters["settings"]) == ("per_rank", "defaults")
     }
     return min(distance, key=distance.__getitem__, default=None)
 

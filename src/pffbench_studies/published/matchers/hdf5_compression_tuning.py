@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pffbench.case import files_word
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench.units import Size
 from pffbench_studies.published.counterparts import Match, cases_like
@@ -20,7 +21,7 @@ _ACCESS = {"rows": "row", "chunks": "chunk"}
 #: Names of rewriting; the study used the program.
 _BY_PROGRAM, _BY_LIBRARY = "h5repack", "repacked by the library"
 #: Way of the study.
-_NEAREST = ("file_per_process", "defaults", "big-endian", "warm")
+_NEAREST = ("per_rank", "defaults", "big-endian", "warm")
 #: Columns that a case has to agree with; cache and access are empty for repacking.
 _KEYS = ("operation", "codec", "chunk", "cache_bytes", "access", "datasets")
 
@@ -132,8 +133,8 @@ def _match(value: PublishedValue, c: CaseSummary, phase: str) -> Match:
 
 def _variant(p: Mapping[str, Any]) -> tuple[str, ...]:
     order = "big-endian" if p["byte_order"] == "big" else "native"
-    told = (p["layout"], p["settings"], order, p["cache"])
-    if p["layout"] == "file_per_process":
+    told = (files_word(p["files"], p["arrays"]), p["settings"], order, p["cache"])
+    if p["files"] == "per_rank":
         return told
     return *told, f"{p['read_transfer'] or p['transfer']} reads, {p['sharing']}"
 
