@@ -212,7 +212,7 @@ def test_a_plan_shows_so_many_cases_as_somebody_reads_and_counts_all(tmp_path):
         (["time_budget=ten"], "time_budget: 'ten' is not a duration (write it like '90 s')\n"),
         (["codec=auto", "shuffle=byte", "unsupported=refuse"], "codec auto compresses nothing"),
         (["shape_per_rank=null", "shape=[48,512,512]", "chunks=[48,512,512]"],
-         "larger than a rank's part of the array, with this layout, [24, 512, 512]"),
+         "larger than the array of a rank [24, 512, 512]"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_explained_once_and_in_words_of_an_experiment(changes, said):

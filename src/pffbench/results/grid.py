@@ -93,7 +93,7 @@ def notes(found: Compared) -> Iterator[str]:
     costs = [words.percent(prices[h]) if h in prices else "?" for h in headings]
     if every := [*found.formats, *found.changes]:
         most = max(len(c.cells) for c in found.formats or every)
-        what = "sizes and files" if found.formats else "other settings"
+        what = "sizes and layouts" if found.formats else "other settings"
         over = f", mean of {most} {what}" if most > 1 else ""
         marks = {"same": "same: ±10 %", "open": "~: open"}
         there = {c.verdict.word for c in every}

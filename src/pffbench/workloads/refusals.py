@@ -25,7 +25,7 @@ def unfit_chunks(family: Family, axes: Sequence[int] = ()) -> str | None:
     if family.shared and isinstance(p.files, FileCount):
         shape, what = family.boxes[0].shape, "the array of a group of ranks"
     elif not family.shared and family.dealt_to is None:
-        shape, what = family.first_part, "a rank's part of the array, which is an array,"
+        shape, what = family.first_part, "the array of a rank"
     steps = (family.steps,) if family.steps else ()
     return illegal_chunks(
         p, (*steps, *shape), what, axes or range(len(shape), len(shape) + len(steps) + 1)
