@@ -17,6 +17,7 @@ FOLDER = Path(__file__).parents[1] / "configs"
 FOLDERS = {
     "question": "questions",
     "": "",
+    "standard": "standard",
     "cookbook": "cookbook",
     "shape": "shapes",
     "issue": "issues",

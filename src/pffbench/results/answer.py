@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from pffbench.experiment.standard import standard_of
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord
 from pffbench.results import counts, grid, losses
@@ -311,6 +312,7 @@ def evidence_of(run: MeasuredRun, cells: Sequence[Cell] = ()) -> str:
         "one process without MPI" if "missing" in mpi else counted(record.ranks, "rank"),
         _sizes(cells),
         str((record.provenance.get("filesystem") or {}).get("type") or ""),
+        str(standard_of(record.experiment) or ""),
     ]
     return f"{word}: {', '.join(filter(None, facts))}."
 

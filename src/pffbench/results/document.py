@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from pffbench.docstrings import field_descriptions, first_line
+from pffbench.experiment.standard import Standard, standard_of
 from pffbench.record.run_json import JsonObject, LeftOut
 from pffbench.regular_files import write_replacing
 from pffbench.results.answer import Answer
@@ -185,6 +186,8 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         The question that the experiment answers.
     experiment_digest : str
         Equal for equal experiments.
+    standard : Standard or None
+        The standard experiment that it is, such as `standard:1`.
     started : str
         Begin of the run, in ISO 8601.
     finished : str or None
@@ -218,6 +221,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     experiment: str
     question: str
     experiment_digest: str
+    standard: Standard | None
     started: str
     finished: str | None
     status: str
@@ -242,6 +246,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
             experiment=record.name,
             question=record.question,
             experiment_digest=record.experiment_digest,
+            standard=standard_of(record.experiment),
             started=record.started,
             finished=record.finished,
             status=record.status,
@@ -278,7 +283,7 @@ def write_results(summary: Summary, directory: str | Path) -> Path:
 def results_schema() -> JsonObject:
     """Return the JSON Schema of `results.json`, with the descriptions of the docstrings here."""
     schema: JsonObject = msgspec.json.schema(Results)
-    for kind in (CaseResult, ComparisonResult, LoadSummary, Answer, LeftOut, Results):
+    for kind in (CaseResult, ComparisonResult, LoadSummary, Answer, LeftOut, Standard, Results):
         definition = schema["$defs"][kind.__name__]
         definition["description"] = first_line(kind)
         for name, text in field_descriptions(kind).items():
