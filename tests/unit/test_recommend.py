@@ -79,6 +79,27 @@ def test_only_ways_with_the_values_are_chosen_from(tmp_path):
         advise(run, ONCE, {"backend": ["hdf5"], "files": ["one per_rank"]}, 0.25)
 
 
+@pytest.mark.parametrize("text", ["gzip", "gzip 4", "gzip 4 byte", "gzip 4 byte shuffle"])
+def test_a_codec_is_chosen_by_its_name_with_or_without_its_settings(tmp_path, text):
+    codecs = [
+        {"codec": "gzip", "level": 4, "shuffle": "byte"},
+        {"codec": "zstd", "level": 3},
+        {"codec": "none"},
+    ]
+    cases = [a_case("hdf5", **SHAPES, **codec) for codec in codecs]
+    times = {
+        name: [np.full(ROUNDS, 0.1 * f)] * 2 for (name, _), f in zip(cases, (3, 2, 1), strict=True)
+    }
+    run = timed_run(tmp_path, times, cases)
+    assert "no compression" in advise(run, ONCE, {}, 0.25).answer.headline
+    chosen = advise(run, ONCE, {"codec": [text]}, 0.25)
+    assert chosen.answer.headline.startswith(f"--only codec={text} leaves one way")
+    both = advise(run, ONCE, {"codec": [text, "zstd"]}, 0.25).answer
+    assert both.headline.startswith("HDF5, zstd 3")
+    with pytest.raises(UserError, match="--only codec=gz: the run has gzip 4 byte, none, zstd 3"):
+        advise(run, ONCE, {"codec": ["gz"]}, 0.25)
+
+
 def test_regret_sets_the_price_of_a_decision(tmp_path):
     run = a_contest(tmp_path, {("hdf5", "one-shared"): (1, 1), ("zarr", "one-shared"): (1, 1)})
     found = advise(run, ONCE, {}, 0.001)

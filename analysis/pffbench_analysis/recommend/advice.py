@@ -16,6 +16,7 @@ from pffbench.results.answer import Answer, answer_of, lines_of, wrap
 from pffbench.results.cells import Cell, summed
 from pffbench.results.comparisons import compare_work
 from pffbench.results.decision import Weights
+from pffbench.results.names import value_name
 from pffbench.results.purposes import usable
 from pffbench.results.rerun import command_again
 from pffbench.results.summary import Summary
@@ -142,20 +143,32 @@ def _allowed(summary: Summary, only: Mapping[str, Sequence[str]]) -> list[Cell]:
         No case has a value.
     """
     formats = [cell for cell in summary.cells if not cell.raw]
+    allowed: dict[str, set[str]] = {}
     for key, values in only.items():
         known = sorted({cell.keys[key] for cell in formats if key in cell.keys})
         for value in values:
-            if value not in known:
+            meant = {one for one in known if _means(value, key, one)}
+            if not meant:
                 has = ", ".join(known) or "no such key"
                 raise UserError(f"--only {key}={value}: the run has {has}")
+            allowed.setdefault(key, set()).update(meant)
     kept = [
         cell
         for cell in summary.cells
-        if cell.raw or all(cell.keys.get(key) in values for key, values in only.items())
+        if cell.raw or all(cell.keys.get(key) in values for key, values in allowed.items())
     ]
     if formats and all(cell.raw for cell in kept):
         raise UserError(f"{_options(only)}: no way of the run is left; give fewer of these")
     return kept
+
+
+def _means(text: str, key: str, value: str) -> bool:
+    """Return whether a user's text means a value: it, its name in an answer, or a codec by name.
+
+    ``gzip`` means every codec with gzip, such as ``gzip 4 byte``.
+    """
+    by_name = key == "codec" and value.startswith(f"{text} ")
+    return by_name or text in (value, value_name(key, value))
 
 
 def _options(only: Mapping[str, Sequence[str]]) -> str:
