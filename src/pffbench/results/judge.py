@@ -39,8 +39,8 @@ SMALLEST = 0.05
 BETWEEN_RATIOS, BETWEEN_TIMES = 0.025, 0.06
 #: Number of starts that this knowledge is worth, as degrees of freedom.
 KNOWN = 8
-#: Correlation of successive differences above which a difference is called one only if an interval
-#: of twice the width excludes 1 too: a measured correlation is often too small.
+#: Correlation of successive differences above which the interval of a pair in a family has twice
+#: the width, because a measured correlation is often too small.
 MOST_DEPENDENT = 0.15
 #: How far the halves of a run differ, in standard errors, if it has drifted.
 DRIFTED = 2.0
@@ -99,9 +99,12 @@ class Estimate(NamedTuple):
     rounds: int
     dependence: float
 
-    def ratio(self, level: float) -> Ratio:
-        """Return the ratio; each end of its interval is wrong with a probability of `level`."""
-        reach = quantile(level, self.freedom) * self.error
+    def ratio(self, level: float, wider: float = 1.0) -> Ratio:
+        """Return the ratio; each end of its interval is wrong with a probability of `level`.
+
+        The interval of the logarithm is `wider` times as wide.
+        """
+        reach = wider * quantile(level, self.freedom) * self.error
         ends = (self.centre, self.centre - reach, self.centre + reach)
         return Ratio(*map(math.exp, ends))
 
@@ -177,11 +180,10 @@ def decide(
 
 
 def _verdict(known: Estimate, level: float, alpha: float, least: float) -> Verdict:
-    ratio, alone = known.ratio(level), known.ratio(alpha)
     dependent = known.dependence > MOST_DEPENDENT
-    distance, reach = abs(known.centre), known.centre - math.log(ratio.low)
+    ratio, alone = known.ratio(level, 2.0 if dependent else 1.0), known.ratio(alpha)
     word: Word = "open"
-    if distance > (2 if dependent else 1) * reach and distance >= math.log(least):
+    if not ratio.low <= 1 <= ratio.high and abs(known.centre) >= math.log(least):
         word = "slower" if known.centre > 0 else "faster"
     elif not dependent and alone.high < 1 + MARGIN and alone.low > 1 / (1 + MARGIN):
         word = "same"
