@@ -117,10 +117,11 @@ def test_what_the_study_did_not_do_stands_beside_nothing(tmp_path, changes):
     assert compare_with_study(tmp_path, case_of(1, **changes)).matches == ()
 
 
-def test_other_ways_of_the_same_are_told_apart(tmp_path):
+@pytest.mark.parametrize("chunks", ["auto", "rank_part"])
+def test_other_ways_of_the_same_are_told_apart(tmp_path, chunks):
     found = compare_with_study(
         tmp_path, case_of(1, files="one", transfer="collective", settings="matched",
-                          byte_order="native", chunks="auto", sharing="interleaved"),
+                          byte_order="native", chunks=chunks, sharing="interleaved"),
         case_of(1, cache=3 * MIB, cache_state="dropped"),
     )  # fmt: skip
     variants = {m.variant: m.nearest for m in found.matches}

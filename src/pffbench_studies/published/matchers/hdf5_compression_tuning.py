@@ -91,7 +91,7 @@ def _key(operation: str, c: CaseSummary) -> tuple[str, ...]:
     chunks, anew = p["repack_chunks"] or p["chunks"], p.get("repack_codec")
     if operation == "repack" and anew not in (None, p["codec"]):
         return ()  # compression was removed too, but its time is not published
-    if chunks in ("auto", "block") and p["settings"] == "matched":
+    if chunks in ("auto", "rank_part") and p["settings"] == "matched":
         chunks = _GRANULE
     if isinstance(chunks, str) or (p["codec"] == "gzip" and p["level"] != 6):
         return ()
