@@ -125,7 +125,11 @@ def test_an_interrupt_while_modules_are_loaded_leaves_no_traceback(tmp_path, mod
     env = environment()
     env["PYTHONPATH"] = os.pathsep.join([str(tmp_path), env["PYTHONPATH"]])
     command = [sys.executable, "-m", "pffbench", "plan", "quick"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=env)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env=env,
+        # In the background of a shell Ctrl-C is ignored, and so it would be here.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
