@@ -374,11 +374,11 @@ cases with a file for each rank. zarr-python 2 has only format 2. Icechunk is mi
 pffbench has no backend for it. Versions that need a newer Python than the one of the machine are
 missing, too.
 
-The command was run twice, the second time without any environment. All calls, opens, bytes and
-files were equal, except for the calls of TensorStore to read, which differ by one between
-repetitions and are shown as a range. New memory differs more, because it depends on the state of
-the heap: for zarr 3.1.3 it was 43 and 68 MiB. So new memory is listed below only if it is twice as
-much and 16 MiB more, and bytes only from 1 % on.
+Two runs of the command had the same calls, opens, bytes and files. A range shows calls that
+differ between repetitions, because threads race. New memory is not the same each time, because it
+depends on the state of the heap. It is listed below only if it is twice as much and 16 MiB more.
+These limits were chosen after the counts were seen, so a change of new memory is a hint and no
+proof. Bytes are listed from 1 % on.
 
 ## What changed
 

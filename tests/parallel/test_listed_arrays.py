@@ -185,9 +185,9 @@ def test_independent_readers_find_the_arrays_of_a_list_in_files_of_groups(tmp_pa
 @pytest.mark.parametrize(("keys", "told"), [
     ({"datasets": []}, "empty list"),
     ({"datasets": [{"name": "a", "shape": [4]}, {"name": "a", "shape": [5]}]},
-     "name a stands here twice"),
+     "two arrays have the name a;"),
     ({"datasets": [{"name": "a", "shape": [4], "count": 2}, {"name": "a_001", "shape": [5]}]},
-     "name a_001 stands here twice"),
+     "two arrays have the name a_001;"),
     ({"datasets": [{"name": "a/b", "shape": [4]}]}, "name 'a/b' is not possible"),
     ({"datasets": [{"name": "a"}]}, "datasets[0] (a): give either shape"),
     ({"datasets": [{"name": "a", "shape": [4], "shape_per_rank": [4]}]}, "[0] (a): give either"),

@@ -212,5 +212,5 @@ def test_one_writer_shares_no_chunk(tmp_path):
 def test_losses_are_counted_in_a_run_of_one_start_without_a_tracer(tmp_path, other):
     done = run(tmp_path, None, [{"backend": "zarr", "chunks": [4, 64]}], **other)
     assert done.status == 2
-    assert f"unsafe: goes without {next(iter(other))}" in done.stderr
+    assert f"unsafe cannot be used with {next(iter(other))}" in done.stderr
     assert not (tmp_path / "out").exists()

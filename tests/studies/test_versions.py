@@ -138,7 +138,7 @@ def test_the_plain_file_holds_the_last_version(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"files": "one"}, "files: one is not possible"),
+        ({"files": "one"}, "in its own file; use files: per_rank"),
         ({"dtype": "float32"}, "dtype float32 is not possible"),
         ({"source": "constant"}, "source constant is not possible"),
         ({"chunks": [8, 8]}, "chunks must be one length"),

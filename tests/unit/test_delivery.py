@@ -20,7 +20,7 @@ CASE = {"workload": "startup", "backend": "hdf5", "shape": [4]}
     ("more", "why"),
     [({"shape": None}, "shape is missing"),
      ({"files": "one", "arrays": "per_rank"},
-      "files and arrays: one-per_rank is not possible; all ranks need the arrays of one store"),
+      "all ranks need the arrays of one store; use files: one and arrays: shared"),
      ({"cache": "shifted"}, "here all ranks need everything"),
      ({"transfer": "collective"}, "transfer: collective needs strategy: collective, not every"),
      ({"chunks": [5]}, "chunks [5] are larger than the array [4]"),

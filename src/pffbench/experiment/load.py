@@ -326,7 +326,7 @@ def _check_unsafe(experiment: Experiment, name: str) -> None:
         "counters: calls": experiment.counters == "calls",
     }
     if experiment.unsafe and (given := [key for key, value in others.items() if value]):
-        raise UserError(f"{name}: unsafe: goes without {given[0]}; leave one of them out")
+        raise UserError(f"{name}: unsafe cannot be used with {given[0]}; leave one of them out")
 
 
 def _check_words(text: str, where: str) -> None:

@@ -347,12 +347,12 @@ def _check_list(p: HyperslabParameters) -> str | None:
         )
     if wrong := [one.name for one in p.datasets if not _NAME.fullmatch(one.name)]:
         return (
-            f"datasets: the name {wrong[0]!r} is not possible in every format; take a letter, then "
+            f"datasets: the name {wrong[0]!r} is not possible in every format; use a letter, then "
             "at most 63 letters, digits and _"
         )
     names = Counter(name for one in p.datasets for name in one.names)
     if twice := [name for name, times in names.items() if times > 1]:
-        return f"datasets: the name {twice[0]} stands here twice; give each array its own"
+        return f"datasets: two arrays have the name {twice[0]}; give each array another one"
     return None
 
 

@@ -27,7 +27,7 @@ def check_map(p: HyperslabParameters, ranks: int) -> str | None:
     if p.cut_unit is not None:
         return "a decomposition map says where arrays are cut; leave cut_unit out"
     if p.files_word != "one-shared":
-        return f"a decomposition map needs files: one and arrays: shared, not {p.files_word}"
+        return "a decomposition map needs files: one and arrays: shared"
     if p.chunks == "rank_part":
         return "with a decomposition map no chunk is the part of a rank; name a chunk shape"
     if p.rearranger == "gather":

@@ -190,7 +190,7 @@ class ThroughWriters(Route):
         super().__init__(repetition, reads=reads)
         p: Any = repetition.case.parameters
         team = repetition.team
-        self._rearrange = p.rearranger
+        self._rearranger = p.rearranger
         self._members = repetition.groups.members(team.rank)
         self._me = team.rank - self._members.start
         self._ranks = WriterRanks.of(p.writers, team.topology.part(self._members))
@@ -239,7 +239,7 @@ class ThroughWriters(Route):
         stored = repetition.backend.storage(model, repetition.case.options)
         unit = (stored.unit or model.shape)[-axes:]
         shape = (model.shape[0] + model.growth, *model.shape[1:])[-axes:]
-        placed = pieces_of_writers(self._rearrange, self._ranks, boxes, shape, unit)
+        placed = pieces_of_writers(self._rearranger, self._ranks, boxes, shape, unit)
         comm = self._comm or repetition.team.comm
         exchange = Exchange(comm, boxes, placed, model.itemsize)
         self._exchanges.append(exchange)

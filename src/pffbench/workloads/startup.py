@@ -125,10 +125,7 @@ class StartOfJob(Workload):
         if p.shape is None:
             return "shape is missing (the shape of each array, such as [1024])"
         if p.files_word != "one-shared":
-            return (
-                f"files and arrays: {p.files_word} is not possible; all ranks need the arrays of "
-                "one store (files: one, arrays: shared)"
-            )
+            return "all ranks need the arrays of one store; use files: one and arrays: shared"
         if p.cache == "shifted":
             return "cache: shifted reads the partner's part, and here all ranks need everything"
         if p.transfer == "collective" and p.strategy != "collective":

@@ -129,10 +129,7 @@ class Versions(Workload):
     ) -> str | None:
         p = parameters
         if not p.alone:
-            return (
-                f"files: {p.files} is not possible: each rank keeps the versions of its table in "
-                "its own file (files: per_rank)"
-            )
+            return "each rank keeps the versions of its table in its own file; use files: per_rank"
         if p.dtype != "float64":
             return f"dtype {p.dtype} is not possible: values are float64, keys int64"
         if p.source != "uniform":
