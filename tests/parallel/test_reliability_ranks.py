@@ -71,6 +71,29 @@ def test_all_cases_that_do_not_fail_are_recorded(raised):
     assert not list((raised.out.parent / "scratch").iterdir())
 
 
+def test_a_writer_that_raises_in_any_phase_ends_its_case_only(tmp_path):
+    """Of three ranks two have the store open, and the third waits for them in the exchanges."""
+    through = {"backend": "null", "rearranger": "box", "writers": {"count": 2},
+               "durability": "flush"}  # fmt: skip
+    cases = [
+        {"workload": name, **through, **more, "null": {"fail": [*VERBS, None], "fail_rank": rank}}
+        for name, more in WORKLOADS.items()
+        for rank in (0, 1)
+    ]
+    done = run_experiment(tmp_path, RANKS, cases=cases, hang_timeout="60 s", timeout=LIMIT)
+    assert done.status == 1, done.said
+    found = {}
+    for entry in done.record["cases"].values():
+        failure, options = entry["failure"], entry["options"]
+        place = entry["parameters"]["workload"], options["fail_rank"], options["fail"]
+        found[place] = failure and (failure["rank"], failure["ranks_failed"])
+    assert len(found) == len(WORKLOADS) * 2 * (len(VERBS) + 1)
+    assert {v for (_, _, verb), v in found.items() if verb is None} == {None}
+    for rank in (0, 1):
+        told = {v for (_, failing, verb), v in found.items() if failing == rank and verb}
+        assert told == {(rank, 1)}
+
+
 @pytest.mark.parametrize("backend", sampled(["hdf5", "zarr"], "hdf5"))
 def test_a_real_library_that_fails_on_one_rank(tmp_path, backend):
     """In a file of its own: where ranks call together the others wait, until the watchdog acts."""
