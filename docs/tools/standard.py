@@ -336,8 +336,8 @@ and years. Its nine cases run on any number of ranks:
     mpiexec -n 2 python -m pffbench run standard:1 --set counters=calls --set repetitions=3
     mpiexec -n 2 python -m pffbench run standard:1
 
-The first command counts in half a minute, on a busy machine too. The second measures times in
-about five minutes. The last line of the answer and `standard` of `results.json` contain the
+The first command counts in half a minute, on a busy machine too. The second measures times, in a
+minute with 2 ranks on 2 cores and in five minutes at most. The last line of the answer and `standard` of `results.json` contain the
 digest `{digest}`. A run with other cases has none. Changed work is `standard:2`.
 
 Each stack below is a file next to this page. `setup/run python docs/tools/standard.py NAME COUNTS
@@ -353,9 +353,12 @@ can differ by several times the size of the array, 16 MiB a rank.
 
 {times}
 """
+#: If a stack has no times, since counts do not depend on other programs and times do.
 _NO_TIMES = """\
-No stack has times yet, because other programs used the machine while these counts were made.
-Counts do not depend on that.
+Other programs used the machine while {which} was counted, so it has no times.
+"""
+_TIMES = """\
+Times are medians of all rounds on an idle machine.
 """
 _LIBRARIES_HEAD = """\
 # Counts by version of a library
@@ -401,7 +404,13 @@ def page(stacks: Mapping[str, Entry]) -> str:
         for name, entry in stacks.items()
     ]
     about = _table(["stack", "machine", "ranks", "software", "left out", "counted"], rows)
-    head = _HEAD.format(digest=STANDARDS[1], stacks=about, times="" if timed else _NO_TIMES)
+    without = [
+        name
+        for name, entry in stacks.items()
+        if not any(case.write.seconds for case in entry.cases)
+    ]
+    times = _TIMES * timed + "".join(_NO_TIMES.format(which=name) for name in without)
+    head = _HEAD.format(digest=STANDARDS[1], stacks=about, times=times)
     parts = [head.rstrip()]
     for work, title in WORK.items():
         cells = [
