@@ -337,8 +337,9 @@ and years. Its nine cases run on any number of ranks:
     mpiexec -n 2 python -m pffbench run standard:1
 
 The first command counts in half a minute, on a busy machine too. The second measures times, in a
-minute with 2 ranks on 2 cores and in five minutes at most. The last line of the answer and `standard` of `results.json` contain the
-digest `{digest}`. A run with other cases has none. Changed work is `standard:2`.
+minute with 2 ranks on 2 cores and in five minutes at most. The last line of the answer and
+`standard` of `results.json` contain the digest `{digest}`. A run with other cases has none.
+Changed work is `standard:2`.
 
 Each stack below is a file next to this page. `setup/run python docs/tools/standard.py NAME COUNTS
 TIMES` adds one from two results directories and writes this page. [Versions of the
