@@ -56,7 +56,7 @@ def _on_a_rank(pairs: int) -> None:
 
     from pffbench.backends.null import Faults, NullArray, NullOptions
     from pffbench.geometry.box import Box
-    from pffbench.parallel.clock import PhaseClock, collector_off
+    from pffbench.observe.clock import PhaseClock, collector_off
 
     comm = MPI.COMM_WORLD.Dup()
     array = NullArray(Faults(NullOptions(), comm.rank))

@@ -39,7 +39,7 @@ FEW_BACKENDS = {
 KINDS = {"fail": "raises", "hang": "hangs", "stop": "is stopped", "die": "is killed"}
 #: Seconds of a step after which the job is ended.
 LIMIT = 4
-#: Seconds after the limit in which the job must have ended, see `pffbench.parallel.alarm`.
+#: Seconds after the limit in which the job must have ended, see `pffbench.job.alarm`.
 MARGIN = 25
 #: What a failure contains if the job ended, and after how many seconds.
 WAITED = re.compile(r"(?:waited for it in the library for|not ended after) (\d+) s")

@@ -21,7 +21,7 @@ from pffbench.commands import (
 )
 from pffbench.commands.compare import NEXT_SIDE
 from pffbench.errors import CTRL_C, EXIT_STATUSES, NOT_VALID, VALID, UserError
-from pffbench.parallel.launcher import is_launched, speaks_for_all
+from pffbench.job.launcher import is_launched, speaks_for_all
 from pffbench.run.output import best_effort_output, status_after
 from pffbench.text import one_line, perhaps_meant, without_digests
 

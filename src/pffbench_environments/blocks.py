@@ -10,7 +10,7 @@ from typing import Protocol
 
 from pffbench.case import Case
 from pffbench.experiment.plan import Plan
-from pffbench.parallel.batch_job import seconds_left
+from pffbench.job.batch_job import seconds_left
 from pffbench.record.repetitions import Done
 from pffbench.run.order import ordered_block
 from pffbench.run.recorder import Recorder

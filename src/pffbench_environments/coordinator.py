@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from pffbench.errors import UserError
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.schema import Experiment
-from pffbench.parallel.batch_job import StopSignals
-from pffbench.parallel.topology import Topology
+from pffbench.job.batch_job import StopSignals
+from pffbench.mpi.topology import Topology
 from pffbench.record.lock import RunLock
 from pffbench.record.progress import make_progress
 from pffbench.record.repetitions import Done, Repetition, done_parts

@@ -12,9 +12,9 @@ from msgspec.structs import asdict, replace
 
 from pffbench.case import Case
 from pffbench.grouping import grouped
-from pffbench.parallel.agreement import Failure
-from pffbench.parallel.clock import Floor
-from pffbench.parallel.machine import MemoryRates
+from pffbench.mpi.agreement import Failure
+from pffbench.observe.clock import Floor
+from pffbench.observe.machine import MemoryRates
 from pffbench.record.ranks import RecordedTimes
 from pffbench.record.repetitions import (
     Counted,

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pffbench.errors import VALID, UserError
-from pffbench.parallel.clock import measure_floor
-from pffbench.parallel.collectives import largest, on_root
-from pffbench.parallel.launcher import check_launcher, leave_last, start_ranks
-from pffbench.parallel.topology import Team
+from pffbench.job.launcher import check_launcher, leave_last, start_ranks
+from pffbench.mpi.collectives import largest, on_root
+from pffbench.mpi.topology import Team
+from pffbench.observe.clock import measure_floor
 from pffbench.provenance.collect import collect_provenance
 from pffbench.record.lock import RunLock
 from pffbench.record.run_json import Startup

@@ -19,7 +19,7 @@ import msgspec
 import psutil
 
 from pffbench.errors import StoppedError
-from pffbench.parallel.batch_job import StopSignals
+from pffbench.job.batch_job import StopSignals
 from pffbench.text import one_line
 
 #: Seconds between two looks at processes, and that they get to end when they must.

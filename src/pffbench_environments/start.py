@@ -15,7 +15,7 @@ import pffbench
 from pffbench.errors import VALID, UserError
 from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.schema import EnvironmentEntry, Experiment, this_environment
-from pffbench.parallel.batch_job import StopSignals
+from pffbench.job.batch_job import StopSignals
 from pffbench.run.next_steps import available_processors
 from pffbench.run.options import RunOptions
 from pffbench.text import one_line

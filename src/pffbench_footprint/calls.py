@@ -23,7 +23,7 @@ from pffbench.errors import UserError
 from pffbench.experiment.plan import arrays_of
 from pffbench.geometry.box import Box, Shape
 from pffbench.geometry.cut import Grid
-from pffbench.parallel.topology import Topology
+from pffbench.mpi.topology import Topology
 from pffbench.plugins import load, plugins
 from pffbench.workloads.arrays import CaseArrays, Family, at_once
 from pffbench.workloads.chunk_cache import ChunkCacheParameters

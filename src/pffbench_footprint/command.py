@@ -12,7 +12,7 @@ import msgspec
 from pffbench.case import Case, case_names
 from pffbench.commands.arguments import add_json, number_of
 from pffbench.errors import UserError
-from pffbench.parallel.launcher import mpi_unstarted
+from pffbench.job.launcher import mpi_unstarted
 from pffbench.run.options import add_changes
 from pffbench.run.output import make_console, print_json
 from pffbench.text import counted, make_table, one_line
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from pffbench.parallel.topology import Topology
+    from pffbench.mpi.topology import Topology
     from pffbench_footprint.laws import Amount
     from pffbench_footprint.quantities import Footprint, Stripe
 
@@ -87,7 +87,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Print the footprints of the cases of an experiment. Return the exit status."""
     from pffbench.experiment.check import make_plan
     from pffbench.experiment.load import load_experiment
-    from pffbench.parallel.topology import Topology
+    from pffbench.mpi.topology import Topology
     from pffbench_footprint.quantities import Footprint, Stripe, amounts_of
 
     size = arguments.ranks

@@ -23,7 +23,7 @@ from pffbench.data import NEVER_ZERO
 from pffbench.experiment.plan import arrays_of
 from pffbench.geometry.box import Box
 from pffbench.geometry.cut import part_lengths
-from pffbench.parallel.topology import Topology
+from pffbench.mpi.topology import Topology
 from pffbench_footprint.calls import AlikeCalls, KindCalls, calls_of
 from pffbench_footprint.laws import (
     LAWS,

@@ -17,7 +17,7 @@ import yaml
 
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, StoppedError, UserError
 from pffbench.experiment.load import from_data
-from pffbench.parallel.batch_job import StopSignals
+from pffbench.job.batch_job import StopSignals
 from pffbench.results.judge import START, Ratio, Verdict
 from pffbench_environments.bisect import search as module
 from pffbench_environments.bisect import versions

@@ -314,7 +314,7 @@ def test_commands_that_are_none_are_refused_when_planned(key, value, sentence, t
 #: Ranks of which the last stops when it is to copy memory.
 STOPS = """
 import os, signal
-from pffbench.parallel import machine
+from pffbench.observe import machine
 rates = machine.memory_rates
 def stop(team):
     if team.rank == team.size - 1:

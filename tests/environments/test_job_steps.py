@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from drawn_runs import a_case, timed_run
 from pffbench.experiment.load import from_data, load_experiment
-from pffbench.parallel.batch_job import StopSignals
+from pffbench.job.batch_job import StopSignals
 from pffbench.proc import process_fields
 from pffbench.results.judge import START
 from pffbench.results.summary import summarise

@@ -12,7 +12,7 @@ from pffbench.backends.inspection import places
 from pffbench.backends.raw.layout import place_of
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
-from pffbench.parallel.topology import Topology
+from pffbench.mpi.topology import Topology
 from pffbench.workloads.registry import workload
 from pffbench.workloads.writers import WriterRanks, parts_of_writers
 from pffbench_footprint import calls

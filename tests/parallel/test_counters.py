@@ -3,7 +3,7 @@
 import pytest
 
 from launch import run_experiment
-from pffbench.parallel.process_counters import COUNTERS
+from pffbench.observe.process_counters import COUNTERS
 from pffbench.results.summary import summarise
 
 pytestmark = pytest.mark.parallel

@@ -133,7 +133,7 @@ def stop_watchdog(run):
 def watches(process, directory):
     try:
         here = process.environ().get(TAG) == str(directory)
-        return here and "pffbench.parallel.watchdog_process" in process.cmdline()
+        return here and "pffbench.job.watchdog_process" in process.cmdline()
     except psutil.Error:
         return False
 

@@ -192,7 +192,7 @@ def test_stopping_early_by_a_rule_is_no_fault(tmp_path):
 
 BACKWARDS = """
 import itertools, sys
-from pffbench.parallel.clock import PhaseClock
+from pffbench.observe.clock import PhaseClock
 ticks = itertools.count(1e6, -0.001)
 PhaseClock.__init__.__defaults__ = (lambda: next(ticks), *PhaseClock.__init__.__defaults__[1:])
 from pffbench.cli import main

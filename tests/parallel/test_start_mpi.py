@@ -25,7 +25,7 @@ def import_and_rename(*arguments, **named):
         sys.modules["mpi4py.MPI"].Get_library_version = lambda: "Another MPI"
     return module
 builtins.__import__ = import_and_rename
-from pffbench.parallel.launcher import start_mpi, without_contact
+from pffbench.job.launcher import start_mpi, without_contact
 assert without_contact(os.environ) is not None
 comm = start_mpi()
 from mpi4py import MPI

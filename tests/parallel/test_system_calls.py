@@ -23,7 +23,7 @@ from launch import (
     write_experiment,
 )
 from pffbench.experiment.schema import MOST_TRACED
-from pffbench.parallel.system_calls import TracingMeter, count_calls
+from pffbench.observe.system_calls import TracingMeter, count_calls
 from pffbench.phases import READ_PHASES
 from pffbench.record.run import MeasuredRun
 from pffbench.results.judge import FEWEST
@@ -291,7 +291,7 @@ def test_calls_that_do_not_fit_into_the_directory_of_temporary_files_are_no_coun
 KILLS_TRACER = """
 import sys
 from mpi4py import MPI
-from pffbench.parallel.system_calls import TracingMeter
+from pffbench.observe.system_calls import TracingMeter
 stop = TracingMeter.stop
 def lose(self):
     if MPI.COMM_WORLD.rank == 1 and self._strace is not None and not hasattr(TracingMeter, "lost"):

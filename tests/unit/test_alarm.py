@@ -8,7 +8,7 @@ from launch import environment
 
 RANK = """
 import ctypes, sys, time
-from pffbench.parallel import alarm
+from pffbench.job import alarm
 alarm.MARGIN, alarm._AGAIN = 0.5, 0.0
 alarm.write_stack_at_alarm()
 mine = alarm.Alarm()

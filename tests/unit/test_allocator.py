@@ -7,15 +7,15 @@ from types import SimpleNamespace
 import pytest
 
 from launch import environment
-from pffbench.parallel import allocator
-from pffbench.parallel.allocator import Allocator, adapted_threshold
+from pffbench.observe import allocator
+from pffbench.observe.allocator import Allocator, adapted_threshold
 
 MIB = 2**20
 #: Prints the page faults of a fresh array: kept, as in a program alone, and kept again.
 FAULTS = """
 import resource, sys
 import numpy as np
-from pffbench.parallel.allocator import Allocator
+from pffbench.observe.allocator import Allocator
 
 def faults(size):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

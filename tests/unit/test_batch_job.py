@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from pffbench.experiment.load import from_data, is_built_in, load_experiment
-from pffbench.parallel.batch_job import StopSignals, seconds_left
+from pffbench.job.batch_job import StopSignals, seconds_left
 from pffbench.run.options import RunOptions, add_arguments
 from pffbench.run.prepare import with_time_of_job
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from pffbench.backends.inspection import ChunkCacheSettings, Chunking, StoredChunks
 from pffbench.geometry.box import Box
-from pffbench.parallel.process_counters import COUNTERS
+from pffbench.observe.process_counters import COUNTERS
 from pffbench.workloads.decodes import Decodes
 from pffbench.workloads.observers import Move
 from pffbench.workloads.repetition import Observed

@@ -9,8 +9,8 @@ import pytest
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.check import check_case
 from pffbench.experiment.load import from_data
-from pffbench.parallel.delivery import Broadcast, Delivery, SharedMemory
-from pffbench.parallel.single import SingleProcess
+from pffbench.mpi.delivery import Broadcast, Delivery, SharedMemory
+from pffbench.mpi.single import SingleProcess
 from pffbench.proc import open_descriptors
 
 CASE = {"workload": "startup", "backend": "hdf5", "shape": [4]}

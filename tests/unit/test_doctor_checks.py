@@ -16,9 +16,9 @@ from pffbench.doctor.finding import Finding, lines_of, look_at, ok
 from pffbench.doctor.installation import Installation, kind_of
 from pffbench.doctor.libraries import numbers
 from pffbench.doctor.subject import Subject
-from pffbench.parallel.clock import Floor
-from pffbench.parallel.launcher import speaks_for_all
-from pffbench.parallel.topology import Topology
+from pffbench.job.launcher import speaks_for_all
+from pffbench.mpi.topology import Topology
+from pffbench.observe.clock import Floor
 from pffbench.record.run_json import FailureEntry, RunRecord
 from pffbench.storage.filesystem import FileSystem
 from sharing import keys_of

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from drawn_runs import USUAL, a_run
 from pffbench.errors import UserError
-from pffbench.parallel.topology import Team, Topology
+from pffbench.mpi.topology import Team, Topology
 from pffbench.record.lock import RunLock
 from pffbench.record.repetitions import FILE, cut_torn, read_repetitions
 from pffbench.record.run_json import RunRecord, readable

@@ -13,7 +13,7 @@ from pffbench.backends.hints import asked_hints, beside_count, beside_plan, fact
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
-from pffbench.parallel import open_file
+from pffbench.mpi import open_file
 from pffbench.results.export import write_summary
 from pffbench.results.summary import summarise
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pffbench.parallel.launcher import (
+from pffbench.job.launcher import (
     launcher_size,
     needs_yield,
     ranks_on_node,

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from drawn_runs import a_case, edit, timed_run
-from pffbench.parallel.machine import LoadMeter, MachineLoad
+from pffbench.observe.machine import LoadMeter, MachineLoad
 from pffbench.record.gather import Conditions, state_of
 from pffbench.record.repetitions import MachineState, read_repetitions
 from pffbench.results.load import busy, summarise_load

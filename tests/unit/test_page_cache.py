@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pffbench.parallel.single import SingleProcess
-from pffbench.parallel.topology import Team, Topology
+from pffbench.mpi.single import SingleProcess
+from pffbench.mpi.topology import Team, Topology
 from pffbench.storage.filesystem import filesystem
 from pffbench.storage.page_cache import Residency, bring_about, evict, residency, warm
 

@@ -223,7 +223,7 @@ def test_the_spack_hash_is_found_through_a_view(tmp_path):
 MPI_IO = """
 import json
 from mpi4py import MPI
-from pffbench.parallel.open_file import hints_in_force
+from pffbench.mpi.open_file import hints_in_force
 from pffbench.provenance.mpiio import mpi_io_facts
 facts = mpi_io_facts(MPI.COMM_SELF, {directory!r})
 info = MPI.Info.Create()

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from launch import environment
-from pffbench.parallel.allocator import TransferBuffer
+from pffbench.observe.allocator import TransferBuffer
 from pffbench.workloads.read_proof import forget_data, watched_read
 from pffbench.workloads.repetition import Observed
 
@@ -46,7 +46,7 @@ KEPT_MEMORY = (
     )
     .replace(
         "libc = ctypes.CDLL(None)",
-        "from pffbench.parallel.allocator import Allocator\n"
+        "from pffbench.observe.allocator import Allocator\n"
         "Allocator().prepare('matched', [])\n"
         "libc = ctypes.CDLL(None)",
     )
@@ -58,7 +58,7 @@ import ctypes
 from collections import Counter
 from pathlib import Path
 from test_read_proof import repetition_with
-from pffbench.parallel.allocator import Allocator
+from pffbench.observe.allocator import Allocator
 from pffbench.workloads.read_proof import forget_data
 
 Allocator().prepare("matched", [])

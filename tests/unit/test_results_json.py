@@ -13,8 +13,8 @@ from drawn_runs import USUAL, a_case, a_run, timed_run
 from launch import SHIPPED, pffbench_cli, sampled
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
-from pffbench.parallel.clock import Floor
-from pffbench.parallel.topology import Topology
+from pffbench.mpi.topology import Topology
+from pffbench.observe.clock import Floor
 from pffbench.record.run_json import FailureEntry, Startup
 from pffbench.results.document import results_schema, write_results
 from pffbench.results.summary import summarise

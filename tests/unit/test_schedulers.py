@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pffbench.parallel.batch_job import seconds_left
+from pffbench.job.batch_job import seconds_left
 from pffbench.provenance.batch import scheduler_facts
 from pffbench.run.next_steps import more_ranks
 from pffbench.storage.ownership import OwnerProcess

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pffbench.parallel.topology import Topology
+from pffbench.mpi.topology import Topology
 
 
 def topology_of(nodes):

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from pffbench.parallel.allocator import PLACES, TransferBuffer
+from pffbench.observe.allocator import PLACES, TransferBuffer
 
 
 @pytest.mark.parametrize("nbytes", [1, 4095, 3 * mmap.PAGESIZE + 5])
@@ -39,7 +39,7 @@ def test_what_held_data_is_overwritten_wherever_they_were():
 
 SHIFTED = """
 import ctypes, random, sys
-from pffbench.parallel.allocator import PLACES, SLACK, STEP, Allocator, Spacers
+from pffbench.observe.allocator import PLACES, SLACK, STEP, Allocator, Spacers
 
 Allocator().prepare("matched", [])
 libc = ctypes.CDLL(None)

@@ -6,9 +6,9 @@ import pytest
 
 from drawn_runs import a_record
 from pffbench.experiment.plan import Cost
-from pffbench.parallel.heartbeat import Leases
-from pffbench.parallel.watchdog_notes import note_death, note_hang, note_interrupted
-from pffbench.parallel.watchdog_process import NodeWatchdog
+from pffbench.job.heartbeat import Leases
+from pffbench.job.watchdog_notes import note_death, note_hang, note_interrupted
+from pffbench.job.watchdog_process import NodeWatchdog
 from pffbench.record.run_json import CaseEntry, RunRecord
 
 CASE, OTHER = "hdf5.hyperslab.one-shared.collective.matched.0123456789ab", "zarr.x.0123456789ab"
@@ -110,7 +110,7 @@ def test_a_record_that_is_none_stays_as_it_is(tmp_path, leases, text):
 
 
 def test_the_files_of_a_living_run_are_touched(tmp_path, leases, monkeypatch):
-    monkeypatch.setattr("pffbench.parallel.watchdog_process.TOUCH", 0.0)
+    monkeypatch.setattr("pffbench.job.watchdog_process.TOUCH", 0.0)
     (marker := tmp_path / "marker").touch()
     os.utime(marker, (1, 1))
     leases(ranks=1)

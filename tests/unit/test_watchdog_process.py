@@ -11,9 +11,9 @@ import pytest
 from launch import environment
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
-from pffbench.parallel import watchdog_process as watchman
-from pffbench.parallel.alarm import PATIENCE
-from pffbench.parallel.heartbeat import Leases, grouped, moved_by, numbers, state_of
+from pffbench.job import watchdog_process as watchman
+from pffbench.job.alarm import PATIENCE
+from pffbench.job.heartbeat import Leases, grouped, moved_by, numbers, state_of
 from pffbench.run.runner import Pace
 from pffbench.workloads.registry import workload
 
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.long
 #: What a rank is in these tests: it enters itself, begins a step and does nothing.
 RANK = """
 import os, sys, time
-from pffbench.parallel.heartbeat import Leases
-from pffbench.parallel.heartbeat import write_stacks_when_asked
+from pffbench.job.heartbeat import Leases
+from pffbench.job.heartbeat import write_stacks_when_asked
 file, place, count = map(int, sys.argv[1:4])
 seconds = float(sys.argv[4])
 holder = Leases(file, count).holder(place, place, os.getpid(), write_stacks_when_asked())
@@ -50,7 +50,7 @@ def node():
             started.append(rank)
             assert rank.stdout.readline() == "entered\n"
         told = map(str, (file, len(seconds), "2 s"))
-        command = [sys.executable, "-m", "pffbench.parallel.watchdog_process", *told]
+        command = [sys.executable, "-m", "pffbench.job.watchdog_process", *told]
         watchman = subprocess.Popen(command, stderr=subprocess.PIPE, **how)
         started.append(watchman)
         return started[:-1], watchman

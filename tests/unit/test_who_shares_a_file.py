@@ -9,7 +9,7 @@ from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
 from pffbench.geometry.groups import FileGroups
-from pffbench.parallel.topology import Topology
+from pffbench.mpi.topology import Topology
 from pffbench.workloads.hyperslab import HyperslabParameters
 from pffbench.workloads.registry import workload
 from sharing import keys_of

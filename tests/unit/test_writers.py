@@ -18,8 +18,8 @@ from pffbench.experiment.load import load_experiment
 from pffbench.experiment.plan import arrays_of
 from pffbench.geometry.box import Box
 from pffbench.geometry.cut import Grid, Region, process_grid
-from pffbench.parallel.exchange import Exchange
-from pffbench.parallel.topology import Topology
+from pffbench.mpi.exchange import Exchange
+from pffbench.mpi.topology import Topology
 from pffbench.workloads.writers import (
     WriterRanks,
     largest_share,

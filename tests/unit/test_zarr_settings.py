@@ -25,7 +25,7 @@ from pffbench.errors import UserError
 from pffbench.experiment.check import check_case, make_plan
 from pffbench.experiment.load import load_experiment
 from pffbench.geometry.box import Box
-from pffbench.parallel.process_counters import PeakMemory, thread_times, threads_that_ran
+from pffbench.observe.process_counters import PeakMemory, thread_times, threads_that_ran
 from pffbench.storage.durability import disk_usage
 from pffbench.workloads.hyperslab import HyperslabParameters
 

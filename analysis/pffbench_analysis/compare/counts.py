@@ -15,7 +15,7 @@ from pffbench.backends.registry import backend_class
 from pffbench.case import itemsize
 from pffbench.errors import UserError
 from pffbench.grouping import grouped
-from pffbench.parallel.process_counters import COUNTERS
+from pffbench.observe.process_counters import COUNTERS
 from pffbench.phases import LAST_PHASE
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import CaseEntry

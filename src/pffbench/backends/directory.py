@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Backend, Buffer, Call, OptionsT, Store
 from pffbench.geometry.box import Box
-from pffbench.parallel.agreement import together
+from pffbench.mpi.agreement import together
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -17,7 +17,7 @@ import msgspec
 
 from pffbench.case import Options, Parameters
 from pffbench.errors import UserError
-from pffbench.parallel import open_file
+from pffbench.mpi import open_file
 from pffbench.text import counted
 from pffbench.units import Size
 

@@ -21,7 +21,7 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.hdf5_files import CODEC_LIBRARIES, GIVE_UP, filter_arguments
 from pffbench.data import Source, file_source
 from pffbench.geometry.box import Shape
-from pffbench.parallel.launcher import mpi_unstarted
+from pffbench.job.launcher import mpi_unstarted
 
 #: Most bytes of an array of a user's file that is encoded when a run is planned.
 _PLANNED = 2**24

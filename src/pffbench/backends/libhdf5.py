@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 
 from pffbench.backends.hints import Hinted, asked_hints, facts_of
-from pffbench.parallel.open_file import file_at
+from pffbench.mpi.open_file import file_at
 from pffbench.proc import mapped_files
 
 # H5D_mpio_actual_io_mode_t of H5Dpublic.h

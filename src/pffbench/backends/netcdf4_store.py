@@ -20,7 +20,7 @@ from pffbench.backends.traits import Inquiry
 from pffbench.case import Settings
 from pffbench.geometry.box import Box
 from pffbench.geometry.stretches import Stretches
-from pffbench.parallel.collectives import largest
+from pffbench.mpi.collectives import largest
 
 if TYPE_CHECKING:
     from mpi4py import MPI

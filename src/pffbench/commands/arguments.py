@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 
 from pffbench.errors import VALID
-from pffbench.parallel.launcher import speaks_for_all
+from pffbench.job.launcher import speaks_for_all
 
 #: Largest number of things. No machine has more ranks, and a plan of more needs minutes.
 MOST = 10**7

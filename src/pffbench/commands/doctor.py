@@ -9,7 +9,7 @@ import sys
 from pffbench.commands import to_install_analysis
 from pffbench.commands.arguments import add_json
 from pffbench.errors import NOT_VALID, VALID
-from pffbench.parallel.launcher import speaks_for_all
+from pffbench.job.launcher import speaks_for_all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

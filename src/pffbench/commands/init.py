@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from pffbench.errors import UserError
-from pffbench.parallel.launcher import mpi_unstarted
+from pffbench.job.launcher import mpi_unstarted
 from pffbench.run.next_steps import available_processors
 from pffbench.text import counted, one_line
 from pffbench.units import Size

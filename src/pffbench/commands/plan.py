@@ -29,8 +29,8 @@ from pffbench.experiment.estimate import (
 from pffbench.experiment.load import experiment_files, is_folder, load_experiment, to_plain
 from pffbench.experiment.plan import Cost, Plan, arrays_of
 from pffbench.experiment.schema import Experiment
-from pffbench.parallel.launcher import mpi_unstarted, reason_against_mpi
-from pffbench.parallel.topology import Topology
+from pffbench.job.launcher import mpi_unstarted, reason_against_mpi
+from pffbench.mpi.topology import Topology
 from pffbench.record.ranks import NEEDS_H5PY
 from pffbench.run.options import add_experiment
 from pffbench.run.output import make_console, print_json

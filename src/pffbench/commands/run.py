@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from pffbench.commands.arguments import list_experiments
 from pffbench.errors import CTRL_C, INTERRUPTED, NOT_VALID, VALID, UserError
-from pffbench.parallel.alarm import PATIENCE, SHORTEST, Alarm, write_stack_at_alarm
-from pffbench.parallel.batch_job import StopSignals
-from pffbench.parallel.launcher import (
+from pffbench.job.alarm import PATIENCE, SHORTEST, Alarm, write_stack_at_alarm
+from pffbench.job.batch_job import StopSignals
+from pffbench.job.launcher import (
     FEWEST_ADDRESSES,
     check_launcher,
     is_launched,
@@ -29,7 +29,7 @@ from pffbench.parallel.launcher import (
     speaks_for_all,
     start_ranks,
 )
-from pffbench.parallel.single import lack_of_mpi
+from pffbench.mpi.single import lack_of_mpi
 from pffbench.plugins import plugins
 from pffbench.run.options import RunOptions, add_arguments
 from pffbench.text import one_line, without_digests
@@ -155,7 +155,7 @@ def _run(options: RunOptions, stop: StopSignals) -> int:
     faulthandler.enable()  # a crash in a library reports the Python stack
     check_launcher(comm.size)
     with _abort_on_error(comm) as guard:
-        from pffbench.parallel.collectives import on_root
+        from pffbench.mpi.collectives import on_root
         from pffbench.run.session import Session, import_for_rank_0
 
         if comm.rank == 0:
@@ -212,7 +212,7 @@ def _one_after_another(comm: MPI.Intracomm, options: RunOptions) -> Iterator[Run
     UserError
         On every rank, when an experiment of a folder is wrong; nothing has been created then.
     """
-    from pffbench.parallel.collectives import on_root
+    from pffbench.mpi.collectives import on_root
 
     if options.experiment is None:
         yield options

@@ -19,18 +19,18 @@ from pffbench.doctor.installation import find_installation
 from pffbench.doctor.spack import check_spack
 from pffbench.doctor.subject import Subject, look_around
 from pffbench.errors import NOT_VALID, VALID, UserError
-from pffbench.parallel.agreement import AgreedStep, PhaseFailedError, sleeping_barrier
-from pffbench.parallel.clock import measure_floor
-from pffbench.parallel.collectives import on_root
-from pffbench.parallel.launcher import (
+from pffbench.job.launcher import (
     check_launcher,
     leave_at_once,
     reason_against_mpi,
     start_ranks,
 )
-from pffbench.parallel.single import SingleProcess, lack_of_mpi
-from pffbench.parallel.topology import Team
-from pffbench.parallel.watchdog import Watchdog
+from pffbench.job.watchdog import Watchdog
+from pffbench.mpi.agreement import AgreedStep, PhaseFailedError, sleeping_barrier
+from pffbench.mpi.collectives import on_root
+from pffbench.mpi.single import SingleProcess, lack_of_mpi
+from pffbench.mpi.topology import Team
+from pffbench.observe.clock import measure_floor
 from pffbench.provenance.mpiio import mpi_io_facts
 from pffbench.record.run_json import RunRecord
 from pffbench.run.output import print_json

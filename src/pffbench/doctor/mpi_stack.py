@@ -11,7 +11,7 @@ from pffbench.backends.shared_files import built_for_mpi, extension_modules, men
 from pffbench.doctor.finding import Finding, Findings, ok, problem, unknown, warning
 from pffbench.doctor.libraries import Version, numbers
 from pffbench.doctor.subject import Subject
-from pffbench.parallel.launcher import launcher_size
+from pffbench.job.launcher import launcher_size
 from pffbench.text import counted
 from pffbench.tools import run_tool
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pffbench.doctor.finding import Finding, Findings, ok, problem, unknown
-from pffbench.parallel.agreement import AgreedStep
-from pffbench.parallel.topology import Team
+from pffbench.mpi.agreement import AgreedStep
+from pffbench.mpi.topology import Team
 from pffbench.text import counted
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import msgspec
 from pffbench.backends.registry import installed
 from pffbench.doctor.installation import Installation, find_installation
 from pffbench.doctor.stack import Attempt
-from pffbench.parallel import open_file
-from pffbench.parallel.agreement import AgreedStep
-from pffbench.parallel.clock import Floor
-from pffbench.parallel.topology import Team
+from pffbench.mpi import open_file
+from pffbench.mpi.agreement import AgreedStep
+from pffbench.mpi.topology import Team
+from pffbench.observe.clock import Floor
 from pffbench.provenance.binding import rank_facts
 from pffbench.provenance.facts import Facts
 from pffbench.provenance.node import host_facts

@@ -18,8 +18,8 @@ from pffbench.doctor.libraries import loadable_backends
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
 from pffbench.experiment.shipped import FOLDER
-from pffbench.parallel.batch_job import StopSignals
-from pffbench.parallel.topology import Topology
+from pffbench.job.batch_job import StopSignals
+from pffbench.mpi.topology import Topology
 from pffbench.record.run_json import RunRecord
 from pffbench.run.options import RunOptions, add_arguments
 from pffbench.run.session import Session

@@ -23,7 +23,7 @@ from pffbench.experiment.load import LoadedExperiment
 from pffbench.experiment.plan import Cost, Plan, arrays_of, as_in, cost_of
 from pffbench.experiment.schema import Experiment
 from pffbench.geometry.groups import FileGroups
-from pffbench.parallel.topology import Topology
+from pffbench.mpi.topology import Topology
 from pffbench.text import without_digests
 from pffbench.workloads.base import Impossible
 from pffbench.workloads.registry import workload

@@ -12,12 +12,12 @@ from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.errors import UserError
 from pffbench.experiment.plan import Plan, arrays_of
-from pffbench.parallel.launcher import FEWEST_ADDRESSES
+from pffbench.job.launcher import FEWEST_ADDRESSES
 from pffbench.units import Size
 from pffbench.workloads.writers import refuse_nodes
 
 if TYPE_CHECKING:
-    from pffbench.parallel.topology import Topology
+    from pffbench.mpi.topology import Topology
 
 
 #: Files that a case may have open beside its data: the user's own file, results, libraries.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from pffbench.parallel.batch_job import SCHEDULERS
+from pffbench.job.batch_job import SCHEDULERS
 from pffbench.provenance.facts import HIDDEN, Fact, Facts, environment_facts
 from pffbench.tools import run_tool
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pffbench.parallel.clock import Clock
+from pffbench.observe.clock import Clock
 from pffbench.proc import PROC, SYS, from_ranges, kernel_number, kernel_text, number_ranges
 from pffbench.provenance.facts import Facts
 from pffbench.text import counted
@@ -40,7 +40,7 @@ def rank_facts() -> Facts:
 
 
 def job_clock(nodes: Sequence[int], facts: Sequence[Mapping[str, object]]) -> Clock:
-    """Return which time of a phase is the job's, see `pffbench.parallel.clock.PhaseTime`.
+    """Return which time of a phase is the job's, see `pffbench.observe.clock.PhaseTime`.
 
     A rank's own time begins when it leaves the barrier. Where ranks share processors they leave
     it one after the other, and the largest own time is less than what they take together; the

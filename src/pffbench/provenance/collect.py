@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pffbench.backends.registry import backend_class
-from pffbench.parallel.collectives import largest
-from pffbench.parallel.topology import Team
+from pffbench.mpi.collectives import largest
+from pffbench.mpi.topology import Team
 from pffbench.provenance.binding import rank_facts
 from pffbench.provenance.facts import Facts
 from pffbench.storage.filesystem import filesystem

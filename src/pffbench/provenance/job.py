@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pffbench.parallel.single import lack_of_mpi
+from pffbench.mpi.single import lack_of_mpi
 from pffbench.provenance.batch import DESCRIPTIONS, scheduler_facts
 from pffbench.provenance.facts import Facts, environment_facts
 from pffbench.provenance.mpiio import mpi_io_facts

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pffbench.parallel import open_file
+from pffbench.mpi import open_file
 from pffbench.provenance.facts import Facts
 
 if TYPE_CHECKING:

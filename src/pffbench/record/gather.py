@@ -19,10 +19,10 @@ from msgspec.structs import astuple
 
 from pffbench.backends.inspection import StoredAs
 from pffbench.case import Case
-from pffbench.parallel.machine import MachineLoad
-from pffbench.parallel.process_counters import COUNTERS, IO
-from pffbench.parallel.single import mpi_of
-from pffbench.parallel.topology import Team
+from pffbench.mpi.single import mpi_of
+from pffbench.mpi.topology import Team
+from pffbench.observe.machine import MachineLoad
+from pffbench.observe.process_counters import COUNTERS, IO
 from pffbench.phases import READ_PHASES
 from pffbench.storage.block_device import DeviceReads
 from pffbench.storage.durability import DiskUsage, Settled

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pffbench.case import Case
-from pffbench.parallel.launcher import on_terminal
+from pffbench.job.launcher import on_terminal
 from pffbench.text import counted, one_line, without_digests
 from pffbench.units import duration_text
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pffbench.parallel.launcher import mpi_unstarted
+from pffbench.job.launcher import mpi_unstarted
 from pffbench.record.plausible import LARGEST
 from pffbench.regular_files import check_regular
 from pffbench.text import one_line

@@ -15,7 +15,7 @@ from typing import Self
 import msgspec
 
 from pffbench.errors import explained
-from pffbench.parallel.clock import RESOLUTION
+from pffbench.observe.clock import RESOLUTION
 from pffbench.phases import TOTALS
 from pffbench.record.repetitions import FILE, Repetition, is_torn, merged, read_repetitions
 from pffbench.record.run_json import RunRecord

@@ -20,7 +20,7 @@ from pffbench.backends.inspection import StoredAs
 from pffbench.case import PLAIN_NAME, ExperimentName, Stage
 from pffbench.errors import UserError
 from pffbench.experiment.plan import Cost
-from pffbench.parallel.agreement import Failure
+from pffbench.mpi.agreement import Failure
 from pffbench.record.lock import killed
 from pffbench.record.plausible import Natural, Positive
 from pffbench.regular_files import (

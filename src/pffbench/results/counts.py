@@ -17,7 +17,7 @@ from pffbench.results.table import Table
 from pffbench.text import counted
 from pffbench.units import Size
 
-#: Beginnings of the names of counters, as `pffbench.parallel.system_calls` makes them.
+#: Beginnings of the names of counters, as `pffbench.observe.system_calls` makes them.
 _CALL, _BYTES = "call_", "bytes_"
 #: Counted a second time under this ending: calls that may make a file.
 _MAKING = "_O_CREAT"

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, WRONG_INPUT, UserError, explained
-from pffbench.parallel.batch_job import SCHEDULERS
+from pffbench.job.batch_job import SCHEDULERS
 from pffbench.record.lock import NAME, RunLock, killed
 from pffbench.record.repetitions import read_repetitions
 from pffbench.record.run_json import RunRecord

@@ -34,9 +34,9 @@ from pffbench.experiment.load import (
     load_experiment,
 )
 from pffbench.experiment.plan import Plan, arrays_of, in_environment
-from pffbench.parallel.batch_job import seconds_left
-from pffbench.parallel.single import lack_of_mpi
-from pffbench.parallel.topology import Team
+from pffbench.job.batch_job import seconds_left
+from pffbench.mpi.single import lack_of_mpi
+from pffbench.mpi.topology import Team
 from pffbench.provenance.mpiio import longest_path
 from pffbench.record.lock import RunLock
 from pffbench.record.ranks import NEEDS_H5PY

@@ -15,10 +15,10 @@ from msgspec.structs import asdict
 from pffbench.backends.hints import Hinted, beside_count, beside_plan, without_effect
 from pffbench.case import Case
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID
-from pffbench.parallel.agreement import Failure
-from pffbench.parallel.clock import Clock, Floor
-from pffbench.parallel.machine import MemoryRates
-from pffbench.parallel.topology import Topology
+from pffbench.mpi.agreement import Failure
+from pffbench.mpi.topology import Topology
+from pffbench.observe.clock import Clock, Floor
+from pffbench.observe.machine import MemoryRates
 from pffbench.phases import TOTALS, arrivals
 from pffbench.record.gather import GatheredRepetition
 from pffbench.record.progress import Progress

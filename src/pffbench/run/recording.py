@@ -17,8 +17,8 @@ from pffbench.case import Case, Stage
 from pffbench.errors import UserError
 from pffbench.experiment.load import to_plain
 from pffbench.experiment.plan import Plan
-from pffbench.parallel.clock import Floor
-from pffbench.parallel.topology import Topology
+from pffbench.mpi.topology import Topology
+from pffbench.observe.clock import Floor
 from pffbench.provenance.binding import job_clock, shared_quota
 from pffbench.provenance.inputs import changed_inputs
 from pffbench.record.lock import RunLock

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from pffbench.experiment.limits import Allowance
-from pffbench.parallel.collectives import smallest
-from pffbench.parallel.topology import Team
+from pffbench.mpi.collectives import smallest
+from pffbench.mpi.topology import Team
 from pffbench.proc import PROC, SYS, kernel_text, labelled_bytes, process_fields
 from pffbench.provenance.binding import rank_facts, tasks_left
 

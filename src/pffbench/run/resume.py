@@ -11,7 +11,7 @@ from pffbench.backends.registry import installed
 from pffbench.case import FileCount, Stage
 from pffbench.errors import UserError
 from pffbench.experiment.plan import Plan
-from pffbench.parallel.topology import Topology
+from pffbench.mpi.topology import Topology
 from pffbench.record.lock import RunLock
 from pffbench.record.repetitions import FILE, Done, Repetition, done_parts, read_repetitions
 from pffbench.record.run_json import RESUMED, RunRecord, digest_of, readable

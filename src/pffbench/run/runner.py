@@ -20,16 +20,16 @@ from pffbench.case import Case
 from pffbench.data import Sources, seed_of_repetition
 from pffbench.errors import ResultsLostError, UserError
 from pffbench.experiment.plan import arrays_of, copies_of_file, cost_of
-from pffbench.parallel.agreement import AgreedStep, Failure, PhaseFailedError, sleeping_barrier
-from pffbench.parallel.alarm import PATIENCE
-from pffbench.parallel.allocator import PLACES, Allocator, TransferBuffer
-from pffbench.parallel.batch_job import StopSignals, seconds_left
-from pffbench.parallel.clock import PhaseClock, collector_off, measure_floor, objects_kept
-from pffbench.parallel.collectives import largest
-from pffbench.parallel.machine import LoadMeter, memory_rates
-from pffbench.parallel.process_counters import Meter, PeakMemory
-from pffbench.parallel.topology import Team
-from pffbench.parallel.watchdog import Watchdog
+from pffbench.job.alarm import PATIENCE
+from pffbench.job.batch_job import StopSignals, seconds_left
+from pffbench.job.watchdog import Watchdog
+from pffbench.mpi.agreement import AgreedStep, Failure, PhaseFailedError, sleeping_barrier
+from pffbench.mpi.collectives import largest
+from pffbench.mpi.topology import Team
+from pffbench.observe.allocator import PLACES, Allocator, TransferBuffer
+from pffbench.observe.clock import PhaseClock, collector_off, measure_floor, objects_kept
+from pffbench.observe.machine import LoadMeter, memory_rates
+from pffbench.observe.process_counters import Meter, PeakMemory
 from pffbench.record.gather import Conditions, gather
 from pffbench.run.order import by_importance, ordered_block
 from pffbench.run.spec import BlockSpec, RunSpec, repetition_directory
@@ -490,7 +490,7 @@ class Runner:
 
 def _meter_of(experiment: Experiment, scratch: Scratch) -> Meter:
     if experiment.counters == "calls":
-        from pffbench.parallel.system_calls import TracingMeter  # few runs count calls
+        from pffbench.observe.system_calls import TracingMeter  # few runs count calls
 
         return TracingMeter(scratch.directory)
     return Meter(io=experiment.counters)

@@ -14,8 +14,8 @@ import msgspec
 
 from pffbench.errors import UserError
 from pffbench.experiment.plan import Cost, Plan
-from pffbench.parallel.collectives import on_root
-from pffbench.parallel.topology import Team
+from pffbench.mpi.collectives import on_root
+from pffbench.mpi.topology import Team
 from pffbench.run.spec import RunSpec, repetition_directory
 from pffbench.storage.filesystem import FileSystem, check_parent, filesystem, quota_left
 from pffbench.storage.ownership import PREFIX

@@ -21,14 +21,14 @@ from pffbench.errors import (
     StoppedError,
     UserError,
 )
-from pffbench.parallel.agreement import sleeping_barrier
-from pffbench.parallel.alarm import PATIENCE, Alarm
-from pffbench.parallel.batch_job import StopSignals
-from pffbench.parallel.clock import Floor, measure_floor
-from pffbench.parallel.collectives import any_of, kept_by_root, largest, on_root
-from pffbench.parallel.launcher import is_launched
-from pffbench.parallel.topology import Team
-from pffbench.parallel.watchdog import Watchdog
+from pffbench.job.alarm import PATIENCE, Alarm
+from pffbench.job.batch_job import StopSignals
+from pffbench.job.launcher import is_launched
+from pffbench.job.watchdog import Watchdog
+from pffbench.mpi.agreement import sleeping_barrier
+from pffbench.mpi.collectives import any_of, kept_by_root, largest, on_root
+from pffbench.mpi.topology import Team
+from pffbench.observe.clock import Floor, measure_floor
 from pffbench.phases import UPDATE_PHASES, WRITE_PHASES
 from pffbench.provenance.collect import collect_provenance
 from pffbench.record.lock import NAME as LOCK

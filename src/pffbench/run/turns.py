@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from pffbench.parallel.agreement import sleeping_barrier
+from pffbench.mpi.agreement import sleeping_barrier
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pffbench.errors import NOT_VALID
-from pffbench.parallel.launcher import on_terminal
+from pffbench.job.launcher import on_terminal
 from pffbench.results.answer import WIDTH
 from pffbench.results.document import as_data, write_results
 from pffbench.results.export import print_summary, write_summary

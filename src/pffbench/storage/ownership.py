@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from pffbench.parallel.batch_job import SCHEDULERS, Fate
+from pffbench.job.batch_job import SCHEDULERS, Fate
 from pffbench.proc import PROC, kernel_text, process_fields
 from pffbench.regular_files import read_regular
 from pffbench.text import one_line

@@ -23,8 +23,8 @@ import msgspec
 import numpy as np
 
 from pffbench.case import CacheState
-from pffbench.parallel.agreement import AgreedStep
-from pffbench.parallel.topology import Team
+from pffbench.mpi.agreement import AgreedStep
+from pffbench.mpi.topology import Team
 from pffbench.storage.durability import with_each
 from pffbench.storage.filesystem import filesystem, nearest_existing
 

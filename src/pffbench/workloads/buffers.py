@@ -18,7 +18,7 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer
 from pffbench.data import Mismatch, Source
 from pffbench.geometry.box import Box
-from pffbench.parallel.collectives import largest, smallest
+from pffbench.mpi.collectives import largest, smallest
 from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access, Round, Transfer

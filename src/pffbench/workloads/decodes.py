@@ -11,7 +11,7 @@ from typing import Literal
 from pffbench.backends.inspection import Chunking, StoredChunks
 from pffbench.backends.traits import SizesChunks, TellsLayout
 from pffbench.geometry.box import Box, Shape
-from pffbench.parallel.process_counters import COUNTERS
+from pffbench.observe.process_counters import COUNTERS
 from pffbench.workloads.observers import Move
 from pffbench.workloads.repetition import Repetition
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from pffbench.backends.base import Backend
-from pffbench.parallel import open_file
+from pffbench.mpi import open_file
 from pffbench.workloads.base import Impossible
 from pffbench.workloads.irregular import MapFile
 

@@ -16,8 +16,8 @@ from pffbench.backends.base import Array, Call
 from pffbench.backends.file_layout import ArrayInFile, diagnose_short_write
 from pffbench.backends.inspection import StoredLayout
 from pffbench.backends.traits import TellsLayout
-from pffbench.parallel.allocator import return_free_memory
-from pffbench.parallel.process_counters import metered, thread_times, threads_that_ran
+from pffbench.observe.allocator import return_free_memory
+from pffbench.observe.process_counters import metered, thread_times, threads_that_ran
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Transfer
 

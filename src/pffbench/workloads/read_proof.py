@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from functools import cache, partial
 
 from pffbench.backends.traits import Forgets
-from pffbench.parallel.allocator import SLACK, TransferBuffer, use_huge_pages
-from pffbench.parallel.process_counters import metered
+from pffbench.observe.allocator import SLACK, TransferBuffer, use_huge_pages
+from pffbench.observe.process_counters import metered
 from pffbench.storage.block_device import DeviceReads, count_device_reads
 from pffbench.storage.page_cache import resident_bytes
 from pffbench.workloads.repetition import Repetition

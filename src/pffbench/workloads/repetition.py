@@ -16,11 +16,11 @@ from pffbench.case import Case, Parameters, Stage
 from pffbench.data import Source
 from pffbench.data.verify import Mismatch
 from pffbench.geometry.groups import FileGroups
-from pffbench.parallel.agreement import AgreedStep
-from pffbench.parallel.allocator import TransferBuffer
-from pffbench.parallel.clock import PhaseClock
-from pffbench.parallel.process_counters import PeakMemory
-from pffbench.parallel.topology import Team
+from pffbench.mpi.agreement import AgreedStep
+from pffbench.mpi.topology import Team
+from pffbench.observe.allocator import TransferBuffer
+from pffbench.observe.clock import PhaseClock
+from pffbench.observe.process_counters import PeakMemory
 from pffbench.storage.block_device import DeviceReads
 from pffbench.storage.durability import DiskUsage
 from pffbench.storage.page_cache import CacheProof

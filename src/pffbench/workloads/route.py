@@ -17,7 +17,7 @@ import numpy as np
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call, Store
 from pffbench.geometry.box import Box
-from pffbench.parallel.exchange import Exchange
+from pffbench.mpi.exchange import Exchange
 from pffbench.units import Size
 from pffbench.workloads.arrays import Family
 from pffbench.workloads.buffers import calls_of, one_after_the_other

@@ -13,8 +13,8 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Store
 from pffbench.backends.traits import Lists
 from pffbench.data.verify import Mismatch
-from pffbench.parallel.delivery import Broadcast, Delivery, SharedMemory
-from pffbench.parallel.topology import Team
+from pffbench.mpi.delivery import Broadcast, Delivery, SharedMemory
+from pffbench.mpi.topology import Team
 from pffbench.proc import open_descriptors
 from pffbench.workloads.attributes import Attributes
 from pffbench.workloads.buffers import TransferMemory

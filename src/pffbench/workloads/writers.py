@@ -14,8 +14,8 @@ from pffbench.case import FileCount, Parameters, Rearranger, Writers
 from pffbench.geometry.box import Box, Shape
 from pffbench.geometry.cut import Grid
 from pffbench.geometry.stretches import Stretches, boxes_of_run
-from pffbench.parallel.exchange import Piece
-from pffbench.parallel.topology import Topology
+from pffbench.mpi.exchange import Piece
+from pffbench.mpi.topology import Topology
 from pffbench.units import Size
 from pffbench.workloads.base import Impossible
 

@@ -20,7 +20,7 @@ import msgspec
 
 from pffbench.errors import VALID, UserError
 from pffbench.experiment.load import LoadedExperiment
-from pffbench.parallel.batch_job import StopSignals
+from pffbench.job.batch_job import StopSignals
 from pffbench.workloads.datasets import DatasetsParameters
 from pffbench_environments.processes import last_line, run_bounded, stop_before_start
 from pffbench_environments.start import StartedEnvironment, start_environments

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from pffbench.cli import make_parser
 from pffbench.errors import NOT_VALID, VALID, StoppedError, UserError
 from pffbench.experiment.load import load_experiment, to_plain
-from pffbench.parallel.batch_job import StopSignals
+from pffbench.job.batch_job import StopSignals
 from pffbench.phases import TOTALS
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord, digest_of

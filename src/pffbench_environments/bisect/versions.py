@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pffbench
 from pffbench.errors import VALID, UserError
-from pffbench.parallel.batch_job import StopSignals
+from pffbench.job.batch_job import StopSignals
 from pffbench_environments.processes import last_line, run_bounded, stop_before_start
 
 _VERSION = r"[0-9]{1,18}(?:\.[0-9]{1,18}){0,20}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime
 
-from pffbench.parallel.batch_job import StopSignals
+from pffbench.job.batch_job import StopSignals
 from pffbench.text import one_line
 
 #: The line of `pffbench --help`.

@@ -22,7 +22,7 @@ import numpy as np
 
 from pffbench.backends.base import Store
 from pffbench.data.verify import Mismatch
-from pffbench.parallel.clock import PhaseTime
+from pffbench.observe.clock import PhaseTime
 from pffbench.storage.durability import disk_usage, files_below
 from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition

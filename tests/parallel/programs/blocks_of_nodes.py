@@ -7,7 +7,7 @@ import os
 import sys
 
 from pffbench.__main__ import main
-from pffbench.parallel.topology import Team, Topology
+from pffbench.mpi.topology import Team, Topology
 
 
 def _of(_cls, comm):

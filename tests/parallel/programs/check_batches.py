@@ -8,7 +8,7 @@ from mpi4py import MPI
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.data import make_source
 from pffbench.geometry.box import Box
-from pffbench.parallel.allocator import TransferBuffer
+from pffbench.observe.allocator import TransferBuffer
 from pffbench.workloads.buffers import batches, calls_of, one_after_the_other
 from pffbench.workloads.transfer_phase import amount
 from pffbench.workloads.transfers import Access

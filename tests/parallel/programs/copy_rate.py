@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 from mpi4py import MPI
 
-from pffbench.parallel import machine
-from pffbench.parallel.topology import Team
+from pffbench.mpi.topology import Team
+from pffbench.observe import machine
 
 world = MPI.COMM_WORLD
 COPIED, SECONDS = 2**21, 0.1

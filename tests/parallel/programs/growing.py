@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import define_arrays
 from pffbench.backends.registry import backend_class
-from pffbench.parallel.agreement import AgreedStep, PhaseFailedError
+from pffbench.mpi.agreement import AgreedStep, PhaseFailedError
 
 comm = MPI.COMM_WORLD
 place, name, failing = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -3,7 +3,7 @@
 import sys
 
 import pffbench.backends.file_layout as runs_of_file
-import pffbench.parallel.exchange as exchange
+import pffbench.mpi.exchange as exchange
 from pffbench.__main__ import main
 from pffbench.backends.file_layout import UnequalRuns
 from pffbench.geometry.stretches import CommonRuns, Stretches, common_runs

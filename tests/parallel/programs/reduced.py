@@ -6,7 +6,7 @@ import sys
 import numpy as np
 from mpi4py import MPI
 
-from pffbench.parallel.collectives import any_of, largest, smallest
+from pffbench.mpi.collectives import any_of, largest, smallest
 
 comm = MPI.COMM_WORLD
 rank = comm.rank

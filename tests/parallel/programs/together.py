@@ -4,7 +4,7 @@ import sys
 
 from mpi4py import MPI
 
-from pffbench.parallel.agreement import AgreedStep, PhaseFailedError, together
+from pffbench.mpi.agreement import AgreedStep, PhaseFailedError, together
 
 comm = MPI.COMM_WORLD
 failing = int(sys.argv[1])

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 from pffbench.__main__ import main
-from pffbench.parallel import delivery
+from pffbench.mpi import delivery
 
 _send, _share = delivery.Broadcast._send, delivery.SharedMemory.share
 

@@ -20,7 +20,7 @@ from pffbench.backends.file_layout import (
 )
 from pffbench.backends.raw.layout import RawArray, RawBackend, RawOptions, RawStore, place_of
 from pffbench.geometry.box import Box
-from pffbench.parallel.agreement import together
+from pffbench.mpi.agreement import together
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -33,7 +33,7 @@ from pffbench.backends.zarr.format import (
 )
 from pffbench.case import ChunkShape, Options, Parameters
 from pffbench.geometry.box import Box, Shape
-from pffbench.parallel.agreement import together
+from pffbench.mpi.agreement import together
 
 if TYPE_CHECKING:
     from mpi4py import MPI

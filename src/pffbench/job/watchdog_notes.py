@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pffbench.parallel.heartbeat import Lease
+from pffbench.job.heartbeat import Lease
 from pffbench.regular_files import LARGEST_RECORD, read_regular, write_replacing
 
 #: Steps that end a repetition and move no data of a case.

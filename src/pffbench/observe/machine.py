@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from pffbench.parallel.collectives import any_of
-from pffbench.parallel.single import mpi_of
-from pffbench.parallel.topology import Team
+from pffbench.mpi.collectives import any_of
+from pffbench.mpi.single import mpi_of
+from pffbench.mpi.topology import Team
 from pffbench.proc import PROC, kernel_text
 
 #: Fields of the line ``cpu`` of /proc/stat (proc(5)): ticks of idle, of I/O wait, and of steal

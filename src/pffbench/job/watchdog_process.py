@@ -5,7 +5,7 @@ progress, in less than a millisecond. It takes no time from the ranks and needs 
 a rank that hangs in a library which holds Python's lock still answers the signal for its stacks,
 because the signal is handled in C.
 
-Started by `watchdog` as ``python -m pffbench.parallel.watchdog_process DESCRIPTOR COUNT LIMIT
+Started by `watchdog` as ``python -m pffbench.job.watchdog_process DESCRIPTOR COUNT LIMIT
 PLACES``; the end of its standard input is the end of the rank that started it.
 """
 
@@ -26,7 +26,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from pffbench.parallel.heartbeat import (
+from pffbench.job.heartbeat import (
     ASK,
     Lease,
     Leases,
@@ -36,7 +36,7 @@ from pffbench.parallel.heartbeat import (
     stack_of,
     state_of,
 )
-from pffbench.parallel.watchdog_notes import note_death, note_hang, note_interrupted
+from pffbench.job.watchdog_notes import note_death, note_hang, note_interrupted
 
 T = TypeVar("T")
 

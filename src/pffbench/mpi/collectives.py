@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from pffbench.errors import UserError
-from pffbench.parallel.agreement import sleeping_barrier
-from pffbench.parallel.single import mpi_of
+from pffbench.mpi.agreement import sleeping_barrier
+from pffbench.mpi.single import mpi_of
 
 if TYPE_CHECKING:
     from mpi4py import MPI

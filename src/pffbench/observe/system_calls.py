@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from pffbench.parallel.process_counters import Meter, Reading
+from pffbench.observe.process_counters import Meter, Reading
 from pffbench.proc import kernel_text
 
 #: By phase and counter: ``call_NAME`` is a number of calls, ``bytes_NAME`` what they moved;

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pffbench.parallel.single import mpi_of
+from pffbench.mpi.single import mpi_of
 from pffbench.units import Size
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 import msgspec
 import numpy as np
 
-from pffbench.parallel.single import mpi_of
+from pffbench.mpi.single import mpi_of
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import msgspec
 
 from pffbench.geometry.groups import FileGroups
-from pffbench.parallel.single import mpi_of
+from pffbench.mpi.single import mpi_of
 
 if TYPE_CHECKING:
     from mpi4py import MPI

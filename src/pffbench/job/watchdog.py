@@ -19,9 +19,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 import pffbench
-from pffbench.parallel.alarm import Alarm
-from pffbench.parallel.heartbeat import Leases, RankLease, ask_no_more, write_stacks_when_asked
-from pffbench.parallel.topology import Team
+from pffbench.job.alarm import Alarm
+from pffbench.job.heartbeat import Leases, RankLease, ask_no_more, write_stacks_when_asked
+from pffbench.mpi.topology import Team
 
 if TYPE_CHECKING:
     import subprocess
@@ -184,7 +184,7 @@ class Watchdog:
         told = [str(file), str(count), self._limit, json.dumps(self._places)]
         try:
             self._watchman = subprocess.Popen(
-                [sys.executable, "-P", "-S", "-m", "pffbench.parallel.watchdog_process", *told],
+                [sys.executable, "-P", "-S", "-m", "pffbench.job.watchdog_process", *told],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[file],

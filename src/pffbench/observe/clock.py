@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from pffbench.parallel.agreement import Agreement
-from pffbench.parallel.collectives import largest
-from pffbench.parallel.process_counters import Meter, Reading
-from pffbench.parallel.watchdog import Watchdog
+from pffbench.job.watchdog import Watchdog
+from pffbench.mpi.agreement import Agreement
+from pffbench.mpi.collectives import largest
+from pffbench.observe.process_counters import Meter, Reading
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -39,7 +39,7 @@ class PhaseTime(msgspec.Struct, frozen=True):
     #: The same seconds as `own`, one for each time that the phase was entered: data moved in
     #: batches enter it once per batch.
     parts: tuple[float, ...]
-    #: Amounts in the order of `pffbench.parallel.process_counters.COUNTERS`; empty when counters
+    #: Amounts in the order of `pffbench.observe.process_counters.COUNTERS`; empty when counters
     #: are off.
     counters: Reading = ()
 

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from pffbench.errors import VALID, UserError
-from pffbench.parallel.single import SingleProcess
+from pffbench.mpi.single import SingleProcess
 from pffbench.tools import run_tool
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from pffbench.parallel.launcher import speaks_for_all
+from pffbench.job.launcher import speaks_for_all
 from pffbench.tools import run_tool
 
 #: Reserve for the work after the last repetition: removing files, the summary, the script.

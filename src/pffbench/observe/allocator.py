@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pffbench.parallel.collectives import any_of
+from pffbench.mpi.collectives import any_of
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -1,0 +1,1 @@
+"""The job around a run: launcher, batch system, signals, watchdog."""

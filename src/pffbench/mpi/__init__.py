@@ -1,0 +1,1 @@
+"""What ranks do together: agreement on errors, collectives, topology, exchange of data."""

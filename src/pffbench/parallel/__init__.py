@@ -1,1 +1,0 @@
-"""Collective parts of a job: clock, agreement on errors, topology, watchdog."""
