@@ -116,7 +116,11 @@ def test_each_recipe_needs_the_space_that_it_names(recipe, tmp_path):
             continue
         config = re.search(r"configs/\S+", words)
         path = REPOSITORY / (config[0] if config else "configs/default.yaml")
-        done = pffbench_cli("plan", path, "--ranks", ranks, "--scratch", tmp_path, cwd=tmp_path)
+        chosen = [word for pair in re.findall(r"--set ('[^']+'|\S+)", words)
+                  for word in ("--set", pair.strip("'"))]  # fmt: skip
+        done = pffbench_cli(
+            "plan", path, *chosen, "--ranks", ranks, "--scratch", tmp_path, cwd=tmp_path
+        )
         (space,) = re.findall(r"^at most (\S+ \S+) at a time", done.said, re.MULTILINE)
         assert f", {space}" in said
 
