@@ -1,8 +1,8 @@
 """The coordinator of a run of several environments: one process, which starts all ranks.
 
-In each block every environment runs every case as a job step of its own. The steps of a block are
+In each round every environment runs every case as a job step of its own. The steps of a round are
 there together and take turns, repetition by repetition: the machine becomes faster and slower from
-block to block, which meets all environments. Processes are started anew for each block: the memory
+round to round, which meets all environments. Processes are started anew for each round: the memory
 layout of a process changes times for as long as it lives, and would count as a difference of
 environments.
 """
@@ -33,10 +33,10 @@ from pffbench.run.recording import begin_results, writing_results
 from pffbench.run.schedule import Schedule
 from pffbench.run.verdict import report_result
 from pffbench.storage.scratch import scratch_parent
-from pffbench_environments.blocks import Blocks, MakesSchedule
 from pffbench_environments.check import CheckedRun, check_run
 from pffbench_environments.merge import floor_of
 from pffbench_environments.resume import STEPS, stopped_run
+from pffbench_environments.rounds import MakesSchedule, Rounds
 from pffbench_environments.start import Launch, launch_of, refuse_commands
 
 
@@ -70,14 +70,14 @@ def measured(
     stop: StopSignals,
     schedule: MakesSchedule = Schedule,
 ) -> Iterator[Recorder]:
-    """Run an experiment in all of its environments; the results are locked while the block runs.
+    """Run an experiment in all of its environments; the results are locked while the round runs.
 
     Parameters
     ----------
     options, loaded, stop
         As of `run`.
     schedule : callable
-        Makes the schedule of the blocks.
+        Makes the schedule of the rounds.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def _recorder(
     experiment = plan.experiment
     topology = Topology(tuple(first.topology.hosts), tuple(first.topology.nodes))
     progress = make_progress(
-        len(plan.cases), experiment.blocks, experiment.time_budget, silent=options.is_silent
+        len(plan.cases), experiment.rounds, experiment.time_budget, silent=options.is_silent
     )
     warmup = experiment.warmup
     return Recorder(str(out), record, topology, floor_of(first.floor), warmup, progress, known)
@@ -174,7 +174,7 @@ def _executed(
     done: Done,
     schedule: MakesSchedule,
 ) -> Recorder:
-    """Run the blocks that are left; return the recorder, which has the verdict."""
+    """Run the rounds that are left; return the recorder, which has the verdict."""
 
     def note_stop() -> None:  # while steps run: this process may be killed before they have ended
         if launch.is_stopped():
@@ -182,8 +182,8 @@ def _executed(
 
     running = replace(launch, keep_going=note_stop)
     try:
-        blocks = Blocks(checked.plan, checked.environments, recorder, running, done, schedule)
-        complete = blocks.run()
+        rounds = Rounds(checked.plan, checked.environments, recorder, running, done, schedule)
+        complete = rounds.run()
     finally:
         shutil.rmtree(launch.directory, ignore_errors=True)
         recorder.progress.close()

@@ -74,7 +74,7 @@ class StepMerger:
         number : int
             Number of their repetition in the run.
         first : int
-            Position of its first case in the block.
+            Position of its first case in the round.
         """
         step = result.record
         for place, case in enumerate(cases, start=first):
@@ -146,7 +146,7 @@ class StepMerger:
             elif not result.numbers(case).issuperset(self._counted):
                 lost.append(case)
         if not lost and result.trouble:
-            self._recorder.remark(f"{cases[0].environment}, block {number}: {result.trouble}")
+            self._recorder.remark(f"{cases[0].environment}, round {number}: {result.trouble}")
         # Before any case had begun none of them can be named. Cases run in turns, so that later the
         # first one of those that ran least often was at hand; the others may go on.
         if step is not None and lost:
@@ -156,8 +156,8 @@ class StepMerger:
             host = self._record.topology.hosts[0]
             self._recorder.fail(case, number, Failure("job step", 0, host, why, "", 1))
 
-    def forget_block(self, number: int) -> None:
-        """Drop what a stopped run has recorded of a block, to run it again as a whole.
+    def forget_round(self, number: int) -> None:
+        """Drop what a stopped run has recorded of a round, to run it again as a whole.
 
         Rows in other files are replaced by those of the same repetition.
 

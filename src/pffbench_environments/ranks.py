@@ -1,4 +1,4 @@
-"""The ranks of an environment in a block: a run that waits for its turn before each repetition.
+"""The ranks of an environment in a round: a run that waits for its turn before each repetition.
 
 Started under the launcher in each environment, with the arguments of `probe.py`.
 """

@@ -1,4 +1,4 @@
-"""Resuming a stopped run of several environments, from its next whole block."""
+"""Resuming a stopped run of several environments, from its next whole round."""
 
 from __future__ import annotations
 

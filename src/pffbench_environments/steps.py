@@ -1,4 +1,4 @@
-"""Job steps: the ranks of each environment run the cases of a block, as a run of their own."""
+"""Job steps: the ranks of each environment run the cases of a round, as a run of their own."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class StepResult(msgspec.Struct, frozen=True):
         return {one.round for one in self.repetitions.get(case.id, ())}
 
 
-def step_experiment(experiment: Experiment, cases: Sequence[Case], block: int) -> dict[str, Any]:
+def step_experiment(experiment: Experiment, cases: Sequence[Case], number: int) -> dict[str, Any]:
     """Return the experiment of a job step as plain data: these cases, a few times each.
 
-    Each block has data of its own, the same in all environments.
+    Each round has data of its own, the same in all environments.
 
     Parameters
     ----------
@@ -72,13 +72,13 @@ def step_experiment(experiment: Experiment, cases: Sequence[Case], block: int) -
         The experiment of the run.
     cases : sequence of Case
         The cases, in their order.
-    block : int
-        Number of the block.
+    number : int
+        Number of the round.
     """
     told, often = to_plain(experiment), experiment.step_repetitions
     return {
         **{key: value for key, value in told.items() if key not in _OWN_KEYS},
-        "seed": (experiment.seed + block * (experiment.warmup + often)) % 2**63,
+        "seed": (experiment.seed + number * (experiment.warmup + often)) % 2**63,
         "repetitions": often,
         "roofline": False,  # raw transfers are among the cases
         "cases": [_entry(case) for case in cases],
@@ -121,7 +121,7 @@ def same_case(name: str) -> str:
 
 
 class Ranks(Processes):
-    """The ranks of an environment in a block: they wait for a turn, run, or have ended.
+    """The ranks of an environment in a round: they wait for a turn, run, or have ended.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ class Ranks(Processes):
 
 
 class JobSteps:
-    """Starts the ranks of all environments for a block, and reads their records.
+    """Starts the ranks of all environments for a round, and reads their records.
 
     Parameters
     ----------
@@ -256,9 +256,9 @@ class JobSteps:
         self._launch, self._experiment = launch, experiment
 
     def run(
-        self, wanted: Sequence[EnvironmentCases], order: Sequence[str], block: int
+        self, wanted: Sequence[EnvironmentCases], order: Sequence[str], number: int
     ) -> dict[str, StepResult]:
-        """Run the steps of a block.
+        """Run the steps of a round.
 
         They take turns, repetition by repetition: what changes on the machine meets all of them.
         Flux starts no step while another one has its cores, so that they run one after another.
@@ -269,14 +269,14 @@ class JobSteps:
             The environments that take part, each with its cases.
         order : sequence of str
             Cases of all of them without their environments, in their order.
-        block : int
-            Number of the block.
+        number : int
+            Number of the round.
         """
         launcher = self._launch.launcher
         together = not launcher or Path(launcher[0]).name != "flux"
         results: dict[str, StepResult] = {}
         for some in [wanted] if together else [[one] for one in wanted]:
-            results |= self._run_together(some, order, block)
+            results |= self._run_together(some, order, number)
         return results
 
     def _out(self, name: str) -> Path:
@@ -295,16 +295,16 @@ class JobSteps:
         shutil.rmtree(self._launch.directory, ignore_errors=True)
 
     def _run_together(
-        self, wanted: Sequence[EnvironmentCases], order: Sequence[str], block: int
+        self, wanted: Sequence[EnvironmentCases], order: Sequence[str], number: int
     ) -> dict[str, StepResult]:
         there: dict[str, Ranks] = {}
         try:
-            # Who starts first differs from block to block: it may take the better core or memory.
-            for place in turn_order(len(wanted), block):
+            # Who starts first differs from round to round: it may take the better core or memory.
+            for place in turn_order(len(wanted), number):
                 if self._launch.is_stopped():
                     break
                 environment, cases = wanted[place]
-                there[environment.name] = ranks = self._start(environment, cases, block)
+                there[environment.name] = ranks = self._start(environment, cases, number)
                 ranks.wait_for_turn(START_SECONDS, "start")
             self._take_turns(list(there.values()), order)
             return {name: _result(self._out(name), *ranks.leave()) for name, ranks in there.items()}
@@ -315,12 +315,12 @@ class JobSteps:
         self,
         environment: StartedEnvironment,
         cases: Sequence[Case],
-        block: int,
+        number: int,
     ) -> Ranks:
         out = self._out(environment.name)
         out.parent.mkdir(parents=True)
         file = out.parent / "experiment.yaml"
-        told = step_experiment(self._experiment, cases, block)
+        told = step_experiment(self._experiment, cases, number)
         file.write_text(json.dumps(told), encoding="utf-8")
         arguments = [
             "-P",

@@ -105,7 +105,7 @@ def test_shards_are_written_by_an_older_zarr_python_too(wheels, tmp_path):
     assert done.status == 0, done.said
 
 
-def test_all_environments_run_all_their_cases_in_all_blocks_in_turns(real):
+def test_all_environments_run_all_their_cases_in_all_rounds_in_turns(real):
     assert real.status == 0, real.said
     assert "VALID: every byte verified, 5 cases, 3 rounds" in real.stdout
     numbers = repetitions(real)
@@ -202,8 +202,8 @@ DIES_LATER = """
 import os
 from pffbench.run.runner import Runner
 prepared = Runner._prepared
-def die(self, case, block, *rest):
-    found = prepared(self, case, block, *rest)
+def die(self, case, number, *rest):
+    found = prepared(self, case, number, *rest)
     if case.parameters.backend == "posix":
         os._exit(7)
     return found
@@ -225,7 +225,7 @@ def test_of_a_step_that_dies_the_case_at_hand_fails_and_the_other_cases_count(tm
     case = run.case(environment="dying", backend="posix")
     assert case not in numbers
     assert "status 7" in run.record["cases"][case]["failure"]["error"]
-    for backend in ("hdf5", "npy"):  # from the next block on
+    for backend in ("hdf5", "npy"):  # from the next round on
         assert numbers[run.case(environment="dying", backend=backend)] == {1}
         assert numbers[run.case(environment="here", backend=backend)] == {0, 1}
     assert entries_below(tmp_path / "scratch") == []
@@ -250,7 +250,7 @@ def test_a_signal_ends_the_run_after_the_step_at_hand(tmp_path):
 
 
 @pytest.mark.full
-def test_an_input_file_that_is_replaced_between_blocks_makes_the_run_invalid(tmp_path):
+def test_an_input_file_that_is_replaced_between_rounds_makes_the_run_invalid(tmp_path):
     file, other = tmp_path / "mine.npy", tmp_path / "other.npy"
     np.save(file, np.arange(16.0))
     np.save(other, np.arange(1.0, 17.0))

@@ -183,7 +183,7 @@ def test_output_without_end_costs_what_it_is_long(tmp_path):
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
-    """A run of two environments that was killed in its second block."""
+    """A run of two environments that was killed in its second round."""
     return killed_run(tmp_path_factory.mktemp("killed"), CASE)
 
 

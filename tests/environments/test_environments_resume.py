@@ -1,4 +1,4 @@
-"""A run of several environments that was killed goes on at its next whole block."""
+"""A run of several environments that was killed goes on at its next whole round."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENVIRONMENTS = [{"name": "one", **PYTHON}, {"name": "two", **PYTHON}]
 CASE = {"workload": "datasets", "backend": ["hdf5", "npy"], "datasets": 10, "shape": [[16]],
         "files": "per_rank"}  # fmt: skip
 INPUT = "mine.npy"
-#: Ends the coordinator when the rows of the first environment in its second block are recorded.
+#: Ends the coordinator when the rows of the first environment in its second round are recorded.
 DIES = """
 import os, signal, sys
 if "run" in sys.orig_argv:
@@ -38,7 +38,7 @@ if "run" in sys.orig_argv:
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
-    """A run that was killed while the second of its three blocks was recorded."""
+    """A run that was killed while the second of its three rounds was recorded."""
     directory = tmp_path_factory.mktemp("killed")
     np.save(directory / INPUT, np.arange(16.0))
     of_file = {"workload": "hyperslab", "backend": "hdf5", "shape": [[16]], "source": "file",
@@ -70,7 +70,7 @@ def rows_by_repetition(run):
 
 
 @pytest.mark.full
-def test_the_block_at_hand_is_run_again_as_a_whole_and_the_others_stay(killed, tmp_path):
+def test_the_round_at_hand_is_run_again_as_a_whole_and_the_others_stay(killed, tmp_path):
     begun = {key[0].rpartition("@")[2] for key in rows_by_repetition(killed) if key[1] == 2}
     assert len(begun) == 1  # rows of one environment only
     out = copy_of(killed, tmp_path)

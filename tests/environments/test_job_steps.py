@@ -40,14 +40,14 @@ def test_a_step_has_exactly_the_cases_of_the_run(file):
     step = from_data(step_experiment(loaded.experiment, cases, 3), "step")
     assert [case.id for _, case in step.cases] == [case.id for case in cases]
     assert [case.group for _, case in step.cases] == [case.group for case in cases]
-    assert step.experiment.blocks == (loaded.experiment.warmup + loaded.experiment.step_repetitions)
+    assert step.experiment.rounds == (loaded.experiment.warmup + loaded.experiment.step_repetitions)
     assert step.experiment.environments == ()
 
 
-def test_blocks_of_steps_have_other_data():
+def test_rounds_of_steps_have_other_data():
     loaded = load_experiment(None)
     cases = [case for _, case in loaded.cases][:1]
-    seeds = {step_experiment(loaded.experiment, cases, block)["seed"] for block in range(9)}
+    seeds = {step_experiment(loaded.experiment, cases, number)["seed"] for number in range(9)}
     assert len(seeds) == 9
 
 

@@ -69,7 +69,7 @@ def test_formats_are_compared_by_starts(anew):
         (
             [],
             {"starts": 3, "environments": [{"name": "a", "python": "python"}]},
-            "starts: the ranks of environments start anew in each block: set repetitions",
+            "starts: the ranks of environments start anew in each round: set repetitions",
         ),
         (["--stage", "write"], {"starts": 3}, "--stage: "),
     ],

@@ -129,11 +129,11 @@ def test_short_phases_are_marked_as_below_resolution(delayed):
 
 
 def test_each_case_of_a_group_comes_in_each_place_and_after_each_other_one_equally_often(delayed):
-    blocks = defaultdict(dict)
+    rounds = defaultdict(dict)
     for row in delayed.rows:
         if word_of(row) == "one-shared":
-            blocks[int(row["repetition"])][row["case"]] = int(row["position"]), row["started"]
-    orders = [sorted(block, key=block.get) for _, block in sorted(blocks.items())]
+            rounds[int(row["repetition"])][row["case"]] = int(row["position"]), row["started"]
+    orders = [sorted(order, key=order.get) for _, order in sorted(rounds.items())]
     assert len(orders) == len(orders[0]) == 4
     for place in range(4):
         assert {order[place] for order in orders} == set(orders[0])
@@ -143,8 +143,8 @@ def test_each_case_of_a_group_comes_in_each_place_and_after_each_other_one_equal
 
 
 def test_positions_are_the_order_in_time(delayed):
-    for block in range(4):
-        rows = {r["case"]: r for r in delayed.rows if int(r["repetition"]) == block}
+    for number in range(4):
+        rows = {r["case"]: r for r in delayed.rows if int(r["repetition"]) == number}
         by_position = sorted(rows.values(), key=lambda r: int(r["position"]))
         assert [int(r["position"]) for r in by_position] == list(range(5))
         assert [r["started"] for r in by_position] == sorted(r["started"] for r in by_position)
@@ -173,10 +173,10 @@ def test_a_time_budget_ends_the_run_early_and_says_so(tmp_path):
         cases=[NULL | {"null": {"delays": {"write": 0.2}}}],
     )  # fmt: skip
     assert done.status == 0, done.said
-    blocks = {int(row["repetition"]) for row in done.rows}
-    assert 1 <= len(blocks) < 11
+    rounds = {int(row["repetition"]) for row in done.rows}
+    assert 1 <= len(rounds) < 11
     assert any("time budget of 2 s" in why for why in done.record["stops"])
-    assert {entry["stopped_after"] for entry in done.record["cases"].values()} == {len(blocks)}
+    assert {entry["stopped_after"] for entry in done.record["cases"].values()} == {len(rounds)}
     assert "time budget of 2 s" in (done.out / "summary.md").read_text()
 
 

@@ -1,4 +1,4 @@
-"""The order of cases in a block: balanced, so that what a case leaves behind hits all alike."""
+"""The order of cases in a round: balanced, so that what a case leaves behind hits all alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from launch import environment
 from pffbench.experiment.load import from_data
-from pffbench.run.order import ordered_block, williams_square
+from pffbench.run.order import ordered_round, williams_square
 
 
 def some_cases(ways, works=1):
@@ -43,23 +43,23 @@ def test_a_square_has_each_item_in_each_place_and_after_each_other_one_equally_o
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(0, 50), st.integers(0, 2**63 - 1))
-def test_a_block_runs_every_case_once_and_those_of_a_comparison_next_to_each_other(
-    ways, works, block, seed
+def test_a_round_runs_every_case_once_and_those_of_a_comparison_next_to_each_other(
+    ways, works, number, seed
 ):
     cases = some_cases(ways, works)
-    order = list(ordered_block(cases, block, seed))
+    order = list(ordered_round(cases, number, seed))
     assert sorted(case.id for case in order) == sorted(case.id for case in cases)
     groups = [group for group, _ in itertools.groupby(order, key=lambda case: case.group)]
     assert len(groups) == len(set(groups)) == works
-    assert order == list(ordered_block(cases, block, seed))
+    assert order == list(ordered_round(cases, number, seed))
 
 
 @pytest.mark.parametrize("ways", [2, 3, 4, 5, 6])
-def test_blocks_of_a_turn_are_balanced_for_place_and_predecessor(ways):
+def test_rounds_of_a_turn_are_balanced_for_place_and_predecessor(ways):
     cases = some_cases(ways)
     turn = ways * (1 + ways % 2)
     for first in (0, turn, 7 * turn):
-        orders = [list(ordered_block(cases, first + i, 1)) for i in range(turn)]
+        orders = [list(ordered_round(cases, first + i, 1)) for i in range(turn)]
         followers = Counter((a.id, b.id) for order in orders for a, b in itertools.pairwise(order))
         assert len(followers) == ways * (ways - 1)
         assert len(set(followers.values())) == 1
@@ -71,8 +71,8 @@ def test_blocks_of_a_turn_are_balanced_for_place_and_predecessor(ways):
 def test_turns_and_seeds_have_orders_of_their_own():
     cases = some_cases(6, works=3)
 
-    def orders(seed, blocks):
-        return [[case.id for case in ordered_block(cases, b, seed)] for b in blocks]
+    def orders(seed, rounds):
+        return [[case.id for case in ordered_round(cases, b, seed)] for b in rounds]
 
     assert orders(1, range(6)) != orders(1, range(6, 12))
     assert orders(1, range(6)) != orders(2, range(6))
@@ -84,10 +84,10 @@ def test_all_ranks_find_the_same_order():
         import random
         random.random()
         from pffbench.experiment.load import from_data
-        from pffbench.run.order import ordered_block
+        from pffbench.run.order import ordered_round
         entry = {"workload": "hyperslab", "backend": ["hdf5", "netcdf4", "zarr"], "shape": [8, 8]}
         cases = [case for _, case in from_data({"name": "x", "cases": [entry]}, "x").cases]
-        print([[case.id for case in ordered_block(cases, block, 3)] for block in range(20)])
+        print([[case.id for case in ordered_round(cases, number, 3)] for number in range(20)])
     """
     told = {
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
@@ -97,12 +97,12 @@ def test_all_ranks_find_the_same_order():
     assert len(told) == 1
 
 
-def rotated(cases, block):
-    """The order that was: each case has the same predecessor in every block."""
-    return [cases[(block + place) % len(cases)] for place in range(len(cases))]
+def rotated(cases, number):
+    """The order that was: each case has the same predecessor in every round."""
+    return [cases[(number + place) % len(cases)] for place in range(len(cases))]
 
 
-def ratios(order_of, cases, legacy, blocks=40):
+def ratios(order_of, cases, legacy, rounds=40):
     """Return the ratio of each case's median to the smallest, of equal cases with a legacy.
 
     The time of a case is multiplied by what the case before it leaves behind.
@@ -110,8 +110,8 @@ def ratios(order_of, cases, legacy, blocks=40):
     generator = np.random.default_rng(5)
     times = {case.id: [] for case in cases}
     before = None
-    for block in range(blocks):
-        for case in order_of(block):
+    for number in range(rounds):
+        for case in order_of(number):
             left = legacy.get(before, 1.0)
             times[case.id].append(left * float(np.exp(0.05 * generator.normal())))
             before = case.id
@@ -124,9 +124,9 @@ def test_what_a_case_leaves_behind_is_not_taken_for_the_time_of_the_next(ways):
     """A rotated order makes the successor three times as slow; the square does not."""
     cases = some_cases(ways)
     legacy = {cases[0].id: 3.0}
-    wrong = ratios(lambda block: rotated(cases, block), cases, legacy)
+    wrong = ratios(lambda number: rotated(cases, number), cases, legacy)
     assert wrong[cases[1].id] > 2.8
-    right = ratios(lambda block: ordered_block(cases, block, 1), cases, legacy)
+    right = ratios(lambda number: ordered_round(cases, number, 1), cases, legacy)
     assert max(right.values()) < 1.1
 
 
@@ -134,7 +134,7 @@ def test_it_stays_balanced_when_some_cases_have_stopped():
     cases = some_cases(6)
     left = cases[:4]
     found = ratios(
-        lambda block: ordered_block(cases if block < 12 else left, block, 1),
+        lambda number: ordered_round(cases if number < 12 else left, number, 1),
         cases,
         {left[0].id: 3.0},
     )

@@ -41,7 +41,7 @@ def test_a_run_that_decides_itself_takes_ten_repetitions_at_least(tmp_path):
     assert auto.high > 41 * 40
 
 
-def test_the_time_budget_bounds_the_estimate_but_not_below_one_block(tmp_path):
+def test_the_time_budget_bounds_the_estimate_but_not_below_one_round(tmp_path):
     assert estimate_duration(a_plan(tmp_path, time_budget=20)).low == pytest.approx(22)
     low, high = estimate_duration(a_plan(tmp_path, time_budget=1))
     assert 2 * 4 < low < 2 * 4 + 5
@@ -120,7 +120,7 @@ def test_the_json_of_a_plan_has_its_cases_and_costs(tmp_path):
     assert (data["format"], data["version"], plan["ranks"]) == ("pffbench plan", 1, 4)
     assert all(case["cost"]["nbytes"] > 0 for case in plan["cases"])
     assert plan["seconds"]["low"] <= plan["seconds"]["high"]
-    assert plan["written_bytes"] == plan["blocks"] * sum(
+    assert plan["written_bytes"] == plan["rounds"] * sum(
         case["cost"]["nbytes"] for case in plan["cases"]
     )
 

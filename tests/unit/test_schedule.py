@@ -1,4 +1,4 @@
-"""Which cases run in the next block, when a run ends, and what the time budget holds."""
+"""Which cases run in the next round, when a run ends, and what the time budget holds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from drawn_times import by_block, drawn
+from drawn_times import by_round, drawn
 from pffbench.backends.registry import backend_class
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
@@ -49,8 +49,8 @@ class Recorded:
         self._times = {}
         for case in plan.cases:
             median = next((s for part, s in medians.items() if part in case.id), 1.0)
-            noise = drawn("normal", 1, plan.experiment.blocks, generator, cv)[0]
-            self._times[case.id] = by_block(median * noise)
+            noise = drawn("normal", 1, plan.experiment.rounds, generator, cv)[0]
+            self._times[case.id] = by_round(median * noise)
         self._read = dict.fromkeys((case.id for case in plan.cases), read)
         self.ran = {case.id: [] for case in plan.cases}
         self.stopped = []
@@ -60,8 +60,8 @@ class Recorded:
     def seconds(self, last):
         warmup = self.plan.experiment.warmup
         return {
-            name: {"write_total": {b: self._times[name][b] for b in blocks if warmup <= b <= last}}
-            for name, blocks in self.ran.items()
+            name: {"write_total": {b: self._times[name][b] for b in rounds if warmup <= b <= last}}
+            for name, rounds in self.ran.items()
         }
 
     def read_seconds(self, case):
@@ -81,7 +81,7 @@ class Recorded:
     def counted(self, part):
         """Return how many repetitions count of the one case whose name has a part."""
         (name,) = [name for name in self.ran if part in name]
-        return sum(block >= self.plan.experiment.warmup for block in self.ran[name])
+        return sum(number >= self.plan.experiment.warmup for number in self.ran[name])
 
 
 def a_plan(*entries, roofline=False, **top):
@@ -90,36 +90,36 @@ def a_plan(*entries, roofline=False, **top):
 
 
 def run(plan, record, seconds=1.0, after=None, later=None):
-    """Run all blocks as the runner does; return what ran in each.
+    """Run all rounds as the runner does; return what ran in each.
 
-    A case takes `seconds`, and `later` from the second block on, if given.
+    A case takes `seconds`, and `later` from the second round on, if given.
     """
     schedule = Schedule(plan, record)
     following, told, passed = schedule.first(), [], 0.0
-    for block in range(plan.experiment.blocks):
+    for number in range(plan.experiment.rounds):
         if not following.cases:
             break
         told.append(following)
         expected = {}
         for place in following.cases:
             case = plan.cases[place]
-            if block == 0 and schedule.leaves_out(case, passed, expected):
+            if number == 0 and schedule.leaves_out(case, passed, expected):
                 continue
-            record.ran[case.id].append(block)
-            takes = seconds if block == 0 or later is None else later
+            record.ran[case.id].append(number)
+            takes = seconds if number == 0 or later is None else later
             expected[case.id] = takes
             passed += takes
         if after is not None:
-            after(block, record)
-        following = schedule.after(block, passed, expected)
+            after(number, record)
+        following = schedule.after(number, passed, expected)
     return told
 
 
 def test_a_run_ends_when_the_way_to_use_is_cheap_enough():
     plan = a_plan({"backend": list(FORMATS)})
     record = Recorded(plan, {"hdf5": 1.0, "netcdf4": 2.0, "zarr": 3.0})
-    blocks = run(plan, record)
-    assert len(blocks) == plan.experiment.warmup + ENOUGH
+    rounds = run(plan, record)
+    assert len(rounds) == plan.experiment.warmup + ENOUGH
     ((cases, repetitions, why),) = record.stopped
     assert set(cases) == set(record.cases)
     assert (repetitions, why) == (ENOUGH, "the way to use is decided")
@@ -138,7 +138,7 @@ def test_all_ways_run_equally_often():
         plan = a_plan({"backend": list(FORMATS)}, {"backend": ["hdf5", "zarr"], "shape": [16, 16]})
         record = Recorded(plan, {"netcdf4": 1.15, "zarr": 1.4}, cv=0.12, seed=seed)
         run(plan, record)
-        assert len({len(blocks) for blocks in record.ran.values()}) == 1
+        assert len({len(rounds) for rounds in record.ran.values()}) == 1
 
 
 def test_what_is_compared_with_nothing_has_ten_repetitions():
@@ -172,8 +172,8 @@ def test_a_case_that_failed_runs_no_more_and_decides_nothing():
     record = Recorded(plan, {"hdf5": 1.0, "netcdf4": 1.03, "zarr": 1.0}, cv=0.3)
     (zarr,) = [name for name in record.cases if "zarr" in name]
 
-    def fails(block, record):
-        if block == 4:
+    def fails(number, record):
+        if number == 4:
             record.cases[zarr].failure = FailureEntry("write", 0, "a", "E", "", 1, repetition=4)
 
     run(plan, record, after=fails)
@@ -187,19 +187,19 @@ def test_with_one_format_left_there_is_nothing_to_decide():
     record = Recorded(plan, {}, cv=0.3)
     (zarr,) = [name for name in record.cases if "zarr" in name]
 
-    def lose(block, record):
-        if block:
+    def lose(number, record):
+        if number:
             record.cases[zarr].invalid = "lost"
 
     run(plan, record, after=lose)
     assert record.counted("hdf5") == PLAIN_REPETITIONS
 
 
-def test_no_block_begins_that_would_pass_the_time_budget():
+def test_no_round_begins_that_would_pass_the_time_budget():
     plan = a_plan({"backend": ["hdf5", "zarr"]}, time_budget="30 s")
     record = Recorded(plan, {}, cv=0.3)
-    blocks = run(plan, record, seconds=1.0)
-    assert len(blocks) == 15  # of two cases, one second each
+    rounds = run(plan, record, seconds=1.0)
+    assert len(rounds) == 15  # of two cases, one second each
     ((cases, repetitions, why),) = record.stopped
     assert len(cases) == 2
     assert repetitions == 14
@@ -228,7 +228,7 @@ def test_comparisons_that_the_time_budget_does_not_hold_are_left_out_in_order():
     ((out, why),) = record.left_out
     assert list(out) == [case.id for case in plan.cases if case.group == groups[2]]
     assert why == "the time budget of 40 s does not hold a warm-up and 7 rounds of each"
-    # A block of 2 + 2 s has passed; the last two cases move 4/3 of these bytes.
+    # A round of 2 + 2 s has passed; the last two cases move 4/3 of these bytes.
     assert record.time_needed == pytest.approx(8 * (4 + 4 / 3 * 4), rel=0.1)
     assert all(len(record.ran[c.id]) == 10 for c in plan.cases if c.group != groups[2])
 
@@ -237,14 +237,14 @@ def test_a_later_comparison_that_fits_runs_where_one_before_it_does_not():
     plan = a_plan(*(THREE_COMPARISONS[i] for i in (0, 2, 1)), time_budget="40 s")
     record = Recorded(plan, {})
     run(plan, record)
-    assert [len(blocks) for blocks in record.ran.values()] == [10, 10, 0, 0, 10, 10]
+    assert [len(rounds) for rounds in record.ran.values()] == [10, 10, 0, 0, 10, 10]
 
 
 def test_one_comparison_runs_however_short_the_time_budget_is():
     plan = a_plan(*THREE_COMPARISONS, time_budget="0.1 s")
     record = Recorded(plan, {})
     run(plan, record)
-    assert [len(blocks) for blocks in record.ran.values()] == [2, 2, 0, 0, 0, 0]
+    assert [len(rounds) for rounds in record.ran.values()] == [2, 2, 0, 0, 0, 0]
     ((cases, rounds, why),) = record.stopped
     assert (len(cases), rounds) == (2, 1)
     assert why == "the time budget of 0.1 s would have been passed"
@@ -257,14 +257,14 @@ def test_repetitions_above_seven_go_before_any_case_does():
     run(plan, record)
     assert not record.left_out
     assert not record.time_needed
-    assert {len(blocks) for blocks in record.ran.values()} == {1 + 7}
+    assert {len(rounds) for rounds in record.ran.values()} == {1 + 7}
 
 
 def test_cases_that_turn_out_to_take_longer_leave_seven_repetitions_to_the_first_question():
     plan = a_plan(*THREE_COMPARISONS[:2], time_budget="40 s")
     record = Recorded(plan, {})
     run(plan, record, seconds=1.0, later=2.0)
-    assert [len(blocks) for blocks in record.ran.values()] == [1 + 8, 1 + 8, 1 + 1, 1 + 1]
+    assert [len(rounds) for rounds in record.ran.values()] == [1 + 8, 1 + 8, 1 + 1, 1 + 1]
     assert [(len(cases), rounds) for cases, rounds, _ in record.stopped] == [(2, 1), (2, 8)]
     assert record.time_needed == 8 * 4 * 2
 
@@ -278,7 +278,7 @@ def test_what_an_earlier_start_stopped_does_not_run_again():
     for case in plan.cases[2:]:
         record.cases[case.id].stopped_after = 3
     run(plan, record)
-    assert [len(blocks) for blocks in record.ran.values()][2:] == [1 + 3, 1 + 3]
+    assert [len(rounds) for rounds in record.ran.values()][2:] == [1 + 3, 1 + 3]
 
 
 def test_a_budget_goes_to_questions_then_to_raw_transfers_and_other_ways_then_to_other_sizes():
@@ -337,28 +337,28 @@ def test_a_comparison_that_an_earlier_start_has_begun_is_not_left_out():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_run_that_is_resumed_comes_to_the_same_decisions(seed):
-    """Blocks that are done are passed over, and the schedule is asked again after each of them."""
+    """Rounds that are done are passed over, and the schedule is asked again after each of them."""
     plan = a_plan({"backend": list(FORMATS)}, {"backend": ["hdf5", "zarr"], "shape": [16, 16]})
     record = Recorded(plan, {"hdf5": 1.0, "netcdf4": 1.12, "zarr": 1.3}, cv=0.12, seed=seed)
     told = run(plan, record)
     again = Schedule(plan, record)
     replayed = [again.first()]
-    for block in range(len(told) - 1):
-        replayed.append(again.after(block, 0.0, {}))
-    assert [block.cases for block in replayed] == [block.cases for block in told]
-    assert [block.reads for block in replayed[1:]] == [block.reads for block in told[1:]]
+    for number in range(len(told) - 1):
+        replayed.append(again.after(number, 0.0, {}))
+    assert [spec.cases for spec in replayed] == [spec.cases for spec in told]
+    assert [spec.reads for spec in replayed[1:]] == [spec.reads for spec in told[1:]]
 
 
-def test_decisions_follow_from_data_up_to_the_block_alone():
-    """A look back at an earlier block, with later ones recorded, finds what it found then."""
+def test_decisions_follow_from_data_up_to_the_round_alone():
+    """A look back at an earlier round, with later ones recorded, finds what it found then."""
     plan = a_plan({"backend": list(FORMATS)}, max_repetitions=28)
     record = Recorded(plan, {"netcdf4": 1.1, "zarr": 1.5}, cv=0.15)
     told = run(plan, record)
     for length in range(11, len(told)):
         schedule = Schedule(plan, record)
         found = schedule.first()
-        for block in range(length):
-            found = schedule.after(block, 0.0, {})
+        for number in range(length):
+            found = schedule.after(number, 0.0, {})
         assert found.cases == told[length].cases
 
 
@@ -378,26 +378,26 @@ def test_decisions_follow_from_data_up_to_the_block_alone():
 def test_short_reads_are_repeated_where_that_is_the_same_work(cache, seconds, expected):
     plan = a_plan({"backend": ["hdf5", "zarr"], "cache": cache})
     told = run(plan, Recorded(plan, {}, read=seconds))
-    # What a read takes is known from the first block on, and settled then.
+    # What a read takes is known from the first round on, and settled then.
     assert set(told[0].reads.values()) == {1}
-    assert {n for block in told[1:] for n in block.reads.values()} == {expected}
+    assert {n for spec in told[1:] for n in spec.reads.values()} == {expected}
 
 
 def test_with_a_fixed_number_of_repetitions_each_reads_once():
     plan = a_plan({"backend": ["hdf5", "zarr"]}, repetitions=3)
     told = run(plan, Recorded(plan, {}, read=1e-5))
-    assert {n for block in told for n in block.reads.values()} == {1}
+    assert {n for spec in told for n in spec.reads.values()} == {1}
 
 
 def test_reads_are_settled_with_the_first_repetition_that_was_read():
     plan = a_plan({"backend": ["hdf5", "zarr"]})
     record = Recorded(plan, {}, read=0.03)
 
-    def slower(block, record):
-        record._read = dict.fromkeys(record._read, 0.03 if block == 0 else 0.01)
+    def slower(number, record):
+        record._read = dict.fromkeys(record._read, 0.03 if number == 0 else 0.01)
 
     told = run(plan, record, after=slower)
-    assert {n for block in told[1:] for n in block.reads.values()} == {2}
+    assert {n for spec in told[1:] for n in spec.reads.values()} == {2}
 
 
 def test_all_cases_of_a_comparison_read_equally_often():
@@ -410,6 +410,6 @@ def test_all_cases_of_a_comparison_read_equally_often():
     slow = next(case for case in plan.cases if "zarr" in case.id)
     record._read[slow.id] = 0.04
     _, *rest = run(plan, record)
-    for block in rest:
-        for place, reads in block.reads.items():
+    for spec in rest:
+        for place, reads in spec.reads.items():
             assert reads == (2 if plan.cases[place].group == slow.group else 3)

@@ -109,8 +109,8 @@ class PlannedRun(msgspec.Struct, frozen=True):
         """Bytes that all repetitions write."""
         experiment, nbytes = self.plan.experiment, sum(c.nbytes for c in self.plan.costs.values())
         if not experiment.environments:
-            return Size(nbytes * experiment.blocks)
-        steps = (experiment.blocks - experiment.warmup) * len(experiment.environments)
+            return Size(nbytes * experiment.rounds)
+        steps = (experiment.rounds - experiment.warmup) * len(experiment.environments)
         return Size(nbytes * steps * (experiment.warmup + experiment.step_repetitions))
 
     @property
@@ -222,7 +222,7 @@ def _as_data(run: PlannedRun) -> dict[str, Any]:
         ],
         "left_out": [{"case": name, "reason": reason} for name, reason in plan.left_out],
         "limits": plan.limits,
-        "blocks": plan.experiment.blocks,
+        "rounds": plan.experiment.rounds,
         "written_bytes": run.written,
         "peak_bytes": run.peak,
         "scratch": {"directory": run.scratch, "file_system": run.there.type,
@@ -331,8 +331,8 @@ def _time(run: PlannedRun) -> str:
 
 
 def _times(experiment: Experiment) -> str:
-    blocks = experiment.blocks - experiment.warmup * bool(experiment.environments)
-    most = f"{blocks} times"
+    rounds = experiment.rounds - experiment.warmup * bool(experiment.environments)
+    most = f"{rounds} times"
     return f"at most {most}" if experiment.repetitions == "auto" else most
 
 

@@ -12,7 +12,7 @@ from pffbench.units import Size
 
 #: Bytes per second of a whole repetition: made, written, read and verified by all ranks.
 SLOW_RATE, FAST_RATE = 100 * 2**20, 2**30
-#: Seconds from the start of the program to the first block, of a repetition without data, of each
+#: Seconds from the start of the program to the first round, of a repetition without data, of each
 #: file, and of each collective call in which a rank moves nothing.
 _SLOW, _FAST = (8.0, 0.3, 2e-3, 1e-3), (2.0, 0.05, 1e-4, 2e-5)
 #: States of the page cache in which reads are meant to come from the storage.
@@ -37,16 +37,16 @@ def estimate_duration(plan: Plan) -> SecondsRange:
     experiment = plan.experiment
     auto = experiment.repetitions == "auto"
     fewest = (
-        min(experiment.blocks, experiment.warmup + PLAIN_REPETITIONS) if auto else experiment.blocks
+        min(experiment.rounds, experiment.warmup + PLAIN_REPETITIONS) if auto else experiment.rounds
     )
     return SecondsRange(
         _duration(plan, fewest, FAST_RATE, _FAST),
-        _duration(plan, experiment.blocks, SLOW_RATE, _SLOW),
+        _duration(plan, experiment.rounds, SLOW_RATE, _SLOW),
     )
 
 
 def _duration(
-    plan: Plan, blocks: int, rate: float, seconds: tuple[float, float, float, float]
+    plan: Plan, rounds: int, rate: float, seconds: tuple[float, float, float, float]
 ) -> float:
     start, each, each_file, each_call = seconds
     costs = [plan.costs[case.id] for case in plan.cases]
@@ -57,19 +57,21 @@ def _duration(
         + each_call * 2 * cost.calls / plan.ranks  # to write and to read, all ranks at once
         for cost in costs
     ]
-    block = sum(cases)
+    each_round = sum(cases)
     # At least the warm-up and one repetition of a case of each format run; nothing further begins
     # that would pass the budget.
     first = max(cases, default=0.0) * len({case.parameters.backend for case in plan.cases})
     experiment = plan.experiment
-    if experiment.environments:  # each starts anew in each block, and runs all of its cases
+    if experiment.environments:  # each starts anew in each round, and runs all of its cases
         steps = len(experiment.environments)
-        block = steps * (start + (experiment.warmup + experiment.step_repetitions) * block)
-        blocks, first = blocks - experiment.warmup, block
+        each_round = steps * (
+            start + (experiment.warmup + experiment.step_repetitions) * each_round
+        )
+        rounds, first = rounds - experiment.warmup, each_round
     budget = experiment.time_budget
     if budget is None:
-        return start + blocks * block
-    return start + min(blocks * block, max(budget, (experiment.warmup + 1) * first))
+        return start + rounds * each_round
+    return start + min(rounds * each_round, max(budget, (experiment.warmup + 1) * first))
 
 
 def cold_read_warnings(plan: Plan, there: FileSystem, memory: int, nodes: int) -> Iterator[str]:

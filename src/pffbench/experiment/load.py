@@ -259,7 +259,7 @@ def _with_starts(experiment: Experiment, name: str) -> Experiment:
         return experiment
     if experiment.environments:
         raise UserError(
-            f"{name}: starts: the ranks of environments start anew in each block: set repetitions "
+            f"{name}: starts: the ranks of environments start anew in each round: set repetitions "
             "in its place"
         )
     return replace(experiment, repetitions=experiment.starts, environments=(this_environment(),))

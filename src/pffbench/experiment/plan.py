@@ -175,7 +175,7 @@ class Plan(msgspec.Struct, frozen=True):
     ranks : int
         Number of ranks of the check.
     cases : tuple of Case
-        The cases, in the order of the first block.
+        The cases, in the order of the first round.
     left_out : tuple of (str, str)
         Names of the cases that are impossible and may be skipped, each with the reason.
     costs : dict of str to Cost

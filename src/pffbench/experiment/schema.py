@@ -152,8 +152,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     launcher: str | None = None
 
     @property
-    def blocks(self) -> int:
-        """Most blocks of repetitions of a run, warm-ups included."""
+    def rounds(self) -> int:
+        """Most rounds of a run, warm-ups included."""
         auto = self.repetitions == "auto"
         return self.warmup + (self.max_repetitions if auto else int(self.repetitions))
 

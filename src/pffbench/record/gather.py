@@ -92,7 +92,7 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
     number : int
         Number of the repetition, warm-ups included.
     position : int
-        Position in the order of its block.
+        Position in the order of its round.
     started : datetime
         Time of its start, by the clock of rank 0.
     phases : tuple of str

@@ -39,15 +39,15 @@ class _Counting(Progress):
 
     Parameters
     ----------
-    cases, blocks : int
+    cases, rounds : int
         Number of cases, and of their repetitions if none stops early.
     budget : float or None
         Seconds after which no repetition begins.
     """
 
-    def __init__(self, cases: int, blocks: int, budget: float | None) -> None:
-        self._cases, self._blocks = cases, blocks
-        self._all = cases * blocks
+    def __init__(self, cases: int, rounds: int, budget: float | None) -> None:
+        self._cases, self._rounds = cases, rounds
+        self._all = cases * rounds
         self._budget = math.inf if budget is None else budget
         self._begin = time.monotonic()
         self._count = 0
@@ -69,12 +69,12 @@ class Lines(_Counting):
     A round has a line if a tenth of the run has passed since the last one, and `_SELDOM` seconds.
     """
 
-    def __init__(self, cases: int, blocks: int, budget: float | None) -> None:
-        super().__init__(cases, blocks, budget)
+    def __init__(self, cases: int, rounds: int, budget: float | None) -> None:
+        super().__init__(cases, rounds, budget)
         self._shown = (0.0, self._begin, 0)
         most = "" if budget is None else f", for at most {duration_text(budget)}"
-        rounds = f"{'at most ' * (blocks > 1)}{counted(blocks, 'round')}"
-        self.message(f"{counted(cases, 'case')} in {rounds}{most}")
+        upper = "at most " * (rounds > 1)
+        self.message(f"{counted(cases, 'case')} in {upper}{counted(rounds, 'round')}{most}")
 
     def repetition(self, case: Case, number: int) -> None:
         super().repetition(case, number)
@@ -84,7 +84,7 @@ class Lines(_Counting):
         passed = part - last >= _TENTH and now - when >= _SELDOM
         if passed and part < 1 and number + 1 > round_shown:
             self._shown = (part, now, number + 1)
-            self.message(f"round {number + 1} of at most {self._blocks}, {self._left}")
+            self.message(f"round {number + 1} of at most {self._rounds}, {self._left}")
 
     def message(self, text: str) -> None:
         told = one_line(without_digests(text))
@@ -94,11 +94,11 @@ class Lines(_Counting):
 class Bar(_Counting):
     """A live bar with the remaining time."""
 
-    def __init__(self, cases: int, blocks: int, budget: float | None) -> None:
+    def __init__(self, cases: int, rounds: int, budget: float | None) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
-        super().__init__(cases, blocks, budget)
+        super().__init__(cases, rounds, budget)
         self._bar: RichProgress = RichProgress(
             TextColumn("{task.description:42.42}"),
             BarColumn(bar_width=20),
@@ -124,12 +124,12 @@ class Bar(_Counting):
         self._bar.stop()
 
 
-def make_progress(cases: int, blocks: int, budget: float | None, *, silent: bool) -> Progress:
+def make_progress(cases: int, rounds: int, budget: float | None, *, silent: bool) -> Progress:
     """Return the progress reporter: a bar on a terminal, and plain lines elsewhere.
 
     Parameters
     ----------
-    cases, blocks : int
+    cases, rounds : int
         Number of cases, and of their repetitions if none stops early.
     budget : float or None
         Time budget of the run in seconds.
@@ -138,4 +138,4 @@ def make_progress(cases: int, blocks: int, budget: float | None, *, silent: bool
     """
     if silent:
         return Progress()
-    return (Bar if on_terminal() else Lines)(cases, blocks, budget)
+    return (Bar if on_terminal() else Lines)(cases, rounds, budget)

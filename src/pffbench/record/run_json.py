@@ -311,7 +311,7 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
     floor : dict
         Seconds of an empty phase (`own`, `synced`) and of the clock's tick, medians of `measured`
         measurements; `synced_range`; bytes per second of a memory copy on all ranks at once,
-        measured after the first block if memory allows.
+        measured after the first number if memory allows.
     startup : dict
         Seconds until the program began; in no phase.
     topology : dict

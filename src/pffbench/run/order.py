@@ -1,7 +1,7 @@
-"""Order of the cases in a block.
+"""Order of the cases in a round.
 
 The after-effects of a case (dirty pages, a warm cache, a busy device) reach the next case. In a
-rotated order each case has the same predecessor in every block, and these effects would count as
+rotated order each case has the same predecessor in every round, and these effects would count as
 its own time. The cases of a comparison therefore run in the order of a Williams square (Williams,
 1949): each runs in each place, and after each other one, equally often.
 """
@@ -17,8 +17,8 @@ from pffbench.backends.registry import backend_class
 from pffbench.case import Case, keys_that_are, work_of
 
 
-def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case]:
-    """Yield the cases of a block, those of a comparison next to each other.
+def ordered_round(cases: Sequence[Case], number: int, seed: int) -> Iterator[Case]:
+    """Yield the cases of a round, those of a comparison next to each other.
 
     Comparisons come in a random order. It depends on the arguments alone, so that all ranks and a
     resumed run obtain the same one.
@@ -26,9 +26,9 @@ def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case
     Parameters
     ----------
     cases : sequence of Case
-        Cases of this block.
-    block : int
-        Number of the block.
+        Cases of this round.
+    number : int
+        Number of the round.
     seed : int
         Seed of the experiment.
     """
@@ -36,10 +36,10 @@ def ordered_block(cases: Sequence[Case], block: int, seed: int) -> Iterator[Case
     for case in cases:
         groups.setdefault(case.group, []).append(case)
     names = list(groups)
-    _generator(seed, "groups", block).shuffle(names)
+    _generator(seed, "groups", number).shuffle(names)
     for name in names:
         members = groups[name]
-        for place in _places(len(members), block, seed, name):
+        for place in _places(len(members), number, seed, name):
             yield members[place]
 
 
@@ -80,10 +80,10 @@ def _question(case: Case) -> str:
     return repr(sorted((key, value) for key, value in work.items() if key not in sizes))
 
 
-def _places(count: int, block: int, seed: int, name: str) -> Sequence[int]:
-    """Return the order of a block: a row of a square that is relabelled in each round."""
+def _places(count: int, number: int, seed: int, name: str) -> Sequence[int]:
+    """Return the order of a round: a row of a square that is relabelled in each round."""
     square = williams_square(count)
-    turn, row = divmod(block, len(square))
+    turn, row = divmod(number, len(square))
     generator = _generator(seed, name, turn)
     rows, labels = list(range(len(square))), list(range(count))
     generator.shuffle(rows)

@@ -113,7 +113,7 @@ def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: Run
     check_addresses(plan, allowance)
     check_nodes(plan, team.topology, allowance)
     _check_record()
-    blocks = plan.experiment.blocks
+    rounds = plan.experiment.rounds
     return RunSpec(
         plan,
         loaded.path,
@@ -123,7 +123,7 @@ def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: Run
         own,
         out,
         before is not None,
-        frozenset() if before is None else before.done(blocks),
+        frozenset() if before is None else before.done(rounds),
         frozenset() if before is None else before.kept,
         allowance.memory,
         options,
@@ -303,12 +303,12 @@ def check_paths(plan: Plan, parent: str, run_id: str) -> None:
             "not UTF-8, which the libraries do not take; choose another directory"
         )
     above = len(os.fsencode(os.path.realpath(parent))) + len(f"/{PREFIX}{run_id}/")
-    blocks = plan.experiment.blocks
+    rounds = plan.experiment.rounds
     by_mpi_io = longest_path(os.environ, plan.ranks)
     for case in plan.cases:
         kind = backend_class(case.parameters.backend)
         name = f"/{_longest_name(case.parameters, plan.ranks)}{kind.suffix}"
-        length = above + len(repetition_directory(case.id, blocks)) + len(name)
+        length = above + len(repetition_directory(case.id, rounds)) + len(name)
         if length + _WITHIN_STORE > _PATH_MAX:
             raise UserError(
                 f"--scratch {parent}: too long: paths of files there would have more than the "

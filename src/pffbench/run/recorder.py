@@ -228,7 +228,7 @@ class Recorder:
         return Floor.median_of(self._floors).resolution(self._clock)
 
     def note_floor(self, floor: Floor) -> None:
-        """Record the floor as measured after a block."""
+        """Record the floor as measured after a round."""
         self._floors.append(floor)
         self.run_record.floor = floor_entry(self._floors, self._rates)
 
@@ -238,11 +238,11 @@ class Recorder:
         self.run_record.floor = floor_entry(self._floors, rates)
 
     def seconds(self, last: int) -> dict[str, dict[str, dict[int, float]]]:
-        """Return, by case and total, the seconds of the repetitions that count, up to a block."""
+        """Return, by case and total, the seconds of the repetitions that count, up to a round."""
         return {
             case: {
-                total: {block: s for block, s in by_block.items() if block <= last}
-                for total, by_block in by_total.items()
+                total: {number: s for number, s in by_round.items() if number <= last}
+                for total, by_round in by_total.items()
             }
             for case, by_total in self._totals.items()
         }

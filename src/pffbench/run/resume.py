@@ -42,17 +42,17 @@ class Resumed(msgspec.Struct, frozen=True):
     finished: Done
     written: Done
 
-    def done(self, blocks: int) -> Done:
+    def done(self, rounds: int) -> Done:
         """Return the repetitions, of this many of each case, that are not to be done again.
 
         They are finished in this stage, or their case has failed.
         """
-        failed = frozenset((case, n) for case in self._failed for n in range(blocks))
+        failed = frozenset((case, n) for case in self._failed for n in range(rounds))
         if self.stage == "write":
             return self.written | failed
         if self.stage == "all":
             return self.finished | failed
-        everything = {(case, n) for case in self.record.cases for n in range(blocks)}
+        everything = {(case, n) for case in self.record.cases for n in range(rounds)}
         return frozenset(everything - self.kept)
 
     @property

@@ -1,4 +1,4 @@
-"""The main loop: for each block of repetitions and each case, run, gather and record."""
+"""The main loop: for each round and each case, run, gather and record."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from pffbench.observe.clock import PhaseClock, collector_off, measure_floor, obj
 from pffbench.observe.machine import LoadMeter, memory_rates
 from pffbench.observe.process_counters import Meter, PeakMemory
 from pffbench.record.gather import Conditions, gather
-from pffbench.run.order import by_importance, ordered_block
-from pffbench.run.spec import BlockSpec, RunSpec, repetition_directory
+from pffbench.run.order import by_importance, ordered_round
+from pffbench.run.spec import RoundSpec, RunSpec, repetition_directory
 from pffbench.run.turns import wait_for_turn
 from pffbench.storage.durability import Settled, Settler
 from pffbench.storage.filesystem import require_room
@@ -145,10 +145,10 @@ class Runner:
         self.recorder = recorder
         self.watchdog = watchdog
         self.stop = stop
-        #: Seconds that the run may take from the first block on.
+        #: Seconds that the run may take from the first round on.
         self._seconds: float | None = None
         self._failed: set[str] = set()
-        #: Selects blocks on rank 0; None on the others.
+        #: Selects rounds on rank 0; None on the others.
         self._schedule: Schedule | None = None
         self._inspected: set[str] = set()
         self._pace = Pace()
@@ -171,7 +171,7 @@ class Runner:
             watchdog.between_steps = self._note_stop
 
     def run(self) -> bool:
-        """Run all blocks; return whether the run completed, without an early stop."""
+        """Run all rounds; return whether the run completed, without an early stop."""
         begin = time.monotonic()
         self._seconds = self._time_limit()
         self._allocator.agree(self.team.comm)
@@ -187,53 +187,53 @@ class Runner:
         experiment = self.spec.plan.experiment
         with objects_kept():
             following = self._from_leader(None if schedule is None else schedule.first())
-            for block in range(experiment.blocks):
+            for number in range(experiment.rounds):
                 if not following.cases:
                     return True
                 cases = [self.spec.plan.cases[i] for i in following.cases]
                 reads = {self.spec.plan.cases[i].id: n for i, n in following.reads.items()}
                 if not self.spec.options.environment:  # else what started the ranks ordered them
-                    cases = list(ordered_block(cases, block, experiment.seed))
-                if block == 0 and experiment.time_budget is not None:
+                    cases = list(ordered_round(cases, number, experiment.seed))
+                if number == 0 and experiment.time_budget is not None:
                     cases = [case for part in by_importance(self.spec.plan.cases) for case in part]
                 for position, case in enumerate(cases):
-                    if case.id in self._failed or (case.id, block) in self.spec.done:
+                    if case.id in self._failed or (case.id, number) in self.spec.done:
                         continue
-                    here = self._course(case, block, time.monotonic() - begin)
+                    here = self._course(case, number, time.monotonic() - begin)
                     course = largest(self.team.comm, int(here))
                     if course == _Course.STOP:
                         return False
                     if course == _Course.LEAVE_OUT:
                         continue
-                    if not self._has_turn(case, block):
+                    if not self._has_turn(case, number):
                         return False
                     with self._pace.of(case):
-                        self._repetition(case, block, position, reads[case.id])
+                        self._repetition(case, number, position, reads[case.id])
                 self._measure_floor()
-                if block == 0:  # not before: a copy larger than caches takes as long as the start
+                if number == 0:  # not before: a copy larger than caches takes as long as the start
                     self._measure_memory()
                 passed = time.monotonic() - begin
                 following = self._from_leader(
-                    None if schedule is None else schedule.after(block, passed, self._pace.last)
+                    None if schedule is None else schedule.after(number, passed, self._pace.last)
                 )
         return True
 
-    def _course(self, case: Case, block: int, passed: float) -> _Course:
+    def _course(self, case: Case, number: int, passed: float) -> _Course:
         """Return what this rank knows of the case that is due; rank 0 keeps to the time."""
         if self.stop.asked or self._out_of_time(case, passed):
             return _Course.STOP
-        if self._schedule is None or block > 0 or self.spec.stage != "all":
+        if self._schedule is None or number > 0 or self.spec.stage != "all":
             return _Course.RUN
         out = self._schedule.leaves_out(case, passed, self._pace.last)
         return _Course.LEAVE_OUT if out else _Course.RUN
 
-    def _has_turn(self, case: Case, block: int) -> bool:
+    def _has_turn(self, case: Case, number: int) -> bool:
         """Wait for the turn of these ranks where others take turns; return whether it came."""
         if not self.spec.options.environment:
             return True
         self.watchdog.begin("waiting for a turn", math.inf)
         limit = self._patience(case)
-        return wait_for_turn(self.team.comm, block, case.id, limit)
+        return wait_for_turn(self.team.comm, number, case.id, limit)
 
     def _note_stop(self) -> None:
         """Record, off the timer, that the run is to end: it may be killed first.
@@ -243,10 +243,10 @@ class Runner:
         if self.stop.asked and self.recorder is not None:
             self.recorder.stopping()
 
-    def _from_leader(self, following: BlockSpec | None) -> BlockSpec:
+    def _from_leader(self, following: RoundSpec | None) -> RoundSpec:
         """Broadcast the decision of rank 0 and return it on all ranks."""
         sleeping_barrier(self.team.comm)  # it may judge all cases before, and need a whole core
-        decision: BlockSpec = self.team.comm.bcast(following)
+        decision: RoundSpec = self.team.comm.bcast(following)
         return decision
 
     def _measure_floor(self) -> None:
@@ -287,15 +287,15 @@ class Runner:
         )
         return True
 
-    def _repetition(self, case: Case, block: int, position: int, reads: int) -> None:
+    def _repetition(self, case: Case, number: int, position: int, reads: int) -> None:
         repetition: Repetition | None = None
-        about = f"{without_digests(case.id)}, repetition {block}"
-        self.watchdog.begin(about, self._patience(case), case.id, block)
+        about = f"{without_digests(case.id)}, repetition {number}"
+        self.watchdog.begin(about, self._patience(case), case.id, number)
         peak = PeakMemory()
         started = datetime.now(UTC)
         try:
             settled = self._settle()
-            repetition = self._prepared(case, block, reads, peak)
+            repetition = self._prepared(case, number, reads, peak)
             before = self._meter.begin()
             if self._load is not None:
                 self._load.begin()
@@ -307,9 +307,9 @@ class Runner:
             if self.spec.stage != "write":
                 self._clean(repetition)
             self._inspected.add(case.id)
-            self._record(repetition, block, position, started, peak.read(), conditions)
+            self._record(repetition, number, position, started, peak.read(), conditions)
         except PhaseFailedError as error:
-            self._fail(case, block, error.failure, repetition)
+            self._fail(case, number, error.failure, repetition)
 
     @contextmanager
     def _counting(self, repetition: Repetition) -> Iterator[None]:
@@ -340,13 +340,13 @@ class Runner:
         with AgreedStep(self.team.comm, "settling"):
             return Settled() if self._settler is None else self._settler.settle()
 
-    def _prepared(self, case: Case, block: int, reads: int, peak: PeakMemory) -> Repetition:
+    def _prepared(self, case: Case, number: int, reads: int, peak: PeakMemory) -> Repetition:
         """Prepare a repetition, off the timer."""
         p, room = case.parameters, self._room_of(case)
         self._allocator.prepare(p.settings, arrays_of(p, self.team.size).blocks)
-        seed = f"{self.spec.plan.experiment.seed}/{case.id}/{block}/{self.team.rank}"
+        seed = f"{self.spec.plan.experiment.seed}/{case.id}/{number}/{self.team.rank}"
         room.begin_at(random.Random(seed).randrange(PLACES))
-        directory = repetition_directory(case.id, block)
+        directory = repetition_directory(case.id, number)
 
         def make_directory(step: AgreedStep) -> None:
             step.name = "room for the file"
@@ -358,7 +358,7 @@ class Runner:
         return prepare_repetition(
             self.spec.plan.experiment,
             case,
-            block,
+            number,
             self._sources,
             make_directory,
             team=self.team,
@@ -370,7 +370,7 @@ class Runner:
             stage=self.spec.stage,
             room=room,
             reads=reads,
-            warmup=block < self.spec.plan.experiment.warmup,
+            warmup=number < self.spec.plan.experiment.warmup,
             counts_rows=self.spec.plan.experiment.unsafe,
             unsafe=case.id in self.spec.plan.unsafe,
             peak=peak,
@@ -412,14 +412,14 @@ class Runner:
     def _record(
         self,
         repetition: Repetition,
-        block: int,
+        number: int,
         position: int,
         started: datetime,
         peak: int,
         conditions: Conditions,
     ) -> None:
         self.watchdog.step("recording")
-        gathered = gather(self.team, repetition, block, position, started, peak, conditions)
+        gathered = gather(self.team, repetition, number, position, started, peak, conditions)
         with self._recording():
             if self.recorder is not None:
                 assert gathered is not None
@@ -435,19 +435,21 @@ class Runner:
             raise ResultsLostError(str(error)) from error
 
     def _fail(
-        self, case: Case, block: int, failure: Failure, repetition: Repetition | None
+        self, case: Case, number: int, failure: Failure, repetition: Repetition | None
     ) -> None:
         """End a case on all ranks: note why, close what can be closed, remove its files."""
         self.watchdog.step("ending a case that failed")
         self._failed.add(case.id)
         # The case may have opened all files allowed to the process.
         with nullcontext() if self.recorder is None else self.recorder.spare.lent():
-            self._end(case, block, failure, repetition)
+            self._end(case, number, failure, repetition)
 
-    def _end(self, case: Case, block: int, failure: Failure, repetition: Repetition | None) -> None:
+    def _end(
+        self, case: Case, number: int, failure: Failure, repetition: Repetition | None
+    ) -> None:
         with self._recording():
             if self.recorder is not None:
-                self.recorder.fail(case, block, failure)
+                self.recorder.fail(case, number, failure)
         if repetition is not None:
             everywhere = failure.ranks_failed == self.team.size
             self._close(repetition, failure.phase in _CLOSING, everywhere=everywhere)
@@ -455,13 +457,13 @@ class Runner:
         sleeping_barrier(self.team.comm)
         # Files written by another job stay if this one fails before reading them.
         if self._keeps_scratch and (repetition is not None or self.spec.stage != "read"):
-            self._clean_up_after(case, block)
+            self._clean_up_after(case, number)
         sleeping_barrier(self.team.comm)
 
-    def _clean_up_after(self, case: Case, block: int) -> None:
+    def _clean_up_after(self, case: Case, number: int) -> None:
         """Remove the files of a failed case; the scratch directory itself may have failed."""
         try:
-            left = self.scratch.path(repetition_directory(case.id, block))
+            left = self.scratch.path(repetition_directory(case.id, number))
             self.scratch.remove(left, missing_ok=True)
         except (OSError, UserError) as error:
             if self.recorder is not None:

@@ -1,10 +1,10 @@
-"""Schedule of a run: the cases of the next block of repetitions, and the stopping rule.
+"""Schedule of a run: the cases of the next round, and the stopping rule.
 
 All cases run equally often, unless the time budget ends some. With ``repetitions: auto`` the run
 ends as soon as the way that it recommends costs at most ``regret``, for the whole work and for each
 purpose alone; a run that compares nothing ends after the fewest repetitions.
 
-In the first block cases run in the order of their importance. Those with which the repetitions that
+In the first round cases run in the order of their importance. Those with which the repetitions that
 a claim needs would pass the time budget are left out, so that a slow machine gives the answers that
 the budget holds. Where later repetitions take longer, cases are dropped in the same order.
 """
@@ -23,7 +23,7 @@ from pffbench.results.cells import make_cells
 from pffbench.results.judge import FEWEST
 from pffbench.results.purposes import decide_work, usable
 from pffbench.run.order import by_importance
-from pffbench.run.spec import BlockSpec
+from pffbench.run.spec import RoundSpec
 from pffbench.text import counted as counted_words
 from pffbench.units import Duration
 
@@ -42,7 +42,7 @@ _REPEATABLE = frozenset({"warm", "shifted"})
 
 
 class Schedule:
-    """Selects the next block on rank 0.
+    """Selects the next round on rank 0.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Schedule:
         experiment = plan.experiment
         self._auto = experiment.repetitions == "auto"
         #: Repetitions that each case is to have before any has more.
-        self._fewest = min(FEWEST, experiment.blocks - experiment.warmup)
+        self._fewest = min(FEWEST, experiment.rounds - experiment.warmup)
         self._active = list(range(len(plan.cases)))
         self._reads: dict[str, int] = {}
         self._parts = by_importance(plan.cases)
@@ -75,7 +75,7 @@ class Schedule:
         self._groups_without: set[str] = set()
 
     def leaves_out(self, case: Case, passed: float, seconds: Mapping[str, float]) -> bool:
-        """Return whether a case of the first block does not run, to keep to the time budget.
+        """Return whether a case of the first round does not run, to keep to the time budget.
 
         Decided for each part of `by_importance` when its first case is due. The first part always
         runs, and a case only where the part of its comparison does.
@@ -85,7 +85,7 @@ class Schedule:
         case : Case
             The case that is due.
         passed : float
-            Seconds since the first block of this start began.
+            Seconds since the first round of this start began.
         seconds : dict of str to float
             Seconds of the repetition of each case that has run.
         """
@@ -95,8 +95,8 @@ class Schedule:
             out = case.group in self._groups_without
             if budget is not None and seconds and not out:
                 more = self._estimate(part, seconds)
-                blocks = self._plan.experiment.warmup + self._fewest - 1
-                again = blocks * (sum(seconds.values()) + more)
+                rounds = self._plan.experiment.warmup + self._fewest - 1
+                again = rounds * (sum(seconds.values()) + more)
                 out = passed + more + again > budget
                 if out and len(part) > 1:
                     self._groups_without.add(case.group)
@@ -111,37 +111,37 @@ class Schedule:
             return len(cases) * sum(seconds.values()) / len(seconds)
         return sum(costs[case.id].nbytes for case in cases) * sum(seconds.values()) / moved
 
-    def first(self) -> BlockSpec:
-        """Return the first block: every case, each of which is read once."""
-        return BlockSpec(tuple(self._active), dict.fromkeys(self._active, 1))
+    def first(self) -> RoundSpec:
+        """Return the first round: every case, each of which is read once."""
+        return RoundSpec(tuple(self._active), dict.fromkeys(self._active, 1))
 
-    def after(self, block: int, passed: float, expected: Mapping[str, float]) -> BlockSpec:
-        """Return the block that follows another one.
+    def after(self, number: int, passed: float, expected: Mapping[str, float]) -> RoundSpec:
+        """Return the round that follows another one.
 
         Parameters
         ----------
-        block : int
-            Number of the completed block.
+        number : int
+            Number of the completed round.
         passed : float
-            Seconds since the first block of this start began.
+            Seconds since the first round of this start began.
         expected : dict of str to float
             Expected seconds of another repetition of each case.
         """
         experiment = self._plan.experiment
-        counted = block + 1 - experiment.warmup
-        if block == 0:
+        counted = number + 1 - experiment.warmup
+        if number == 0:
             self._drop_left_out(expected)
         self._drop_ended(counted)
         if counted >= 1:
-            if block + 1 >= experiment.blocks:
+            if number + 1 >= experiment.rounds:
                 self._active = []
             elif self._auto:
-                self._stop_if_decided(counted, block)
+                self._stop_if_decided(counted, number)
             self._keep_to_budget(counted, passed, expected)
-        return self._block()
+        return self._round()
 
-    def _block(self) -> BlockSpec:
-        return BlockSpec(
+    def _round(self) -> RoundSpec:
+        return RoundSpec(
             tuple(self._active),
             {i: self._reads_of(self._case(i).group) for i in self._active},
         )
@@ -150,7 +150,7 @@ class Schedule:
         return self._plan.cases[place]
 
     def _drop_left_out(self, seconds: Mapping[str, float]) -> None:
-        """Record the cases that the first block has left out."""
+        """Record the cases that the first round has left out."""
         cases = [self._case(i) for i in self._active]
         out = [case for case in cases if self._without.get(case.id)]
         if not out:
@@ -175,14 +175,14 @@ class Schedule:
         cases = self._record.cases
         self._active = [i for i in self._active if goes_on(cases[self._case(i).id])]
 
-    def _stop_if_decided(self, counted: int, block: int) -> None:
+    def _stop_if_decided(self, counted: int, number: int) -> None:
         """End the run when the way to use is cheap enough, or nothing is compared."""
         if counted not in (PLAIN_REPETITIONS, *range(ENOUGH, counted + 1)):
             return
         cases = self._record.cases
         cells = make_cells(
             cases,
-            self._record.seconds(block),
+            self._record.seconds(number),
             lambda case, _: cases[case].cost.nbytes,
             restarted=bool(self._plan.experiment.environments),
         )
@@ -195,9 +195,9 @@ class Schedule:
         self._record.stop([self._case(i).id for i in self._active], counted, why)
         self._active = []
 
-    def _enough(self, block: float) -> float:
-        """Return the seconds that hold what a claim needs, by those of a block."""
-        return (self._plan.experiment.warmup + self._fewest) * block
+    def _enough(self, each_round: float) -> float:
+        """Return the seconds that hold what a claim needs, by the seconds of a round."""
+        return (self._plan.experiment.warmup + self._fewest) * each_round
 
     def _keep_to_budget(self, counted: int, passed: float, expected: Mapping[str, float]) -> None:
         """Drop the cases for which the time budget has no room.
@@ -226,10 +226,10 @@ class Schedule:
     def _seconds(self, places: Iterable[int], expected: Mapping[str, float]) -> float:
         return sum(expected.get(self._case(i).id, 0.0) for i in places)
 
-    def _fitting(self, each_block: float, left: float, expected: Mapping[str, float]) -> list[int]:
-        """Return the most important cases that fit into the seconds of each block.
+    def _fitting(self, each_round: float, left: float, expected: Mapping[str, float]) -> list[int]:
+        """Return the most important cases that fit into the seconds of each round.
 
-        The first part goes on for as long as there is time for one more block of it.
+        The first part goes on for as long as there is time for one more round of it.
         """
         active = {self._case(i).id: i for i in self._active}
         kept: list[int] = []
@@ -237,7 +237,7 @@ class Schedule:
         goes_on: dict[str, bool] = {}
         for part in self._parts:
             here = [active[case.id] for case in part if case.id in active]
-            room = each_block if kept else left
+            room = each_round if kept else left
             fits = self._seconds([*kept, *here], expected) <= room
             if goes_on.setdefault(part[0].group, fits) and fits:
                 kept += here
@@ -246,7 +246,7 @@ class Schedule:
     def _reads_of(self, group: str) -> int:
         """Return the reads per repetition, the same for all cases of a comparison.
 
-        The slowest case determines the number when the first block has been read. A number that
+        The slowest case determines the number when the first round has been read. A number that
         differed between the cases would let one of them profit more from reading again.
         """
         if group not in self._reads:

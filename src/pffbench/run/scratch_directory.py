@@ -159,10 +159,10 @@ def check_room(plan: Plan, room: AvailableSpace, *, keeps: bool = False) -> None
 
 def _check_room_for_all(plan: Plan, room: AvailableSpace) -> None:
     costs = [plan.costs[case.id] for case in plan.cases]
-    blocks = plan.experiment.blocks
-    space = blocks * sum(cost.space for cost in costs)
-    files = blocks * sum(cost.files for cost in costs)
-    kept = f"all {blocks} repetitions of {len(costs)} cases, which another job is to read,"
+    rounds = plan.experiment.rounds
+    space = rounds * sum(cost.space for cost in costs)
+    files = rounds * sum(cost.files for cost in costs)
+    kept = f"all {rounds} repetitions of {len(costs)} cases, which another job is to read,"
     if space > room.free_space:
         raise UserError(
             f"{kept} need about {Size(space)} in {room.scratch}, where {Size(room.free_space)} "

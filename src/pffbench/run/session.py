@@ -143,7 +143,7 @@ class Session:
         record = new_record(spec, directory, topology, floor, Startup(to_main), facts)
         progress = make_progress(
             len(spec.plan.cases),
-            experiment.blocks,
+            experiment.rounds,
             experiment.time_budget,
             silent=spec.options.is_silent,
         )

@@ -1,4 +1,4 @@
-"""The specification of a run and of its next block, decided on rank 0."""
+"""The specification of a run and of its next round, decided on rank 0."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class RunSpec(msgspec.Struct, frozen=True):
     options: RunOptions
 
 
-class BlockSpec(msgspec.Struct, frozen=True):
-    """The next block of repetitions, on all ranks.
+class RoundSpec(msgspec.Struct, frozen=True):
+    """The next round, on all ranks.
 
     Parameters
     ----------
@@ -75,6 +75,6 @@ class BlockSpec(msgspec.Struct, frozen=True):
     reads: Mapping[int, int]
 
 
-def repetition_directory(case: str, block: int) -> str:
+def repetition_directory(case: str, number: int) -> str:
     """Return the name of a repetition's own directory in the scratch directory."""
-    return f"{block:04d}-{case}"
+    return f"{number:04d}-{case}"

@@ -15,7 +15,7 @@ from pffbench.results.cells import make_cells
 from pffbench.results.judge import FEWEST, Pair, Ratio, Seconds, Verdict, Word, decide
 from pffbench.results.summary import CaseSummary
 from pffbench.run.recorder import Recorder
-from pffbench.run.spec import BlockSpec
+from pffbench.run.spec import RoundSpec
 
 #: Counts that differ by more than this part, of all phases, have changed.
 _COUNT_CHANGED = 0.01
@@ -89,7 +89,7 @@ def looks_of(most: int) -> list[int]:
 
 def most_rounds(experiment: Experiment) -> int:
     """Return the most rounds that count."""
-    return experiment.blocks - experiment.warmup
+    return experiment.rounds - experiment.warmup
 
 
 class UntilAnswered:
@@ -117,27 +117,27 @@ class UntilAnswered:
         self._question, self._total, self._names = question, total, (new, good)
         self._plan, self._record = plan, record
 
-    def first(self) -> BlockSpec:
-        """Return a block of both versions."""
+    def first(self) -> RoundSpec:
+        """Return a round of both versions."""
         both = range(len(self._plan.cases))
-        return BlockSpec(tuple(both), dict.fromkeys(both, 1))
+        return RoundSpec(tuple(both), dict.fromkeys(both, 1))
 
-    def after(self, block: int, passed: float, expected: Mapping[str, float]) -> BlockSpec:
-        """Return the next block, or none."""
+    def after(self, number: int, passed: float, expected: Mapping[str, float]) -> RoundSpec:
+        """Return the next round, or none."""
         experiment = self._plan.experiment
         budget, most = experiment.time_budget, most_rounds(experiment)
-        counted = block + 1 - experiment.warmup
+        counted = number + 1 - experiment.warmup
         late = budget is not None and passed + sum(expected.values()) > budget
         failed = any(entry.failure for entry in self._record.cases.values())
-        if not late and not failed and not (counted in looks_of(most) and self._answered(block)):
+        if not late and not failed and not (counted in looks_of(most) and self._answered(number)):
             return self.first()
         if counted < most and not failed:
             why = "the time budget ended" if late else "the question of the search is answered"
             self._record.stop([case.id for case in self._plan.cases], counted, why)
-        return BlockSpec((), {})
+        return RoundSpec((), {})
 
-    def _answered(self, block: int) -> bool:
-        seconds = self._record.seconds(block)
+    def _answered(self, number: int) -> bool:
+        seconds = self._record.seconds(number)
         cells = make_cells(self._record.cases, seconds, lambda *_: 0, restarted=True)
         times = {c.keys["environment"]: c.seconds for c in cells if c.keys["total"] == self._total}
         new, good = (times.get(name, {}) for name in self._names)
@@ -161,7 +161,7 @@ def reason(good: CaseSummary, new: CaseSummary, total: str, *, timed: bool) -> s
     total : str
         The time that changed, or during which the count did.
     timed : bool
-        Whether it is a time: the single block of a count does not tell how long work takes.
+        Whether it is a time: the single round of a count does not tell how long work takes.
     """
     told = f"; {_processor_time(good, new, total)}" if timed else ""
     changed = list(_changed_counts(good, new, total))

@@ -1,7 +1,7 @@
 """The search itself: its steps, its state on disk, and its sentences.
 
 Each step is a run of two environments, of the good version and of another one. Of a time it ends
-when their comparison is decided; a count takes one block.
+when their comparison is decided; a count takes one round.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from pffbench_environments.bisect.versions import (
     requirement,
     versions_between,
 )
-from pffbench_environments.blocks import MakesSchedule
 from pffbench_environments.coordinator import measured
+from pffbench_environments.rounds import MakesSchedule
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -228,7 +228,7 @@ class _Words(msgspec.Struct, frozen=True):
 class Trials:
     """Makes environments and runs them beside that of the good version.
 
-    Times are compared within blocks, so the good version runs beside each other one. Counts are
+    Times are compared within rounds, so the good version runs beside each other one. Counts are
     exact: it is counted once.
 
     Parameters

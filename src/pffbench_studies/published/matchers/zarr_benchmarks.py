@@ -275,7 +275,7 @@ def _ratios(cases: Sequence[_Compressed], index: Index) -> Iterator[Match]:
 def _formats(cases: Sequence[_Compressed], values: Sequence[PublishedValue]) -> Iterator[Match]:
     """Yield the ratio of times of format 3 to format 2, for each volume and library.
 
-    The geometric mean over pairs of cases that are equal but for the format, within each block.
+    The geometric mean over pairs of cases that are equal but for the format, within each round.
     """
     pairs: dict[tuple[str, ...], dict[int, _Compressed]] = {}
     for c in cases:
@@ -309,7 +309,7 @@ def _formats(cases: Sequence[_Compressed], values: Sequence[PublishedValue]) -> 
 
 
 def _mean_ratios(pairs: Sequence[tuple[_Compressed, _Compressed]], operation: str) -> list[float]:
-    """Return, for each block that all cases have, the geometric mean of their ratios of times."""
+    """Return, for each round that all cases have, the geometric mean of their ratios of times."""
     ratios = []
     for pair in pairs:
         phases = [c.case.phases.get(operation) for c in pair]

@@ -1,4 +1,4 @@
-"""The blocks of a run of several environments: a job step of each environment, in each block."""
+"""The rounds of a run of several environments: a job step of each environment, in each round."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from pffbench.case import Case
 from pffbench.experiment.plan import Plan
 from pffbench.job.batch_job import seconds_left
 from pffbench.record.repetitions import Done
-from pffbench.run.order import ordered_block
+from pffbench.run.order import ordered_round
 from pffbench.run.recorder import Recorder
-from pffbench.run.spec import BlockSpec
+from pffbench.run.spec import RoundSpec
 from pffbench_environments.merge import StepMerger
 from pffbench_environments.start import Launch, StartedEnvironment
 from pffbench_environments.steps import JobSteps, same_case
 
 
-class BlockSchedule(Protocol):
-    """Selects the cases of each block."""
+class RoundSchedule(Protocol):
+    """Selects the cases of each round."""
 
-    def first(self) -> BlockSpec:
-        """Return the first block."""
+    def first(self) -> RoundSpec:
+        """Return the first round."""
 
-    def after(self, block: int, passed: float, expected: Mapping[str, float]) -> BlockSpec:
-        """Return the block that follows another one, as `Schedule.after` does."""
-
-
-MakesSchedule = Callable[[Plan, Recorder], BlockSchedule]
+    def after(self, number: int, passed: float, expected: Mapping[str, float]) -> RoundSpec:
+        """Return the round that follows another one, as `Schedule.after` does."""
 
 
-class Blocks:
-    """The blocks of a run of several environments.
+MakesSchedule = Callable[[Plan, Recorder], RoundSchedule]
+
+
+class Rounds:
+    """The rounds of a run of several environments.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Blocks:
         self._steps = JobSteps(launch, plan.experiment)
         self._done = done
         self._schedule = schedule
-        #: Seconds of the last block.
+        #: Seconds of the last round.
         self._seconds = 0.0
         #: Expected seconds of another repetition of each case, its share of a start included.
         self._expected: dict[str, float] = {}
@@ -79,17 +79,17 @@ class Blocks:
         self._deadline = math.inf if left is None else time.monotonic() + left
 
     def run(self) -> bool:
-        """Run all blocks; return whether the run completed, without an early stop."""
+        """Run all rounds; return whether the run completed, without an early stop."""
         experiment = self.plan.experiment
         schedule = self._schedule(self.plan, self._recorder)
         begin = time.monotonic()
         following = schedule.first()
-        for number in range(experiment.warmup, experiment.blocks):
+        for number in range(experiment.warmup, experiment.rounds):
             if not following.cases:
                 return True
             due = [self.plan.cases[i] for i in following.cases]
             active = [case for case in due if not self._failed(case)]
-            if not self._is_done(active, number) and not self._block(active, number):
+            if not self._is_done(active, number) and not self._round(active, number):
                 return False
             following = schedule.after(number, time.monotonic() - begin, self._expected)
         return True
@@ -98,22 +98,22 @@ class Blocks:
         return self._recorder.cases[case.id].failure is not None
 
     def _is_done(self, active: Sequence[Case], number: int) -> bool:
-        """Return whether an earlier start ran a whole block; forget one that it only began."""
+        """Return whether an earlier start ran a whole round; forget one that it only began."""
         if not self._done:
             return False
         if all((case.id, number) in self._done for case in active):
             return True
-        self._merger.forget_block(number)
+        self._merger.forget_round(number)
         self._done = frozenset()  # there are no later ones
         return False
 
-    def _block(self, active: Sequence[Case], number: int) -> bool:
+    def _round(self, active: Sequence[Case], number: int) -> bool:
         """Run a step of each environment; return whether all of them ran."""
         if self._out_of_time():
             return False
         experiment = self.plan.experiment
-        block = number - experiment.warmup
-        order = self._in_order(active, block)
+        step = number - experiment.warmup
+        order = self._in_order(active, step)
         due = {case.id: case for case in active}
         wanted = []
         for environment in self._environments:
@@ -121,7 +121,7 @@ class Blocks:
             if cases := [due[name] for name in names if name in due]:
                 wanted.append((environment, cases))
         begin = time.monotonic()
-        results = self._steps.run(wanted, order, block)
+        results = self._steps.run(wanted, order, step)
         self._seconds = time.monotonic() - begin
         self._expected |= {case.id: self._seconds / len(active) for case in active}
         ran = {environment.name: cases for environment, cases in wanted}
@@ -131,18 +131,18 @@ class Blocks:
                 self._merger.note_failures(ran[name], result, number)
         return not self._launch.is_stopped()
 
-    def _in_order(self, active: Sequence[Case], block: int) -> list[str]:
-        """Return the cases in the order of a block, which all environments have."""
+    def _in_order(self, active: Sequence[Case], number: int) -> list[str]:
+        """Return the cases in the order of a round, which all environments have."""
         experiment = self.plan.experiment
         once = list({same_case(case.id): case for case in active}.values())
-        return [same_case(case.id) for case in ordered_block(once, block, experiment.seed)]
+        return [same_case(case.id) for case in ordered_round(once, number, experiment.seed)]
 
     def _out_of_time(self) -> bool:
         left = self._deadline - time.monotonic()
         if left > self._seconds:
             return False
         self._recorder.remark(
-            f"stopped before a block, which takes about {self._seconds:.1f} s: {max(left, 0):.1f} "
+            f"stopped before a round, which takes about {self._seconds:.1f} s: {max(left, 0):.1f} "
             "s of the time that the run may take were left"
         )
         return True
