@@ -215,3 +215,26 @@ def test_a_number_of_ranks_that_no_machine_has_is_refused_at_once(tmp_path, rank
     told = pffbench_cli("plan", "quick", "-n", ranks, cwd=tmp_path)
     assert told.status == 2
     assert f"{ranks!r} is not a number of ranks (1 to 10000000)" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("budget", "out"),
+    [
+        (1, ["posix", "hdf5", "mpiio", "zarr"]),
+        (80, ["hdf5", "mpiio", "zarr"]),
+        (120, ["mpiio"]),
+        (6000, []),
+    ],
+)
+def test_a_plan_marks_what_the_time_budget_does_not_hold_on_a_slow_machine(tmp_path, budget, out):
+    case = {"workload": "hyperslab", "backend": ["hdf5", "zarr"], "shape": [64, 1024, 1024],
+            "files": ["per_rank", "one"], "arrays": "per_rank"}  # fmt: skip
+    told = {"name": "x", "cases": [case], "time_budget": budget}
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
+    arguments = ["plan", tmp_path / "x.yaml", "--scratch", tmp_path]
+    text = pffbench_cli(*arguments, env={"COLUMNS": "200"}).stdout
+    marked = [line.strip() for line in text.splitlines() if "no time if slow)  " in line]
+    plan = json.loads(pffbench_cli(*arguments, "--json").stdout)["plans"][0]
+    assert [line.partition(".")[0] for line in marked] == out
+    assert {case.partition(".")[0] for case in plan["left_out_if_slow"]} == set(out)
+    assert f"holds {6 - len(out)} of 6 cases" in text or not out

@@ -101,8 +101,10 @@ def run(plan, record, seconds=1.0, after=None, later=None):
             break
         told.append(following)
         expected = {}
-        for place in following.cases:
-            case = plan.cases[place]
+        cases = [plan.cases[place] for place in following.cases]
+        if number == 0:
+            cases = [case for part in by_importance(plan.cases) for case in part]
+        for case in cases:
             if number == 0 and schedule.leaves_out(case, passed, expected):
                 continue
             record.ran[case.id].append(number)
@@ -281,7 +283,7 @@ def test_what_an_earlier_start_stopped_does_not_run_again():
     assert [len(rounds) for rounds in record.ran.values()][2:] == [1 + 3, 1 + 3]
 
 
-def test_a_budget_goes_to_questions_then_to_raw_transfers_and_other_ways_then_to_other_sizes():
+def test_a_budget_goes_to_a_question_with_its_raw_transfer_then_to_others_then_to_other_sizes():
     ways = {"backend": ["hdf5", "zarr"], "settings": ["matched", "defaults"], "chunks": "rank_part"}
     plan = a_plan(
         ways, ways | {"shape": [16, 16]}, {"backend": ["hdf5", "zarr"], "files": "one",
@@ -293,11 +295,37 @@ def test_a_budget_goes_to_questions_then_to_raw_transfers_and_other_ways_then_to
     small, large, shared = dict.fromkeys(case.group for case in plan.cases)
     told = [(part[0].group, [case.parameters.backend for case in part]) for part in parts]
     formats = ["hdf5", "zarr"]
-    assert told[:2] == [(small, formats), (shared, formats)]
+    assert told[:4] == [
+        (small, formats), (small, ["mpiio"]), (shared, formats), (shared, ["mpiio"]),
+    ]  # fmt: skip
     size = told.index((large, formats))
-    assert {group for group, _ in told[2:size]} == {small, shared}
+    assert {group for group, _ in told[4:size]} == {small}
     assert {group for group, _ in told[size:]} == {large}
-    assert all(len(backends) == 1 for _, backends in told[2:size] + told[size + 1 :])
+    assert all(backends != ["mpiio"] for _, backends in told[4:size])
+    assert told[size + 1] == (large, ["mpiio"])
+
+
+@pytest.mark.parametrize(
+    ("budget", "kept"),
+    [
+        (16, "hz"),
+        (24, "hmz"),
+        (40, "hmz hz"),
+        (48, "hmz hmz"),
+        (56, "hhmz hmz"),
+        (80, "hhmzz hhmzz"),
+    ],
+)
+def test_a_raw_transfer_is_dropped_after_all_but_the_formats_it_stands_next_to(budget, kept):
+    """Further ways of the formats, which are listed first, go before the raw rows."""
+    ways = {"backend": ["hdf5", "zarr"], "settings": ["matched", "defaults"], "chunks": "rank_part"}
+    plan = a_plan(ways, ways | {"arrays": "shared"}, roofline=True, time_budget=f"{budget} s")
+    record = Recorded(plan, {})
+    run(plan, record)
+    ran = {case.group: "" for case in plan.cases}
+    for case in plan.cases:
+        ran[case.group] += case.parameters.backend[0] * bool(record.ran[case.id])
+    assert ["".join(sorted(names)) for names in ran.values() if names] == kept.split()
 
 
 def test_what_several_environments_run_is_dropped_together():

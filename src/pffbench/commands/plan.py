@@ -25,6 +25,7 @@ from pffbench.experiment.estimate import (
     SecondsRange,
     cold_read_warnings,
     estimate_duration,
+    slow_seconds,
 )
 from pffbench.experiment.load import experiment_files, is_folder, load_experiment, to_plain
 from pffbench.experiment.plan import Cost, Plan, arrays_of
@@ -32,6 +33,7 @@ from pffbench.experiment.schema import Experiment
 from pffbench.job.launcher import mpi_unstarted, reason_against_mpi
 from pffbench.mpi.topology import Topology
 from pffbench.record.ranks import NEEDS_H5PY
+from pffbench.run.first_round import left_out_at
 from pffbench.run.options import add_experiment
 from pffbench.run.output import make_console, print_json
 from pffbench.run.scratch_directory import parent_of_node
@@ -44,6 +46,8 @@ from pffbench.units import Size, duration_text
 _HEADINGS = ("case", "data", "arrays", "files", "space", "memory/rank")
 #: Maximum number of printed lines; a table of 100 000 takes half a minute to format.
 _MOST_LINES = 200
+#: What is printed at a case that the time budget does not hold on a slow machine.
+_NO_TIME = "no time if slow"
 #: Columns in a log.
 _WIDTH = 160
 #: Version of what `--json` prints; a higher one changed or removed a key.
@@ -65,6 +69,8 @@ class PlannedRun(msgspec.Struct, frozen=True):
         Its file system.
     duration : SecondsRange
         Estimated seconds.
+    left_out_if_slow : frozenset of str
+        Cases that the time budget does not hold on a slow machine.
     warnings : tuple of str
         Reasons why results would not mean what they are meant to.
     """
@@ -74,6 +80,7 @@ class PlannedRun(msgspec.Struct, frozen=True):
     scratch: str
     there: FileSystem
     duration: SecondsRange
+    left_out_if_slow: frozenset[str]
     warnings: tuple[str, ...]
 
     @classmethod
@@ -102,7 +109,9 @@ class PlannedRun(msgspec.Struct, frozen=True):
             *large,
             *cold_read_warnings(plan, there, memory, nodes),
         )
-        return cls(file, plan, parent, there, estimate_duration(plan), warnings)
+        slow = () if plan.experiment.environments else left_out_at(plan, slow_seconds(plan))
+        without = frozenset(case.id for case in slow)
+        return cls(file, plan, parent, there, estimate_duration(plan), without, warnings)
 
     @property
     def written(self) -> Size:
@@ -228,12 +237,13 @@ def _as_data(run: PlannedRun) -> dict[str, Any]:
         "scratch": {"directory": run.scratch, "file_system": run.there.type,
                     "free_bytes": run.there.free_bytes},
         "seconds": {"low": run.duration.low, "high": run.duration.high},
+        "left_out_if_slow": sorted(run.left_out_if_slow),
         "warnings": run.warnings,
     }  # fmt: skip
 
 
 def _print(run: PlannedRun, console: Console, most: int | None) -> None:
-    for line in _cases(run.plan, console, run.plan.cases[:most]):
+    for line in _cases(run, console, run.plan.cases[:most]):
         console.print(line)
     for text in _list_left_out(run.plan)[:most]:
         console.print(one_line(text))
@@ -252,9 +262,9 @@ def _list_left_out(plan: Plan) -> list[str]:
     ]
 
 
-def _cases(plan: Plan, console: Console, cases: Sequence[Case]) -> list[Table | str]:
+def _cases(run: PlannedRun, console: Console, cases: Sequence[Case]) -> list[Table | str]:
     """Return a table of the cases, or two lines for each where it would be too wide."""
-    names = case_names(cases)
+    plan, names = run.plan, case_names(cases)
     table = make_table()
     writers = any(plan.costs[case.id].writer_memory for case in cases)
     for i, heading in enumerate((*_HEADINGS, *["memory/writer"] * writers)):
@@ -262,7 +272,7 @@ def _cases(plan: Plan, console: Console, cases: Sequence[Case]) -> list[Table | 
     lines: list[Table | str] = []
     for case in cases:
         cost = plan.costs[case.id]
-        name = f"{names[case.id]}{' (roofline)' if case.roofline else ''}"
+        name = f"{names[case.id]}{_remarks(run, case)}"
         data, space, memory = (str(Size(n)) for n in (cost.nbytes, cost.space, cost.memory))
         of_writer = _of_writer(cost)
         cells = (name, data, str(cost.arrays), str(cost.files), space, memory)
@@ -275,6 +285,13 @@ def _cases(plan: Plan, console: Console, cases: Sequence[Case]) -> list[Table | 
         )
         lines += [name, second]
     return [table] if fits(table, console) else lines
+
+
+def _remarks(run: PlannedRun, case: Case) -> str:
+    """Return what is printed after the name of a case, empty for most."""
+    slow = case.id in run.left_out_if_slow
+    texts = ["roofline"] * case.roofline + [_NO_TIME] * slow
+    return f" ({', '.join(texts)})" if texts else ""
 
 
 def _of_writer(cost: Cost) -> str:
@@ -309,6 +326,7 @@ def _totals(run: PlannedRun) -> Iterator[str]:
     yield from dict.fromkeys(f"map {text}" for text in of_maps if text)
     yield from (f"warning: {text}" for text in run.warnings)
     yield _time(run)
+    yield from _short_of_time(run)
     yield (
         f"at most {run.peak} at a time in {run.scratch} ({run.there.type}, "
         f"{Size(run.there.free_bytes)} free)"
@@ -328,6 +346,18 @@ def _time(run: PlannedRun) -> str:
         f"takes about {low if low == high else f'{low} to {high}'}, assuming {Size(FAST_RATE)} "
         f"to {Size(SLOW_RATE)} per second and 0.1 to 2 ms a file{ends}; nothing was measured"
     )
+
+
+def _short_of_time(run: PlannedRun) -> Iterator[str]:
+    """Say how many cases a slow machine leaves out, which are marked."""
+    if run.left_out_if_slow:
+        assert run.plan.experiment.time_budget is not None
+        out, count = len(run.left_out_if_slow), len(run.plan.cases)
+        yield (
+            f"at {Size(SLOW_RATE)} per second, time_budget "
+            f"{duration_text(run.plan.experiment.time_budget)} holds {count - out} of {count} "
+            f"cases; the others, marked ({_NO_TIME}), are left out"
+        )
 
 
 def _times(experiment: Experiment) -> str:

@@ -48,15 +48,8 @@ def estimate_duration(plan: Plan) -> SecondsRange:
 def _duration(
     plan: Plan, rounds: int, rate: float, seconds: tuple[float, float, float, float]
 ) -> float:
-    start, each, each_file, each_call = seconds
-    costs = [plan.costs[case.id] for case in plan.cases]
-    cases = [
-        cost.nbytes / rate
-        + each
-        + each_file * cost.files
-        + each_call * 2 * cost.calls / plan.ranks  # to write and to read, all ranks at once
-        for cost in costs
-    ]
+    start = seconds[0]
+    cases = list(_case_seconds(plan, rate, seconds).values())
     each_round = sum(cases)
     # At least the warm-up and one repetition of a case of each format run; nothing further begins
     # that would pass the budget.
@@ -72,6 +65,24 @@ def _duration(
     if budget is None:
         return start + rounds * each_round
     return start + min(rounds * each_round, max(budget, (experiment.warmup + 1) * first))
+
+
+def slow_seconds(plan: Plan) -> dict[str, float]:
+    """Return the estimated seconds of a repetition of each case on a slow machine."""
+    return _case_seconds(plan, SLOW_RATE, _SLOW)
+
+
+def _case_seconds(
+    plan: Plan, rate: float, seconds: tuple[float, float, float, float]
+) -> dict[str, float]:
+    _, each, each_file, each_call = seconds
+    return {
+        name: cost.nbytes / rate
+        + each
+        + each_file * cost.files
+        + each_call * 2 * cost.calls / plan.ranks  # to write and to read, all ranks at once
+        for name, cost in plan.costs.items()
+    }
 
 
 def cold_read_warnings(plan: Plan, there: FileSystem, memory: int, nodes: int) -> Iterator[str]:

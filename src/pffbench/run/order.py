@@ -46,8 +46,10 @@ def ordered_round(cases: Sequence[Case], number: int, seed: int) -> Iterator[Cas
 def by_importance(cases: Sequence[Case]) -> list[list[Case]]:
     """Return the cases in the order in which a time budget spends time on them, in parts.
 
-    First a part for each comparison, with the first case of each format; then each other case of
-    these: raw transfers, and further ways to use a format. At the end the same of comparisons that
+    First a part with the first case of each format of the first comparison, and one with the first
+    case of each kind of raw transfer: without it nobody can tell if the formats or the storage are
+    slow. Then the formats of each other comparison, then their raw transfers, and then each other
+    case of these, which are further ways to use a format. At the end the same of comparisons that
     repeat an earlier one with data of another size. What several environments run stays together.
 
     Parameters
@@ -55,22 +57,32 @@ def by_importance(cases: Sequence[Case]) -> list[list[Case]]:
     cases : sequence of Case
         Cases of the plan, in its order.
     """
-    parts: dict[str, dict[tuple[str, str], Case]] = {}
+    formats: dict[str, dict[tuple[str, str], Case]] = {}
+    raw: dict[str, dict[tuple[str, str], Case]] = {}
     others: dict[str, list[Case]] = {}
     questions: dict[str, str] = {}
     for case in cases:
         backend = case.parameters.backend
         way = backend, case.environment
-        formatted = not backend_class(backend).capabilities.raw
         questions.setdefault(_question(case), case.group)
-        part = parts.setdefault(case.group, {})
-        if formatted and way not in part:
+        kind = raw if backend_class(backend).capabilities.raw else formats
+        part = kind.setdefault(case.group, {})
+        if way not in part:
             part[way] = case
         else:
             others.setdefault(case.id.partition("@")[0], []).append(case)
-    listed = [*(list(part.values()) for part in parts.values() if part), *others.values()]
     first = set(questions.values())
-    return sorted(listed, key=lambda part: part[0].group not in first)
+    main = cases[0].group if cases else None
+
+    def importance(part: list[Case]) -> tuple[bool, bool, int]:
+        group, kind = part[0].group, 2
+        for number, firsts in enumerate((formats, raw)):
+            if part[0] in firsts.get(group, {}).values():
+                kind = number
+        return group not in first, group != main or kind == 2, kind
+
+    firsts = [list(part.values()) for part in (*formats.values(), *raw.values())]
+    return sorted([*firsts, *others.values()], key=importance)
 
 
 def _question(case: Case) -> str:

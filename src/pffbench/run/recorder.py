@@ -34,7 +34,7 @@ from pffbench.record.run_json import CaseEntry, FailureEntry, FloorEntry, LeftOu
 from pffbench.record.validity import clock_trouble, missing_repetitions, read_trouble
 from pffbench.regular_files import SpareDescriptors
 from pffbench.results.cells import not_in_force
-from pffbench.results.names import names_apart
+from pffbench.results.names import gathered, names_apart
 from pffbench.storage.page_cache import DROPPED_BELOW
 
 
@@ -331,7 +331,8 @@ class Recorder:
             del record.cases[case]
             record.left_out.append(LeftOut(case, why, "time", names[case]))
         record.save(self.directory)
-        self.progress.message(f"{len(cases)} of {planned} cases left out: {why}")
+        told = gathered(names.values())
+        self.progress.message(f"{len(cases)} of {planned} cases left out, {told}: {why}")
 
     def need_time(self, seconds: float) -> None:
         """Record the seconds that would hold the rounds which all cases need."""

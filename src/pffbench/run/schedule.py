@@ -12,7 +12,7 @@ the budget holds. Where later repetitions take longer, cases are dropped in the 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pffbench.case import Case
@@ -20,9 +20,8 @@ from pffbench.experiment.plan import Plan
 from pffbench.experiment.schema import PLAIN_REPETITIONS
 from pffbench.record.run_json import CaseEntry
 from pffbench.results.cells import make_cells
-from pffbench.results.judge import FEWEST
 from pffbench.results.purposes import decide_work, usable
-from pffbench.run.order import by_importance
+from pffbench.run.first_round import FirstRound, fewest_rounds
 from pffbench.run.spec import RoundSpec
 from pffbench.text import counted as counted_words
 from pffbench.units import Duration
@@ -60,56 +59,12 @@ class Schedule:
         experiment = plan.experiment
         self._auto = experiment.repetitions == "auto"
         #: Repetitions that each case is to have before any has more.
-        self._fewest = min(FEWEST, experiment.rounds - experiment.warmup)
+        self._fewest = fewest_rounds(plan)
         self._active = list(range(len(plan.cases)))
         self._reads: dict[str, int] = {}
-        self._parts = by_importance(plan.cases)
-        #: Whether each case that has been asked about is left out.
-        self._without = {
-            case.id: False
-            for part in self._parts
-            for case in part
-            if any(member.id in begun for member in part)
-        }
-        #: Comparisons whose main part is left out.
-        self._groups_without: set[str] = set()
-
-    def leaves_out(self, case: Case, passed: float, seconds: Mapping[str, float]) -> bool:
-        """Return whether a case of the first round does not run, to keep to the time budget.
-
-        Decided for each part of `by_importance` when its first case is due. The first part always
-        runs, and a case only where the part of its comparison does.
-
-        Parameters
-        ----------
-        case : Case
-            The case that is due.
-        passed : float
-            Seconds since the first round of this start began.
-        seconds : dict of str to float
-            Seconds of the repetition of each case that has run.
-        """
-        budget = self._plan.experiment.time_budget
-        if case.id not in self._without:
-            part = next(part for part in self._parts if case in part)
-            out = case.group in self._groups_without
-            if budget is not None and seconds and not out:
-                more = self._estimate(part, seconds)
-                rounds = self._plan.experiment.warmup + self._fewest - 1
-                again = rounds * (sum(seconds.values()) + more)
-                out = passed + more + again > budget
-                if out and len(part) > 1:
-                    self._groups_without.add(case.group)
-            self._without |= dict.fromkeys((c.id for c in part), out)
-        return self._without[case.id]
-
-    def _estimate(self, cases: Sequence[Case], seconds: Mapping[str, float]) -> float:
-        """Estimate a repetition of cases that have not run from the bytes of those that have."""
-        costs = self._plan.costs
-        moved = sum(costs[name].nbytes for name in seconds)
-        if not moved:
-            return len(cases) * sum(seconds.values()) / len(seconds)
-        return sum(costs[case.id].nbytes for case in cases) * sum(seconds.values()) / moved
+        self._first = FirstRound(plan, begun)
+        #: Decides whether a case of the first round runs.
+        self.leaves_out = self._first.leaves_out
 
     def first(self) -> RoundSpec:
         """Return the first round: every case, each of which is read once."""
@@ -152,13 +107,13 @@ class Schedule:
     def _drop_left_out(self, seconds: Mapping[str, float]) -> None:
         """Record the cases that the first round has left out."""
         cases = [self._case(i) for i in self._active]
-        out = [case for case in cases if self._without.get(case.id)]
+        out = self._first.left_out(cases)
         if not out:
             return
         experiment = self._plan.experiment
         assert experiment.time_budget is not None
         budget = _named(experiment.time_budget)
-        all_of_them = sum(seconds.values()) + self._estimate(out, seconds)
+        all_of_them = sum(seconds.values()) + self._first.estimate(out, seconds)
         often = "a warm-up and " * (experiment.warmup > 0) + counted_words(self._fewest, "round")
         self._record.leave_out([case.id for case in out], f"{budget} does not hold {often} of each")
         self._record.need_time(self._enough(all_of_them))
@@ -235,7 +190,7 @@ class Schedule:
         kept: list[int] = []
         #: Whether the main part of each comparison goes on, which is its first.
         goes_on: dict[str, bool] = {}
-        for part in self._parts:
+        for part in self._first.parts:
             here = [active[case.id] for case in part if case.id in active]
             room = each_round if kept else left
             fits = self._seconds([*kept, *here], expected) <= room
