@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from pffbench.errors import UserError
+from pffbench.interpreter import restore_clocks
 
 
 @cache
@@ -38,6 +39,8 @@ def load(location: str) -> Any:
     """Import what a location such as ``package.module:name`` names; without a name the module."""
     module, _, attribute = location.partition(":")
     found = import_module(module)
+    if replaced := restore_clocks():
+        raise ImportError(f"it replaces {', '.join(replaced)} for all others")
     return getattr(found, attribute) if attribute else found
 
 

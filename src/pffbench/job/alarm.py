@@ -14,8 +14,8 @@ import faulthandler
 import math
 import signal
 import sys
-import time
 from contextlib import suppress
+from time import monotonic
 
 #: Seconds that a step may take at least, unless the user gives another limit.
 PATIENCE = 600.0
@@ -43,7 +43,7 @@ class Alarm:
 
     def step(self) -> None:
         """Begin a step."""
-        now = time.monotonic()
+        now = monotonic()
         if now < self._set_until:
             return
         self._set_until = now + _AGAIN

@@ -14,10 +14,10 @@ import mmap
 import os
 import re
 import signal
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from time import monotonic
 from typing import NamedTuple
 
 from pffbench.proc import PROC, kernel_text, number_ranges, process_fields
@@ -120,7 +120,7 @@ class RankLease:
 
     def step(self, name: str, seconds: float) -> None:
         """Begin a step that must end within so many seconds."""
-        now = time.monotonic()
+        now = monotonic()
         self._slot.until = now + seconds  # first: a step that has begun is never late
         self._slot.since = now
         self._slot.step = name.encode()[:64]

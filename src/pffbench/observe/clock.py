@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
@@ -70,7 +70,7 @@ class PhaseClock:
     def __init__(
         self,
         comm: MPI.Intracomm,
-        now: Callable[[], float] = time.perf_counter,
+        now: Callable[[], float] = perf_counter,
         meter: Meter | None = None,
         watchdog: Watchdog | None = None,
     ) -> None:
@@ -240,7 +240,8 @@ def measure_floor(comm: MPI.Intracomm, meter: Meter | None = None) -> Floor:
     costs = [_empty_phase(comm, meter) for _ in range(_FEW_ROUNDS)]
     if largest(comm, sum(synced for _, synced in costs)) < _LONG:
         costs += [_empty_phase(comm, meter) for _ in range(_ROUNDS - _FEW_ROUNDS)]
-    own, synced = (sorted(times)[len(times) // 2] for times in zip(*costs, strict=True))
+    # A clock that runs backwards makes the run INVALID by its phases; a floor is no less than 0.
+    own, synced = (max(0.0, sorted(t)[len(t) // 2]) for t in zip(*costs, strict=True))
     return Floor(largest(comm, own), largest(comm, synced), largest(comm, min(_ticks())))
 
 
@@ -254,9 +255,9 @@ def _empty_phase(comm: MPI.Intracomm, meter: Meter | None) -> tuple[float, float
 
 def _ticks(count: int = 200) -> Iterator[float]:
     for _ in range(count):
-        before = after = time.perf_counter()
+        before = after = perf_counter()
         while after == before:
-            after = time.perf_counter()
+            after = perf_counter()
         yield after - before
 
 

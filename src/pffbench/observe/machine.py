@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import mmap
 import os
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic, perf_counter
 
 import msgspec
 import numpy as np
@@ -78,7 +78,7 @@ class LoadMeter:
         )
 
     def _read(self) -> tuple[float, tuple[int, ...], tuple[float, float]]:
-        return time.monotonic(), self._ticks(), (self._stalled("cpu"), self._stalled("io"))
+        return monotonic(), self._ticks(), (self._stalled("cpu"), self._stalled("io"))
 
     def _ticks(self) -> tuple[int, ...]:
         """Return the ticks of all processors by kind of use."""
@@ -159,9 +159,9 @@ def _seconds(team: Team, rounds: int, work: Callable[[int], None]) -> list[float
     seconds = np.zeros(rounds)
     team.comm.Barrier()
     for place in range(rounds):
-        begin = time.perf_counter()
+        begin = perf_counter()
         work(place)
         team.comm.Barrier()  # also before the next round
-        seconds[place] = time.perf_counter() - begin
+        seconds[place] = perf_counter() - begin
     team.comm.Allreduce(constants.IN_PLACE, seconds, op=constants.MAX)
     return sorted(seconds.tolist())

@@ -6,11 +6,11 @@ import enum
 import math
 import os
 import random
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from importlib import import_module
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pffbench.backends.base import Store
@@ -20,6 +20,7 @@ from pffbench.case import Case
 from pffbench.data import Sources, seed_of_repetition
 from pffbench.errors import ResultsLostError, UserError
 from pffbench.experiment.plan import arrays_of, copies_of_file, cost_of
+from pffbench.interpreter import InterpreterState
 from pffbench.job.alarm import PATIENCE
 from pffbench.job.batch_job import StopSignals, seconds_left
 from pffbench.job.watchdog import Watchdog
@@ -64,9 +65,9 @@ class Pace:
     @contextmanager
     def of(self, case: Case) -> Iterator[None]:
         """Record the duration of a repetition."""
-        begin = time.monotonic()
+        begin = monotonic()
         yield
-        seconds = self.last[case.id] = time.monotonic() - begin
+        seconds = self.last[case.id] = monotonic() - begin
         self._longest[case.id] = max(self._longest.get(case.id, 0.0), seconds)
 
     def expected(self, case: Case) -> float:
@@ -162,6 +163,9 @@ class Runner:
         experiment = spec.plan.experiment
         #: Whether this rank makes and removes the directories of repetitions.
         self._keeps_scratch = team.keeps(node_local=scratch.node_local)
+        self._interpreter = InterpreterState()
+        #: Cases that have changed it, each of which is named once.
+        self._changing: set[str] = set()
         self._meter = _meter_of(experiment, scratch)
         self._allocator = Allocator()
         #: Load meter and settler of one rank of each node; None on the others.
@@ -172,7 +176,7 @@ class Runner:
 
     def run(self) -> bool:
         """Run all rounds; return whether the run completed, without an early stop."""
-        begin = time.monotonic()
+        begin = monotonic()
         self._seconds = self._time_limit()
         self._allocator.agree(self.team.comm)
         if self.recorder is not None:
@@ -199,7 +203,7 @@ class Runner:
                 for position, case in enumerate(cases):
                     if case.id in self._failed or (case.id, number) in self.spec.done:
                         continue
-                    here = self._course(case, number, time.monotonic() - begin)
+                    here = self._course(case, number, monotonic() - begin)
                     course = largest(self.team.comm, int(here))
                     if course == _Course.STOP:
                         return False
@@ -212,7 +216,7 @@ class Runner:
                 self._measure_floor()
                 if number == 0:  # not before: a copy larger than caches takes as long as the start
                     self._measure_memory()
-                passed = time.monotonic() - begin
+                passed = monotonic() - begin
                 following = self._from_leader(
                     None if schedule is None else schedule.after(number, passed, self._pace.last)
                 )
@@ -299,7 +303,7 @@ class Runner:
             before = self._meter.begin()
             if self._load is not None:
                 self._load.begin()
-            with collector_off(), self._counting(repetition):
+            with collector_off(), self._counting(repetition), self._interpreter_kept(case):
                 peak.reset()
                 repetition.workload.run(repetition)
             load = None if self._load is None else self._load.since()
@@ -310,6 +314,18 @@ class Runner:
             self._record(repetition, number, position, started, peak.read(), conditions)
         except PhaseFailedError as error:
             self._fail(case, number, error.failure, repetition)
+
+    @contextmanager
+    def _interpreter_kept(self, case: Case) -> Iterator[None]:
+        """Restore what the code of a backend changes for all cases, and name the first time."""
+        try:
+            yield
+        finally:
+            changed = self._interpreter.restore()
+            if changed and self.recorder is not None and case.id not in self._changing:
+                self._changing.add(case.id)
+                name = without_digests(case.id)
+                self.recorder.remark(f"{name} changed {', '.join(changed)}, which was restored")
 
     @contextmanager
     def _counting(self, repetition: Repetition) -> Iterator[None]:

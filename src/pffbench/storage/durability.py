@@ -10,10 +10,10 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import PurePosixPath
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -245,19 +245,19 @@ class Settler:
             return Settled()
         import threading  # needed on one rank of a node, off the timer
 
-        begin = time.monotonic()
+        begin = monotonic()
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=_syncfs, args=(self._directory,), daemon=True)
             self._thread.start()
         self._thread.join(self._limit)
         dirty = least = dirty_bytes()
-        now = changed = time.monotonic()
+        now = changed = monotonic()
         while dirty > QUIET and now - begin < self._limit and now - changed < _NO_PROGRESS:
-            time.sleep(_POLL)
-            dirty, now = dirty_bytes(), time.monotonic()
+            sleep(_POLL)
+            dirty, now = dirty_bytes(), monotonic()
             if dirty < least:
                 least, changed = dirty, now
-        return Settled(time.monotonic() - begin, dirty)
+        return Settled(monotonic() - begin, dirty)
 
 
 def _syncfs(directory: str) -> None:
