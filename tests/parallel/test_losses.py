@@ -173,18 +173,25 @@ def test_what_hdf5_and_netcdf_refuse_or_lose_is_a_row_and_the_other_cases_run_on
     }
     assert failed.pop(("hdf5", "gzip", "independent")) == "write"
     assert failed.pop(("netcdf4", "gzip", "independent")) == "preparation"
-    assert failed == {("hdf5", "lzf", "collective"): "read"}  # it was written without an error
+    # HDF5 1.10 writes LZF data that do not shrink without an error, and cannot read them.
+    unreadable = ["reading"] if h5py.version.hdf5_version_tuple < (1, 14) else []
+    assert list(failed) == [("hdf5", "lzf", "collective")] * len(unreadable)
+    assert list(failed.values()) == ["read"] * len(unreadable)
     answer = summarise(done.out).answer
-    assert answer.headline == "no row was lost in 9 ways, 3 fail with an error."
-    assert sorted(row[3] for row in answer.rows) == ["none"] * 6 + ["reading"] + ["writing"] * 2
+    assert (
+        answer.headline == f"no row was lost in 9 ways, {2 + len(unreadable)} fail with an error."
+    )
     fine = [row for row in answer.rows if row[3] == "none"]
-    assert [row[1:3] for row in fine] == [("0 of 8", "0 of 2")] * 6
+    assert (
+        sorted(row[3] for row in answer.rows) == ["none"] * len(fine) + unreadable + ["writing"] * 2
+    )
+    assert [row[1:3] for row in fine] == [("0 of 8", "0 of 2")] * (7 - len(unreadable))
     assert any("independent" in note and "filters" in note for note in answer.notes)
 
 
 def test_a_plain_program_loses_the_rows_and_ends_with_status_0(tmp_path, planted):
     command = [*mpiexec(2), sys.executable, "-c", PLAIN, str(tmp_path / "plain")]
-    env = environment(**planted(LATE))
+    env = environment(**planted(LATE)) | {"OMPI_MCA_btl": "^tcp"}  # no words of a network
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert lost_rows(zarr.open_array(str(tmp_path / "plain"), mode="r")[:]) == 4
