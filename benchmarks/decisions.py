@@ -380,6 +380,38 @@ def unknown_starts(pool: Executor, runs: int, kinds: Mapping[str, Noise]) -> Ite
         yield f"| {name} | {_percent(held)} | {_percent(false)} |"
 
 
+#: True times of nine ways: the fastest, its rivals, and ways that are clearly slower.
+MANY = {
+    "all equal": (1.0,) * 9,
+    "one fastest, eight at 1.1": (1.0, *(1.1,) * 8),
+    "one fastest, eight at 1.2": (1.0, *(1.2,) * 8),
+    "one fastest, eight at 1.3": (1.0, *(1.3,) * 8),
+    "two equal, seven at 1.3": (1.0, 1.0, *(1.3,) * 7),
+    "one at 1.05, seven at 1.3": (1.0, 1.05, *(1.3,) * 7),
+    "one at 1.1, seven at 1.3": (1.0, 1.1, *(1.3,) * 7),
+    "steps of 5 %": tuple(1.05**i for i in range(9)),
+}
+
+
+def many_ways(pool: Executor, runs: int, kinds: Mapping[str, Noise]) -> Iterator[str]:
+    """Yield a table: whether the price of one of nine ways holds, and its size, after 27 rounds."""
+    yield "| noise, true times | price holds | price |"
+    yield "| --- | ---: | ---: |"
+    for kind, noise in kinds.items():
+        for name, ratios in MANY.items():
+            job = partial(_price_of_many, noise=noise, ratios=ratios)
+            held, printed = zip(*pool.map(job, range(runs), chunksize=20), strict=True)
+            yield f"| {kind}, {name} | {_percent(held)} | {np.median(printed):.2f} |"
+
+
+def _price_of_many(seed: int, noise: Noise, ratios: Sequence[float]) -> tuple[bool, float]:
+    """Draw a run of one comparison in the shape of the default; say if its price holds."""
+    logs = noise(np.random.default_rng(seed), (1, len(ratios), 27), 0.25)
+    prices = _prices(np.log(ratios)[:, np.newaxis] + logs, 0.025)
+    way = min(prices, key=lambda one: prices[one])
+    return ratios[way] / min(ratios) <= prices[way] * (1 + 1e-9), prices[way]
+
+
 #: Totals of a usual comparison of runs: three formats, written and read.
 TOTALS_COMPARED = 6
 
@@ -458,7 +490,7 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=400, help="simulated runs of each cell")
-    parser.add_argument("--only", choices=("prices", "power", "unknown", "compared"))
+    parser.add_argument("--only", choices=("prices", "many", "power", "unknown", "compared"))
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--noise", type=Path, metavar="RUN", help="results directory")
     given = parser.parse_args()
@@ -473,6 +505,10 @@ def main() -> None:
                 "Runs of three formats in five comparisons: percent in which the price holds, "
                 "median price after 10 rounds / at the end, percent with any false word",
                 lambda: prices(pool, given.runs, kinds),
+            ),
+            "many": (
+                "Nine ways in one comparison, spread 25 %, after 27 rounds",
+                lambda: many_ways(pool, given.runs, usual),
             ),
             "power": (
                 "Formats called slower, in percent, by the true ratio",

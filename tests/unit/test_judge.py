@@ -102,6 +102,15 @@ def test_intervals_of_an_average_hold_the_truth():
     assert held >= 0.93 * RUNS
 
 
+def test_clearly_slower_ways_do_not_raise_the_price():
+    rng = np.random.default_rng(6)
+    rivals = {way: [times(rng, 1.0)] for way in "ab"}
+    slower = {way: [times(rng, 2.0)] for way in "cdefghi"}
+    assert bounds(rivals | slower)["a"] == bounds(rivals)["a"]
+    as_fast = {way: [times(rng, 1.0)] for way in "cdefghi"}
+    assert bounds(rivals | as_fast)["a"] > bounds(rivals)["a"]
+
+
 def test_the_price_of_the_chosen_way_holds():
     broken, prices = 0, []
     for seed in range(RUNS):
