@@ -38,7 +38,9 @@ class Phase(NamedTuple):
 PHASES = (
     Phase("create", "write", "files",
           "making the store: the file, or the root of the Zarr hierarchy"),
-    Phase("define", "write", "arrays", "making the arrays in it, with their metadata"),
+    Phase("define", "write", "arrays",
+          "making the arrays in it, with their metadata. Workload `survival`: also making them "
+          "longer"),
     Phase("set_attributes", "write", "arrays",
           "workloads `datasets` and `startup` with `attributes`: setting them, one call each"),
     Phase("exchange", "write", "ranks",
@@ -47,7 +49,8 @@ PHASES = (
     Phase("commit", "write", "files",
           "in libraries with transactions: making the staged changes a version"),
     Phase("flush", "write", "device",
-          "the library's flush, with durability `flush` or `sync`, and after each `commit`"),
+          "the library's flush, with durability `flush` or `sync`, after each `commit`, and after "
+          "each step with `flush: step`"),
     Phase("close", "write", "device", "closing the store. HDF5 and netCDF still write here"),
     Phase("sync", "write", "device",
           "files and directories to the device, only with durability `sync`"),

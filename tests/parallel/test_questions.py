@@ -16,6 +16,7 @@ pytestmark = pytest.mark.parallel
 FILES = sorted((REPOSITORY / "configs" / "questions").glob("*.yaml"))
 #: Small arrays in as many pieces; what is not named here is small already.
 SMALL = {
+    "after-a-kill": {"kills": 1, "steps": 8},
     "chunk-shape": {"shape_per_rank": [32, 4, 16], "count": 4,
                     "chunks": ["contiguous", [1, 16, 16], [32, 4, 16], [4, 4, 4]]},
     "compress": {"shape_per_rank": [4, 16, 16], "chunks": [1, 16, 16]},
@@ -58,5 +59,8 @@ def test_a_question_runs_by_its_name_on_four_ranks_and_ends_in_a_sentence(path, 
         assert re.search(r"^LOSSES: \w.*\bways?\b", done.stdout, re.MULTILINE)
         return
     assert re.search(r"^VALID: every byte verified, ", done.stdout, re.MULTILINE), done.said
+    if path.stem == "after-a-kill":
+        assert re.search(r"^KEPT: \d+ of 17 ways keep", done.stdout, re.MULTILINE), done.said
+        return
     # One round decides nothing: the sentence says why, and a command what to run instead.
     assert re.search(r"^NO ANSWER: (?s:.+)\bpffbench run (?s:.+)--set", done.stdout, re.MULTILINE)

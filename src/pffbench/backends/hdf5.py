@@ -67,11 +67,15 @@ class Hdf5Options(Hdf5FileOptions, frozen=True, kw_only=True):
         H5Dread with data spaces made in advance and reads into the caller's memory, to measure the
         cost of slices. Stretches of a decomposition map always use ``low_level``, because slices
         have no unions.
+    swmr : bool
+        Whether a new file is switched to single writer, multiple readers (``H5Fstart_swmr_write``)
+        once its datasets are defined. It needs a file for each rank, and ``libver: latest``.
     """
 
     collective_metadata: bool | None = None
     libver: Libver | None = None
     api: Api = "high_level"
+    swmr: bool = False
 
 
 class Hdf5(Hdf5Format[Hdf5Options]):
@@ -117,6 +121,7 @@ class Hdf5(Hdf5Format[Hdf5Options]):
             or refuse_chunks(parameters, specs)
             or _refuse_szip(specs)
             or _refuse_libver(options)
+            or _refuse_swmr(parameters, options)
             or filters.refuse_filters(parameters, specs)
             or refuse_independent(parameters, specs)
         )
@@ -203,6 +208,17 @@ def _refuse_libver(options: Hdf5Options) -> str | None:
     )
 
 
+def _refuse_swmr(parameters: Parameters, options: Hdf5Options) -> str | None:
+    """Return why a file cannot have a single writer and multiple readers, or None."""
+    if not options.swmr:
+        return None
+    if parameters.shares_files:
+        return "hdf5.swmr: a file has a single writer, so files must be per_rank"
+    if options.libver in (None, "earliest", "v108"):
+        return "hdf5.swmr needs a newer format of the file: hdf5.libver: latest"
+    return None
+
+
 class Hdf5Store(MappedAttributes, Store):
     """An HDF5 file, shared by ranks or open on one rank."""
 
@@ -237,6 +253,8 @@ class Hdf5Store(MappedAttributes, Store):
         def create() -> list[Any]:
             make = self._file.create_dataset
             self._datasets = [make(name, shape, kind, **how) for name, shape, kind, how in told]
+            if self._options.swmr:
+                self._file.swmr_mode = True
             return self._datasets
 
         return create

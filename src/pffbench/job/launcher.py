@@ -38,6 +38,12 @@ _RANKS = (
     "SLURM_PROCID",
 )  # fmt: skip
 _SLURM_SIZE = "SLURM_STEP_NUM_TASKS"
+# Variables of a rank, without the settings of MPI that a user makes.
+_OF_LAUNCHER = re.compile(
+    "OMPI_(?!MCA_|ALLOW_)|OMPI_MCA_(orte_|ess|pmix|initial_|mpi_oversubscribe)|PMIX_(?!MCA_)|PMI_"
+    "|PRTE_(?!MCA_)|PRTE_MCA_(prte_|ess|plm)|MPI_LOCAL|MV2_COMM_|HYDI_|HYDRA_PROXY|PALS_|FLUX_"
+    "|SLURM_|ALPS_"
+)
 # Variables that srun --mpi=pmix and --mpi=pmi2 set: without any of them a process cannot find the
 # others.
 _CONTACTS = ("PMIX_RANK", "PMI_RANK", "PMI_FD")
@@ -69,6 +75,15 @@ def launcher_size(environ: Mapping[str, str]) -> tuple[int, str] | None:
         if size is not None:
             return size, name
     return None
+
+
+def without_launcher(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment for programs that are no part of the job of this rank.
+
+    A launcher tells its ranks how to find each other. An mpiexec, or a single MPI program, that a
+    rank starts would believe that it is meant.
+    """
+    return {name: value for name, value in environ.items() if not _OF_LAUNCHER.match(name)}
 
 
 def is_launched(environ: Mapping[str, str]) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 from pffbench.experiment.standard import standard_of
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord
-from pffbench.results import counts, grid, losses
+from pffbench.results import counts, grid, losses, survival
 from pffbench.results.cautions import cautions, missing
 from pffbench.results.cells import Cell, grouped
 from pffbench.results.comparisons import Compared
@@ -56,11 +56,12 @@ class Answer(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    word : {"USE", "NO DECISION", "NO ANSWER", "MEASURED", "COUNTED", "LOSSES", "INVALID"}
+    word : {"USE", "NO DECISION", "NO ANSWER", "MEASURED", "COUNTED", "LOSSES", "KEPT", "INVALID"}
         ``USE``: a way is recommended. ``NO DECISION``: its price is too high. ``NO ANSWER``: the
         times show nothing. ``MEASURED``: the run compares nothing. ``COUNTED``: system calls were
-        counted in place of times. ``LOSSES``: rows that were lost were counted. ``INVALID``:
-        something that was read was wrong, or was not proved, or the run has not ended.
+        counted in place of times. ``LOSSES``: rows that were lost were counted. ``KEPT``: steps
+        that are left of killed jobs were counted. ``INVALID``: something that was read was wrong,
+        or was not proved, or the run has not ended.
     headline : str
         The sentence, without the word.
     evidence : str
@@ -83,7 +84,9 @@ class Answer(msgspec.Struct, frozen=True):
         What the command is for.
     """
 
-    word: Literal["USE", "NO DECISION", "NO ANSWER", "MEASURED", "COUNTED", "LOSSES", "INVALID"]
+    word: Literal[
+        "USE", "NO DECISION", "NO ANSWER", "MEASURED", "COUNTED", "LOSSES", "KEPT", "INVALID"
+    ]
     headline: str
     evidence: str
     way: dict[str, str] = {}
@@ -152,6 +155,8 @@ def answer_of(
         return Answer("INVALID", "", evidence, notes=(*then, *cautions(run, every, (), load)))
     if record.traced:
         return _counted(run, every, evidence)
+    if survival.kills_of(run):
+        return _kept(run, every, evidence, load)
     if why := obstacle(run, every, load):
         about = f" (about {duration_text(why.seconds)})" if why.seconds else ""
         again = "To continue" if "--resume" in why.command else "To measure again"
@@ -201,6 +206,19 @@ def _lost(run: MeasuredRun, cells: Sequence[Cell], load: LoadSummary) -> Answer:
         notes=(*losses.notes(cases, load), *missing(run, cells)),
         command=command_again(run.record, {"unsafe": "false", "unsupported": "skip"}),
         why_command="To measure the ways that lose nothing:",
+    )
+
+
+def _kept(run: MeasuredRun, cells: Sequence[Cell], evidence: str, load: LoadSummary) -> Answer:
+    """Return the steps that are left of killed jobs, and what flushing each step costs."""
+    cases = survival.survivors_of(run, cells, load)
+    return Answer(
+        "KEPT",
+        survival.headline(cases),
+        evidence,
+        columns=survival.COLUMNS,
+        rows=tuple(map(survival.row, cases)),
+        notes=(*survival.notes(cases, load), *missing(run, cells)),
     )
 
 

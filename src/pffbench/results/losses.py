@@ -7,7 +7,7 @@ time of a way that lost nothing, over the quickest way of the same format and co
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pffbench.phases import READ_PHASES
@@ -68,7 +68,7 @@ def case_losses(run: MeasuredRun, cells: Sequence[Cell], load: LoadSummary) -> l
     """Return the losses of all cases of a run, in its order."""
     entries = run.record.cases
     named = _labels(entries)
-    prices = {} if any(busy(load)) else _prices(cells)
+    prices = {} if any(busy(load)) else prices_among(cells, _format)
     found = []
     for name, entry in entries.items():
         counted_ones = [one for one in run.by_case.get(name, ()) if not one.warmup]
@@ -112,16 +112,17 @@ def _rows_of(one: Repetition) -> tuple[int, int]:
     return found.get(ROWS, 0), found.get(LOST_ROWS, 0)
 
 
-def _prices(cells: Sequence[Cell]) -> Mapping[str, float]:
-    """Return the price of writing of each case among those of its format, codec and work."""
+def prices_among(cells: Sequence[Cell], alike: Callable[[Cell], Hashable]) -> Mapping[str, float]:
+    """Return the price of writing of each case among those that are alike."""
     writes = [cell for cell in cells if cell.keys["total"] == "write"]
     found: dict[str, float] = {}
-    for some in grouped(writes, _format).values():
+    for some in grouped(writes, alike).values():
         found |= bounds({cell.case: [cell.seconds] for cell in some}) if len(some) > 1 else {}
     return found
 
 
-def _format(cell: Cell) -> tuple[str | None, ...]:
+def _format(cell: Cell) -> Hashable:
+    """Return the format, codec and work."""
     return tuple(cell.keys.get(key) for key in ("work", "backend", "codec"))
 
 

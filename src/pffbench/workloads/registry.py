@@ -13,6 +13,7 @@ _BUILT_IN = {
     "hyperslab": "pffbench.workloads.hyperslab:Hyperslab",
     "slices": "pffbench.workloads.slices:Slices",
     "startup": "pffbench.workloads.startup:StartOfJob",
+    "survival": "pffbench.workloads.survival:Survival",
     "updates": "pffbench.workloads.updates:Updates",
 }
 

@@ -288,25 +288,26 @@ def _changed(repetition: Repetition, route: Route) -> set[str]:
         for turn, stage in zip(group, memory.for_writing(group), strict=True):
             if turn.first and p.change == "append":
                 rows += p.rows
-                _extend(repetition, arrays, growing, rows, opens=route.opens)
+                extend(repetition, arrays, growing, rows, "extend", opens=route.opens)
             route.send(stage)
             write_pieces(repetition, arrays, stage.calls, "update")
     return finish_writing(repetition, store, "_update")
 
 
-def _extend(
+def extend(
     repetition: Repetition,
     arrays: Mapping[str, Array],
     specs: Sequence[ArraySpec],
     rows: int,
+    phase: str,
     *,
     opens: bool,
 ) -> None:
-    """Resize the first axis of arrays, on the ranks that have them open."""
+    """Resize the first axis of arrays in a phase, on the ranks that have them open."""
     with repetition.step("preparation"):
         growing = (arrays[spec.name] for spec in specs if opens)
         calls = [array.resizer(rows) for array in growing if isinstance(array, Grows)]
     owner = repetition.groups.owner(repetition.team.rank)
-    with repetition.clock.phase("extend", operations=count_owned(specs, owner)):
+    with repetition.clock.phase(phase, operations=count_owned(specs, owner)):
         for call in calls:
             call()

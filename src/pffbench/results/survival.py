@@ -1,0 +1,181 @@
+"""What a run of the workload `survival` answers: the steps that each way keeps, and its price.
+
+A price is an upper bound of the time to write with a flush after each step, over the time without.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from pffbench.backends.base import opens_by_mpi_io
+from pffbench.backends.registry import backend_class
+from pffbench.record.run import MeasuredRun
+from pffbench.record.run_json import CaseEntry
+from pffbench.results.cells import Cell
+from pffbench.results.load import LoadSummary, busy
+from pffbench.results.losses import prices_among
+from pffbench.results.names import format_name
+from pffbench.results.words import listed, percent
+from pffbench.text import counted
+from pffbench.workloads.survival import SurvivalParameters
+
+#: Middle of the names of the counters, as `pffbench.workloads.killed_job` makes them.
+_AFTER = "_after_"
+#: How files open, in the order of `pffbench.workloads.survivors.WAYS`; the last is not at all.
+_OPENS = ("yes", "swmr", "h5clear", "no")
+_EXPLAINED = {
+    "swmr": "swmr: only as h5py.File(…, swmr=True)",
+    "h5clear": "h5clear: only after h5clear -s",
+}
+COLUMNS = ("files", "flush", "kept", "opens", "synced", "price of flush")
+_FILES = {"per_rank": "per rank", "one-shared": "one", "one-per_rank": "one, own"}
+
+
+class Kill(NamedTuple):
+    """A job that was killed.
+
+    Parameters
+    ----------
+    after : int
+        Number of steps that it had finished.
+    kept, shown : int
+        Number of steps that are right, and that the file has.
+    opens : int
+        Index in `_OPENS`.
+    """
+
+    after: int
+    kept: int
+    shown: int
+    opens: int
+
+
+class Survivor(NamedTuple):
+    """A case, and its jobs that were killed.
+
+    Parameters
+    ----------
+    label : str
+        Its format with its options.
+    parameters : SurvivalParameters
+        Its parameters.
+    kills : tuple of Kill
+        The jobs.
+    price : float
+        Upper bound of its time to write over the time without flushes; infinite if unknown.
+    """
+
+    label: str
+    parameters: SurvivalParameters
+    kills: tuple[Kill, ...]
+    price: float
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether each file opens at once and has all finished steps."""
+        return all(k.kept == k.after and not k.opens for k in self.kills)
+
+    @property
+    def opens(self) -> list[str]:
+        """How its files open."""
+        return list(dict.fromkeys(_OPENS[kill.opens] for kill in self.kills))
+
+
+def kills_of(run: MeasuredRun) -> dict[str, tuple[Kill, ...]]:
+    """Return the killed jobs of each case that has any and that counts."""
+    found = {name: _kills(run, name) for name in run.by_case}
+    return {n: kills for n, kills in found.items() if kills and not run.record.cases[n].excluded}
+
+
+def _kills(run: MeasuredRun, name: str) -> tuple[Kill, ...]:
+    numbers: dict[int, dict[str, int]] = {}
+    for one in run.by_case[name]:
+        for count in one.counts:
+            what, after, step = count.name.partition(_AFTER)
+            if after:
+                numbers.setdefault(int(step), {})[what] = int(count.total)
+    return tuple(Kill(after, **numbers[after]) for after in sorted(numbers))
+
+
+def survivors_of(run: MeasuredRun, cells: Sequence[Cell], load: LoadSummary) -> list[Survivor]:
+    """Return the cases of a run whose jobs were killed, in its order."""
+    entries = run.record.cases
+    prices = {} if any(busy(load)) else prices_among(cells, _but_for_flushes)
+    return [
+        Survivor(
+            _label(entries[name]),
+            msgspec.convert(entries[name].parameters, SurvivalParameters),
+            kills,
+            prices.get(name, math.inf),
+        )
+        for name, kills in kills_of(run).items()
+    ]
+
+
+def _but_for_flushes(cell: Cell) -> Hashable:
+    return frozenset(item for item in cell.keys.items() if item[0] != "flush")
+
+
+def _label(entry: CaseEntry) -> str:
+    """Return a format with its options, each in a word."""
+    usual = msgspec.to_builtins(backend_class(entry.backend).options_type(), enc_hook=int)
+    options = {key: value for key, value in entry.options.items() if value != usual.get(key)}
+    values = (v if isinstance(v, str) else key for key, v in options.items())
+    return " ".join([format_name(entry.backend), *values])
+
+
+def row(case: Survivor) -> tuple[str, ...]:
+    """Return the row of a case in the table."""
+    p = case.parameters
+    flushes = p.flush == "step"
+    kept = "none"
+    if any(kill.kept for kill in case.kills):
+        every = all(kill.kept == kill.after for kill in case.kills)
+        kept = "all" if every else ", ".join(f"{kill.kept}" for kill in case.kills)
+    # The flush of a file that ranks share by MPI-IO waits for the device.
+    synced = "all" if flushes and opens_by_mpi_io(backend_class(p.backend), p) else "none"
+    known = flushes and not math.isinf(case.price)
+    price = f"at most {percent(case.price)}" if known else ""
+    return (
+        case.label, _FILES[p.files_word], p.flush, kept, ", ".join(case.opens), synced, price,
+    )  # fmt: skip
+
+
+def headline(cases: Sequence[Survivor]) -> str:
+    """Return how many ways keep every finished step."""
+    safe = sum(case.keeps_all for case in cases)
+    return (
+        f"{safe} of {counted(len(cases), 'way')} keep every finished step of a killed job, in "
+        "files that open at once."
+    )
+
+
+def notes(cases: Sequence[Survivor], load: LoadSummary) -> Iterator[str]:
+    """Yield what a reader needs below the table."""
+    afters = listed([f"{kill.after}" for kill in cases[0].kills])
+    yield (
+        "Kept: finished steps that h5py, netCDF4 or zarr read back right, in another process. Jobs "
+        f"of {cases[0].parameters.steps} steps were killed by SIGKILL when {afters} were finished "
+        "and the next one had begun."
+    )
+    found = {way for case in cases for way in case.opens}
+    if explained := [text for way, text in _EXPLAINED.items() if way in found]:
+        yield f"Opens: {'; '.join(explained)}."
+    more = {c.parameters.backend for c in cases for kill in c.kills if kill.shown > kill.after}
+    for backend in sorted(more):
+        yield (
+            f"{format_name(backend)} also shows the step that had begun, without its data: a "
+            "reader must know how many steps are whole."
+        )
+    yield (
+        "A killed process is not a loss of power: the system keeps what it was given. Synced: "
+        "finished steps that were on the device before the kill, by what the libraries call, not "
+        "measured. Only these survive a loss of power."
+    )
+    yield "Price of flush: how much more time writing needs than without flushes (95 %)."
+    if disturbed := next(iter(busy(load)), None):
+        yield f"No prices: {disturbed}."

@@ -1,0 +1,216 @@
+"""Workload `survival`: time steps are appended, and a job that does so is killed.
+
+    create → define → write → (define → write) for each further step, with a flush after each or not
+    close → sync
+    open → open_array → read → close_read
+    remove
+
+Off the timer, once for each case, separate jobs write the same steps and are killed by SIGKILL. A
+separate process reads their files (`survivors.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Annotated, ClassVar, Literal, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Backend, LazyArrays
+from pffbench.backends.traits import Changes
+from pffbench.case import ArrayShape, Count, DataSize, GivenShape, OfData, Parameters, Way
+from pffbench.data import GENERATORS
+from pffbench.geometry.box import Box, Shape
+from pffbench.geometry.cut import Grid
+from pffbench.workloads.arrays import CaseArrays, Family
+from pffbench.workloads.base import Impossible, Workload
+from pffbench.workloads.buffers import TransferMemory
+from pffbench.workloads.refusals import unfit_chunks
+from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.route import Route, route_of
+from pffbench.workloads.transfer_phase import write_pieces
+from pffbench.workloads.transfers import Round
+from pffbench.workloads.updates import extend
+from pffbench.workloads.write_read import (
+    count_owned,
+    finish_writing,
+    read_store,
+    refuse_data,
+    run_stages,
+)
+
+#: Suffixes of the files that the separate process reads.
+READABLE = (".h5", ".nc", ".zarr")
+
+
+class SurvivalParameters(Parameters, frozen=True, kw_only=True, tag="survival"):
+    """Parameters of the workload `survival`.
+
+    Parameters
+    ----------
+    shape_per_rank : list of int
+        Shape of the part of a rank in one time step.
+    steps : int
+        Number of time steps, which are appended one after the other.
+    flush : {"none", "step"}
+        The policy: whether the library's flush is called after each step (HDF5 and netCDF; Zarr
+        holds nothing back).
+    kills : int
+        Number of jobs that are killed: one after the first step, one before the last one, and the
+        others at equal distances between.
+    """
+
+    shape_per_rank: GivenShape[ArrayShape | None] = None
+    steps: DataSize[Annotated[int, msgspec.Meta(ge=2, le=10_000)]] = 24
+    flush: Way[Literal["none", "step"]] = "none"
+    kills: OfData[Count] = 3
+
+    changes_arrays: ClassVar[bool] = True
+
+    @property
+    def killed_after(self) -> tuple[int, ...]:
+        """For each job that is killed the number of steps that it has finished."""
+        last, gaps = self.steps - 1, max(1, self.kills - 1)
+        return tuple(dict.fromkeys(1 + (last - 1) * n // gaps for n in range(self.kills)))
+
+
+class Survival(Workload):
+    """Ranks append time steps to an array; files of jobs killed meanwhile are read.
+
+    With ``arrays: per_rank`` the ranks' parts are arrays of their own.
+    """
+
+    name = "survival"
+    summary = "time steps appended, and what can be read after the job was killed"
+    parameters_type = SurvivalParameters
+
+    def arrays(self, parameters: SurvivalParameters, ranks: int) -> CaseArrays:
+        return CaseArrays((_family(parameters, ranks),))
+
+    def run(self, repetition: Repetition) -> None:
+        """Write all steps and read them; then kill the jobs, once; collective."""
+        from pffbench.workloads.killed_job import kill_jobs  # few runs kill anything
+
+        p = _parameters(repetition)
+        whole = CaseArrays((_family(p, repetition.team.size, grown=True),))
+        run_stages(
+            repetition,
+            lambda: write_steps(repetition),
+            lambda: read_store(replace(repetition, arrays=whole)),
+        )
+        if repetition.inspect:
+            kill_jobs(repetition, p)
+
+    def refuse(
+        self, parameters: SurvivalParameters, ranks: int, backend: type[Backend]
+    ) -> str | None:
+        from pffbench.workloads.killed_job import without_launch
+
+        p = parameters
+        if p.shape_per_rank is None:
+            return "shape_per_rank is missing (the part of a rank in one step, such as [256, 256])"
+        if p.source not in GENERATORS:
+            return f"each step has other data, of source: {', '.join(GENERATORS)}"
+        if p.cache == "separate" or not isinstance(p.files, str):
+            return "one job writes and reads one file, or one file for each rank"
+        if not issubclass(backend, Changes) or backend.suffix not in READABLE:
+            return Impossible(
+                "files are read by h5py, netCDF4 and zarr after a kill, and backend "
+                f"{backend.name} appends to no such file"
+            )
+        axes = range(1, len(p.shape_per_rank) + 2)
+        return unfit_chunks(_family(p, ranks), axes) or without_launch(ranks)
+
+
+def _family(p: SurvivalParameters, ranks: int, *, grown: bool = False) -> Family:
+    """Return the array with its first step, or with all; the second axis is cut over the ranks."""
+    assert p.shape_per_rank is not None
+    first, *inner = p.shape_per_rank
+    return Family(
+        parameters=p,
+        ranks=ranks,
+        cut=Grid((p.steps if grown else 1, first * ranks, *inner), (1, ranks, *(1 for _ in inner))),
+        name=_name,
+        growth=0 if grown else p.steps - 1,
+        block=_one_step,
+        write=partial(_each_step, p.steps),
+        read=partial(_all_steps, p.steps),
+    )
+
+
+def _name(index: int, owner: int | None) -> str:
+    return "steps" if owner is None else f"steps_{owner:06d}"
+
+
+def _one_step(part: Shape) -> Shape:
+    """Return the chunk of ``chunks: rank_part``."""
+    return (1, *part[1:])
+
+
+def _each_step(steps: int, spec: ArraySpec, part: Box, rank: int) -> Iterator[Box]:
+    for number in range(steps):
+        yield Box((number, *part.start[1:]), (1, *part.shape[1:]))
+
+
+def _all_steps(steps: int, spec: ArraySpec, part: Box, rank: int) -> Iterable[Box]:
+    yield Box(part.start, (steps, *part.shape[1:]))
+
+
+def nothing_happens(number: int) -> None:
+    """Let the writing go on."""
+
+
+def write_steps(repetition: Repetition, begun: Callable[[int], None] = nothing_happens) -> set[str]:
+    """Write all steps; return the files that this rank wrote to; collective.
+
+    Parameters
+    ----------
+    repetition : Repetition
+        The repetition.
+    begun : callable
+        Gets the number of each step when the arrays are long enough for it and nothing of it is
+        written.
+    """
+    with route_of(repetition) as route:
+        return _written(repetition, route, begun)
+
+
+def _written(repetition: Repetition, route: Route, begun: Callable[[int], None]) -> set[str]:
+    p, team, clock = _parameters(repetition), repetition.team, repetition.clock
+    with repetition.step("plan"):
+        specs = repetition.arrays.arrays(team.rank)
+        accesses = route.accesses()
+        create = route.opener(repetition.backend.create)
+        owner = repetition.groups.owner(team.rank)
+    refuse_data(repetition, specs)
+    with clock.phase("create"):
+        store = create()
+        repetition.open_stores.append(store)
+    with repetition.step("preparation"):
+        define = store.definer(specs)
+    with clock.phase("define", operations=count_owned(specs, owner)):
+        returned = define()
+    arrays = LazyArrays(store, specs, returned)
+    growing = [s for s in specs if store.collective_growth or s.owner in (None, owner)]
+    steps = (Round(specs, accesses[number :: p.steps]) for number in range(p.steps))
+    number, memory = 0, TransferMemory(repetition, route)
+    for group in memory.turns(steps):
+        for turn, stage in zip(group, memory.for_writing(group), strict=True):
+            if turn.first:
+                if number:
+                    extend(repetition, arrays, growing, number + 1, "define", opens=route.opens)
+                begun(number)
+            route.send(stage)
+            write_pieces(repetition, arrays, stage.calls)
+            number += turn.last
+            if turn.last and p.flush == "step":
+                with clock.phase("flush"):
+                    store.flush()
+    return finish_writing(repetition, store)
+
+
+def _parameters(repetition: Repetition) -> SurvivalParameters:
+    return cast("SurvivalParameters", repetition.case.parameters)
