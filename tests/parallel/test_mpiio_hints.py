@@ -66,8 +66,8 @@ def test_a_hint_of_romio_is_named_as_ignored_by_ompio(ompio):
         assert facts["mpi_io_component"] == "ompio", backend
         assert "hints" not in facts  # it reports none
         assert facts["hints_unconfirmed"].startswith("cb_nodes=")
-        assert "romio_ds_write=disable (ompio does not know it)" in facts["not_in_force"]
-    told = "not in force: .*romio_ds_write=disable (ompio does not know it)"
+        assert "romio_ds_write=disable (unknown to ompio)" in facts["not_in_force"]
+    told = "not in force: .*romio_ds_write=disable (unknown to ompio)"
     assert re.search(told.replace("(", r"\(").replace(")", r"\)"), ompio.stdout)
     assert any("romio_ds_write=disable" in remark for remark in ompio.record["remarks"])
 
@@ -154,8 +154,8 @@ def test_a_file_that_is_opened_with_other_hints_for_reading_is_named(tmp_path):
     assert read.status == 0, read.said
     for _, _, facts in hints_of(read).values():
         assert ("romio_ds_read=disable" in facts["hints"]) == romio_gets(wrote)
-        assert facts["not_in_force_reading"] == "romio_ds_read=disable (ompio does not know it)"
-    told = r"not in force: .*in reading: romio_ds_read=disable \(ompio does not"
+        assert facts["not_in_force_reading"] == "romio_ds_read=disable (unknown to ompio)"
+    told = r"not in force: .*in reading: romio_ds_read=disable \(unknown to ompio"
     assert re.search(told, read.stdout)
 
 

@@ -9,7 +9,16 @@ import struct
 import pytest
 
 from drawn_runs import a_case, timed_run
-from pffbench.backends.hints import asked_hints, beside_count, beside_plan, facts_of, without_effect
+from pffbench.backends.hints import (
+    FileHints,
+    Hint,
+    asked_hints,
+    hint_facts,
+    hints_of_one_writer,
+    idle_hints,
+    read_hints,
+    uncounted_writers,
+)
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data
@@ -134,7 +143,8 @@ def facts(tmp_path, **own):
     path = tmp_path / "x.h5"
     path.touch()
     (asked,) = options(backend="hdf5", hdf5=own)
-    return facts_of(None, str(path), asked)
+    found = read_hints(None, str(path), asked)
+    return hint_facts([found] if found else [], [])
 
 
 def test_a_hint_with_another_value_is_not_in_force(monkeypatch, tmp_path):
@@ -143,7 +153,7 @@ def test_a_hint_with_another_value_is_not_in_force(monkeypatch, tmp_path):
     assert facts(tmp_path, hints=asked) == {
         "mpi_io_component": "romio",
         "hints": "cb_nodes=1; romio_ds_write=DISABLE",
-        "not_in_force": "cb_nodes=4 (romio has 1), made_up=1 (romio does not know it)",
+        "not_in_force": "cb_nodes=4 (romio has 1), made_up=1 (unknown to romio)",
     }
 
 
@@ -188,14 +198,16 @@ def test_stripes_are_those_that_the_file_has(monkeypatch, tmp_path, name):
 
 
 def test_the_count_of_writers_is_held_against_what_was_asked():
-    assert beside_count({}, {"cb_nodes": 4}, 4) == {}
-    assert beside_count({}, {"cb_nodes": 4}, 0) == {}  # not counted
-    assert beside_count({}, {"cb_buffer_size": 4}, 2) == {}
-    assert beside_count({"hints": "x"}, {"cb_nodes": "4"}, 2) == {
-        "hints": "x", "not_in_force": "cb_nodes=4 (2 ranks wrote)",
-    }  # fmt: skip
-    known = {"not_in_force": "cb_nodes=4 (romio has 1)"}
-    assert beside_count(known, {"cb_nodes": 4}, 1) == known
+    def found(counted, file=(), **hints):
+        (asked,) = options(backend="hdf5", hdf5={"hints": hints})
+        return hint_facts([FileHints(file)], [], uncounted_writers(asked, counted))
+
+    assert found(4, cb_nodes=4) == {}
+    assert found(0, cb_nodes=4) == {}  # not counted
+    assert found(2, cb_buffer_size=4) == {}
+    assert found(2, cb_nodes="4") == {"not_in_force": "cb_nodes=4 (2 ranks wrote)"}
+    known = (Hint("cb_nodes", "4", False, "romio has 1"),)
+    assert found(1, known, cb_nodes=4) == {"not_in_force": "cb_nodes=4 (romio has 1)"}
 
 
 @pytest.mark.parametrize(
@@ -213,17 +225,45 @@ def test_hints_that_can_have_no_effect_are_named_with_the_reason(transfer, hints
     case = {"backend": "hdf5", "hdf5": {"hints": hints}, "transfer": transfer}
     found = make_plan(loaded(**case), ranks=4)
     (planned,) = found.cases
-    assert without_effect(planned.options, planned.parameters, 4) == idle
+    known = idle_hints(planned.options, planned.parameters, 4)
+    assert {str(hint): hint.why for hint in known} == idle
     name = f"hdf5.hyperslab.one-shared.{transfer}.matched"
     assert found.remarks == tuple(
         f"{name}: the hint {hint} has no effect ({why})" for hint, why in idle.items()
     )
-    ignored = ", ".join(f"{hint} ({why})" for hint, why in idle.items())
-    facts = {"not_in_force": "x=1 (ompio does not know it)"}
-    assert beside_plan({}, idle) == ({"not_in_force": ignored} if idle else {})
-    both = ", ".join(filter(None, [*facts.values(), ignored]))
-    assert beside_plan(facts, idle) == {"not_in_force": both}
-    assert beside_plan(beside_plan({}, idle), idle) == beside_plan({}, idle)
+    unknown = FileHints((Hint("x", "1", False, "unknown to ompio"),))
+    told = hint_facts([unknown], [], known)["not_in_force"]
+    assert told.startswith("x=1 (unknown to ompio)")
+    for hint, why in idle.items():
+        assert re.search(rf"{hint}[^(]* \({why}\)", told)
+    assert hint_facts([unknown], [unknown], known) == {"not_in_force": told}
+    # A job that only reads leaves what the job that wrote has recorded.
+    assert hint_facts([], [unknown], known) == {"not_in_force_reading": "x=1 (unknown to ompio)"}
+
+
+def test_files_with_the_same_end_of_a_hint_name_it_once():
+    """Each file of a case reports its hints, and files differ in some of them."""
+    ignored = Hint("cb_nodes", "4", False, "romio has 1")
+    files = [
+        FileHints((ignored, Hint("b", "1", True)), "romio", (("b", "1"), ("cb_nodes", "1"))),
+        FileHints((ignored, Hint("b", "1", False, "romio has 2")), "romio", (("b", "2"),)),
+    ]
+    assert hint_facts([*files, files[0]], []) == {
+        "mpi_io_component": "romio",
+        "hints": "b=1; cb_nodes=1 | b=2",
+        "not_in_force": "cb_nodes=4 (romio has 1), b=1 (romio has 2)",
+    }
+    assert hint_facts(files[:1], files[1:]) == hint_facts(files[:1], []) | {
+        "hints_reading": "b=2",
+        "not_in_force_reading": "cb_nodes=4 (romio has 1), b=1 (romio has 2)",
+    }
+
+
+def test_hints_of_a_file_with_one_writer_share_their_reason():
+    (asked,) = options(backend="hdf5", hdf5={"hints": {"a": 1, "b": True}})
+    assert hint_facts([hints_of_one_writer(asked)], []) == {
+        "not_in_force": "a=1 b=true (one writer opens the file without MPI-IO)"
+    }
 
 
 def test_options_of_a_backend_that_no_case_has_are_named():

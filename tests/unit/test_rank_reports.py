@@ -5,6 +5,7 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pffbench.backends.hints import FileHints, Hint
 from pffbench.record.gather import RankReports
 from pffbench.workloads.repetition import Observed
 
@@ -15,6 +16,7 @@ observations = st.builds(
     facts=st.dictionaries(st.sampled_from(["mode", "cause"]), texts),
     counts=st.dictionaries(st.just(("write", "stored_bytes")), st.integers(0, 9)),
     remarks=st.lists(texts, max_size=2),
+    hints=st.lists(st.sampled_from([FileHints((Hint("a", "1"),)), FileHints(())]), max_size=2),
 )
 
 
@@ -38,6 +40,7 @@ def test_it_does_not_matter_who_joins_what(observed):
     for key, (total, largest) in found.counts.items():
         amounts = [one.counts[key] for one in observed if key in one.counts]
         assert (total, largest) == (sum(amounts), max(amounts))
+    assert set(found.hints) == {hints for one in observed for hints in one.hints}
     assert set(found.remarks) == {text for one in observed for text in one.remarks}
     assert len(set(found.remarks)) == len(found.remarks)
 

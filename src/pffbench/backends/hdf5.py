@@ -20,7 +20,7 @@ from pffbench.backends.hdf5_files import (
     select_union,
     superblock_version,
 )
-from pffbench.backends.hints import facts_alone, info_of, refuse_hints
+from pffbench.backends.hints import FileHints, hints_of_one_writer, info_of, refuse_hints
 from pffbench.backends.inspection import (
     ChunkCacheSettings,
     StoredAs,
@@ -326,15 +326,24 @@ class Hdf5Store(MappedAttributes, Store):
     def transfer_facts(self) -> dict[str, str]:
         """Return the mode of the last transfer and why it was not collective."""
         if self._rank is None:
-            return facts_alone(self._options)
-        from pffbench.backends.libhdf5 import actual_io_mode, file_facts, no_collective_cause
+            return {}
+        from pffbench.backends.libhdf5 import actual_io_mode, no_collective_cause
 
-        facts = file_facts(self._path, self._options) if self._rank == 0 else {}
+        facts = {}
         for collective, transfer in self.transferred.items():
             facts["hdf5_io_mode"] = actual_io_mode(transfer.id)
             if collective and (causes := no_collective_cause(transfer.id)):
                 facts["hdf5_no_collective_cause"] = causes
         return facts
+
+    def file_hints(self) -> FileHints | None:
+        if self._rank is None:
+            return hints_of_one_writer(self._options)
+        if self._rank > 0:
+            return None
+        from pffbench.backends.libhdf5 import file_hints
+
+        return file_hints(self._path, self._options)
 
 
 def _creation(spec: ArraySpec) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Hints and striping of files that MPI-IO opens: as asked for, and as in force.
 
 A library may ignore any hint without a word. The values in force are read back from the open file,
-and a hint that is not in force is named.
+and a hint that is not in force is named. A `Hint` says what became of one; `hint_facts` words them.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Protocol, runtime_checkable
 
 import msgspec
@@ -133,8 +134,48 @@ def info_of(options: Hinted, usual: MPI.Info) -> Iterator[MPI.Info]:
         info.Free()
 
 
-def facts_of(file: MPI.File, path: str, options: Hinted) -> dict[str, str]:
-    """Return the hints and the striping in force of an open file, as facts of a case.
+class Hint(msgspec.Struct, frozen=True):
+    """A hint or a stripe of a file that was asked for, and what became of it.
+
+    Parameters
+    ----------
+    name, asked : str
+        The hint, and the value asked for.
+    in_force : bool or None
+        Whether the file goes by it; None if that is unknown.
+    why : str
+        Why it is not in force, or why that is unknown.
+    """
+
+    name: str
+    asked: str
+    in_force: bool | None = None
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.asked}"
+
+
+class FileHints(msgspec.Struct, frozen=True):
+    """The hints of an open file: those asked for, and all that it goes by.
+
+    Parameters
+    ----------
+    asked : tuple of Hint
+        Hints and stripes that were asked for.
+    component : str
+        The component of MPI-IO that serves the file; empty if none does.
+    goes_by : tuple of (str, str)
+        Names and values of all hints that the component reports.
+    """
+
+    asked: tuple[Hint, ...]
+    component: str = ""
+    goes_by: tuple[tuple[str, str], ...] = ()
+
+
+def read_hints(file: MPI.File, path: str, options: Hinted) -> FileHints | None:
+    """Return the hints and the striping in force of an open file.
 
     Parameters
     ----------
@@ -147,53 +188,52 @@ def facts_of(file: MPI.File, path: str, options: Hinted) -> dict[str, str]:
 
     Returns
     -------
-    dict of str to str
-        ``mpi_io_component``; ``hints``, all that the file goes by; ``hints_unconfirmed``, those
-        asked for whose value the component does not report; ``not_in_force``, those that it
-        ignores or changes, each with the reason. Empty where nothing was asked for.
+    FileHints or None
+        None where nothing was asked for.
     """
     asked = asked_hints(options)
     if not asked:
-        return {}
-    component = open_file.io_component(file) or "this MPI-IO"
-    in_force = open_file.hints_in_force(file)
-    facts = {"mpi_io_component": component}
-    if in_force is not None:
-        facts["hints"] = _listed(in_force)
-    striping = _of_striping(options.striping)
-    ignored = []
-    if striping and (why := _unstriped(path, striping)):
-        ignored.append(f"{_listed(striping, ' ')} ({why})")
-    unconfirmed = {}
+        return None
+    component = open_file.io_component(file) or ""
+    served = component or "this MPI-IO"
+    goes_by = open_file.hints_in_force(file)
+    stripes = _of_striping(options.striping)
+    why = _unstriped(path, stripes) if stripes else None
+    found = [Hint(name, value, why is None, why or "") for name, value in stripes.items()]
     for name, value in asked.items():
-        if name in striping:
+        if name in stripes:
             continue
-        if in_force is not None:
-            if not _same(in_force.get(name), value):
-                found = in_force.get(name)
-                why = "does not know it" if found is None else f"has {found}"
-                ignored.append(f"{name}={value} ({component} {why})")
-        elif open_file.is_known_hint(name, path) is False:
-            ignored.append(f"{name}={value} ({component} does not know it)")
+        if goes_by is None:
+            known = open_file.is_known_hint(name, path) is not False
+            found.append(Hint(name, value, None if known else False, _unknown(served, known)))
+        elif name not in goes_by:
+            found.append(Hint(name, value, False, _unknown(served)))
+        elif _same(goes_by[name], value):
+            found.append(Hint(name, value, True))
         else:
-            unconfirmed[name] = value
-    if unconfirmed:
-        facts["hints_unconfirmed"] = _listed(unconfirmed)
-    if ignored:
-        facts["not_in_force"] = ", ".join(ignored)
-    return facts
+            found.append(Hint(name, value, False, f"{served} has {goes_by[name]}"))
+    return FileHints(tuple(found), served, tuple(sorted((goes_by or {}).items())))
 
 
-def facts_alone(options: Hinted) -> dict[str, str]:
-    """Return that hints are not in force where a single writer opens the file without MPI-IO."""
+def _unknown(component: str, known: bool = False) -> str:
+    return "" if known else f"unknown to {component}"
+
+
+def hints_without_file(options: Hinted, in_force: bool | None, why: str) -> FileHints | None:
+    """Return the hints asked for, with the same end and reason for all; None if none was."""
     asked = asked_hints(options)
     if not asked:
-        return {}
-    return {"not_in_force": f"{_listed(asked, ' ')} (one writer opens the file without MPI-IO)"}
+        return None
+    return FileHints(tuple(Hint(*pair, in_force, why) for pair in asked.items()))
 
 
-def without_effect(options: Options, parameters: Parameters, ranks: int) -> dict[str, str]:
-    """Return the hints that cannot have an effect in a case, whatever the library does, and why.
+def hints_of_one_writer(options: Hinted) -> FileHints | None:
+    """Return that no hint is in force where a single writer opens the file without MPI-IO."""
+    return hints_without_file(options, False, "one writer opens the file without MPI-IO")
+
+
+def idle_hints(options: Options, parameters: Parameters, ranks: int) -> list[Hint]:
+    """Return the hints that cannot have an effect in a case, whatever the library does.
 
     Parameters
     ----------
@@ -206,46 +246,87 @@ def without_effect(options: Options, parameters: Parameters, ranks: int) -> dict
     """
     ranks = parameters.groups(ranks).largest
     hints = options.hints if isinstance(options, Hinted) else {}
-    asked = {name: _text(value) for name, value in hints.items()}
     collective = "collective" in (parameters.transfer, parameters.transfer_of_reads)
-    found = {}
-    for name, value in asked.items():
+    found = []
+    for name, value in hints.items():
+        text = _text(value)
         if name.startswith(_COLLECTIVE) and not collective:
-            found[f"{name}={value}"] = "no transfer is collective"
-        elif name == "cb_nodes" and value.isdecimal() and int(value) > ranks:
-            found[f"{name}={value}"] = f"there {'is' if ranks == 1 else 'are'} " + counted(
-                ranks, "rank"
-            )
+            found.append(Hint(name, text, False, "no transfer is collective"))
+        elif name == "cb_nodes" and text.isdecimal() and int(text) > ranks:
+            there = "there is" if ranks == 1 else "there are"
+            found.append(Hint(name, text, False, f"{there} {counted(ranks, 'rank')}"))
     return found
 
 
-def beside_plan(facts: Mapping[str, str], idle: Mapping[str, str]) -> dict[str, str]:
-    """Return facts of a case with the hints that cannot have an effect in it."""
-    known = facts.get("not_in_force", "")
-    more = [f"{hint} ({why})" for hint, why in idle.items() if f"{hint} (" not in known]
-    if not more:
-        return dict(facts)
-    return {**facts, "not_in_force": ", ".join(filter(None, [known, *more]))}
-
-
-def beside_count(facts: Mapping[str, str], hints: Hints, writers: int) -> dict[str, str]:
-    """Return facts of a collective case, where ranks that write were counted, and conclusions.
+def uncounted_writers(options: Options, writers: int) -> list[Hint]:
+    """Return ``cb_nodes`` of a collective case if another number of ranks was counted to write.
 
     Parameters
     ----------
-    facts : dict of str to str
-        Facts of the case, as `facts_of` gives them.
-    hints : dict
-        Hints that were asked for.
+    options : Options
+        Options of the backend.
     writers : int
         Ranks that wrote by calls of their own; 0 if none was counted.
     """
-    known = facts.get("not_in_force", "")
+    hints = options.hints if isinstance(options, Hinted) else {}
     asked = _text(hints.get("cb_nodes", ""))
-    if not writers or asked in ("", str(writers)) or "cb_nodes=" in known:
-        return dict(facts)
-    found = f"cb_nodes={asked} ({counted(writers, 'rank')} wrote)"
-    return {**facts, "not_in_force": ", ".join(filter(None, [known, found]))}
+    if not writers or asked in ("", str(writers)):
+        return []
+    return [Hint("cb_nodes", asked, False, f"{counted(writers, 'rank')} wrote")]
+
+
+def hint_facts(
+    written: Iterable[FileHints], reading: Iterable[FileHints], more: Iterable[Hint] = ()
+) -> dict[str, str]:
+    """Word what became of the hints of a case: the one place that does.
+
+    Parameters
+    ----------
+    written, reading : iterable of FileHints
+        Hints of the files, open for writing and for reading.
+    more : iterable of Hint
+        What else is known of the hints, for each the first that says it is not in force.
+
+    Returns
+    -------
+    dict of str to str
+        ``mpi_io_component``; ``hints``, all that the files go by; ``hints_unconfirmed``, those
+        asked for whose value the component does not report; ``not_in_force``, those that it
+        ignores or changes, each with the reason. The same with ``_reading`` of files open for
+        reading, where it differs. Empty where nothing was asked for.
+    """
+    written, reading = list(written), list(reading)
+    facts, read = _worded(written), _worded(reading)
+    read.pop("mpi_io_component", None)
+    again = {f"{key}_reading": text for key, text in read.items() if facts.get(key) != text}
+    # A job that only reads knows nothing of the writing, which another job has recorded.
+    return _worded(written, more if written else ()) | again
+
+
+def _worded(files: Sequence[FileHints], more: Iterable[Hint] = ()) -> dict[str, str]:
+    asked = list(dict.fromkeys(hint for file in files for hint in file.asked))
+    ignored = [hint for hint in asked if hint.in_force is False]
+    for hint in more:
+        if hint.name not in {known.name for known in ignored}:
+            ignored.append(hint)
+    facts = {
+        "mpi_io_component": _different(file.component for file in files),
+        "hints": _different(_listed(file.goes_by) for file in files),
+        "hints_unconfirmed": _reasoned([hint for hint in asked if hint.in_force is None]),
+        "not_in_force": _reasoned(ignored),
+    }
+    return {key: text for key, text in facts.items() if text}
+
+
+def _different(texts: Iterable[str]) -> str:
+    return " | ".join(sorted({text for text in texts if text}))
+
+
+def _reasoned(hints: Sequence[Hint]) -> str:
+    """List hints; those that follow each other with the same reason share it."""
+    by_reason = groupby(hints, lambda hint: hint.why)
+    texts = [(" ".join(map(str, some)), why) for why, some in by_reason]
+    return ", ".join(f"{text} ({why})" if why else text for text, why in texts)
 
 
 def _text(value: object) -> str:
@@ -268,13 +349,13 @@ def _of_striping(striping: Striping | None) -> dict[str, str]:
     return {name: str(int(value)) for name, value in told.items() if value is not None}
 
 
-def _listed(hints: Mapping[str, str], between: str = "; ") -> str:
-    return between.join(f"{name}={value}" for name, value in sorted(hints.items()))
+def _listed(hints: Iterable[tuple[str, str]], between: str = "; ") -> str:
+    return between.join(f"{name}={value}" for name, value in hints)
 
 
-def _same(found: str | None, value: str) -> bool:
+def _same(found: str, value: str) -> bool:
     """Whether a value is the one asked for; some libraries write words in capitals."""
-    return found is not None and found.strip().casefold() == value.strip().casefold()
+    return found.strip().casefold() == value.strip().casefold()
 
 
 def _unstriped(path: str, wanted: Mapping[str, str]) -> str | None:
@@ -296,4 +377,4 @@ def _unstriped(path: str, wanted: Mapping[str, str]) -> str | None:
         wanted = {name: value for name, value in wanted.items() if name != "striping_factor"}
     if all(found[name] == value for name, value in wanted.items()):
         return None
-    return f"the file has {_listed(found, ' ')}"
+    return f"the file has {_listed(found.items(), ' ')}"

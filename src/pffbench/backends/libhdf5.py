@@ -11,7 +11,13 @@ import os
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from pffbench.backends.hints import Hinted, asked_hints, facts_of
+from pffbench.backends.hints import (
+    FileHints,
+    Hinted,
+    asked_hints,
+    hints_without_file,
+    read_hints,
+)
 from pffbench.mpi.open_file import file_at
 from pffbench.proc import mapped_files
 
@@ -128,17 +134,17 @@ def no_collective_cause(transfer_list: int) -> str:
     return ", ".join(text for bit, text in _CAUSES.items() if everywhere.value & bit)
 
 
-def file_facts(path: str, options: Hinted) -> dict[str, str]:
-    """Return what is in force of the hints of a file that MPI-IO has open in HDF5.
+def file_hints(path: str, options: Hinted) -> FileHints | None:
+    """Return the hints of a file that MPI-IO has open in HDF5; None if none was asked for.
 
     The file is found among all that HDF5 has open, since netCDF hands its own out to nobody.
     """
     if not asked_hints(options):
-        return {}
+        return None
     for library in map(ctypes.CDLL, _loaded()):
         if (address := _mpi_file(library, path)) is not None:
-            return facts_of(file_at(address), path, options)
-    return {"hints_unconfirmed": "the open file was not found in HDF5"}
+            return read_hints(file_at(address), path, options)
+    return hints_without_file(options, None, "the open file was not found in HDF5")
 
 
 def _mpi_file(library: ctypes.CDLL, path: str) -> int | None:

@@ -14,7 +14,7 @@ import numpy as np
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Buffer, Call, Store
-from pffbench.backends.hints import facts_alone, info_of
+from pffbench.backends.hints import FileHints, hints_of_one_writer, info_of
 from pffbench.backends.inspection import MATCHED_CHUNK_CACHE, ChunkCacheSettings, Chunking
 from pffbench.backends.traits import Inquiry
 from pffbench.case import Settings
@@ -226,15 +226,14 @@ class NetCdf4Store(Store):
             arrays[spec.name] = NetCdf4Array(variable, self._comm)
         return arrays
 
-    def transfer_facts(self) -> dict[str, str]:
-        """Return what is in force of the hints, if any were given."""
+    def file_hints(self) -> FileHints | None:
         if not self._shared:
-            return facts_alone(self._options)
+            return hints_of_one_writer(self._options)
         if not self._first:
-            return {}
-        from pffbench.backends.libhdf5 import file_facts
+            return None
+        from pffbench.backends.libhdf5 import file_hints
 
-        return file_facts(self._path, self._options)
+        return file_hints(self._path, self._options)
 
     def flush(self) -> None:
         """Write everything out (``nc_sync``); with MPI this syncs the file too."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from pffbench.backends.array_spec import ArraySpec
     from pffbench.backends.base import Array, Call, Store
+    from pffbench.backends.hints import FileHints
     from pffbench.backends.inspection import StoredAs, StoredChunks, StoredLayout
     from pffbench.case import Parameters
     from pffbench.data import Source
@@ -109,6 +110,14 @@ class Reports(Protocol):
 
 
 @runtime_checkable
+class ReportsHints(Protocol):
+    """A store that MPI-IO may have open, which reports what became of the hints."""
+
+    def file_hints(self) -> FileHints | None:
+        """Return the hints of the open file; None on a rank that leaves it to another one."""
+
+
+@runtime_checkable
 class Abandons(Protocol):
     """A store of HDF5 alone: the library keeps the names of what it has failed to close."""
 
@@ -162,6 +171,6 @@ class CountsMissing(Protocol):
 
 TRAITS: tuple[type, ...] = (
     Changes, Forgets, Describes, SizesChunks, RefusesData,
-    Lists, Reports, Abandons, HasAttributes,
+    Lists, Reports, ReportsHints, Abandons, HasAttributes,
     Grows, TellsLayout, CountsMissing,
 )  # fmt: skip

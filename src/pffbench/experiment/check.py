@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import Capabilities
 from pffbench.backends.base import Lacking, Unsafe, opens_by_mpi_io
-from pffbench.backends.hints import without_effect
+from pffbench.backends.hints import idle_hints
 from pffbench.backends.registry import backend_class, missing_library
 from pffbench.backends.shared_files import built_for_mpi, serial_library
 from pffbench.case import LEVELS, Case, FileCount, GroupedFiles, Parameters, keys_that_are
@@ -181,8 +181,8 @@ def make_plan(
 def _idle_hints(cases: Iterable[Case], ranks: int) -> Iterator[str]:
     """Yield the hints of cases that cannot have an effect."""
     for case in cases:
-        for hint, why in without_effect(case.options, case.parameters, ranks).items():
-            yield f"{without_digests(case.id)}: the hint {hint} has no effect ({why})"
+        for hint in idle_hints(case.options, case.parameters, ranks):
+            yield f"{without_digests(case.id)}: the hint {hint} has no effect ({hint.why})"
 
 
 def _too_many_calls(cost: Cost) -> str:

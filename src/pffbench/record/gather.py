@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import astuple
 
+from pffbench.backends.hints import FileHints
 from pffbench.backends.inspection import StoredAs
 from pffbench.case import Case
 from pffbench.mpi.single import mpi_of
@@ -134,6 +135,8 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
         Storage layout of the arrays.
     facts : dict of str to str
         The library's reports about the transfers, of all ranks.
+    hints, hints_of_reading : tuple of FileHints
+        What became of hints: of the files open for writing, and for reading.
     counts : tuple of Counted
         Counters of the kernel and of the workload.
     remarks : tuple of str
@@ -163,6 +166,8 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
     facts: dict[str, str]
     counts: tuple[Counted, ...]
     remarks: tuple[str, ...] = ()
+    hints: tuple[FileHints, ...] = ()
+    hints_of_reading: tuple[FileHints, ...] = ()
     reads: int = 1
     kernel_bytes: float = math.nan
     device_bytes: float = math.nan
@@ -254,6 +259,8 @@ def gather(
         facts=told.united_facts,
         counts=_counts(phases, by_kind[4:], told.counts),
         remarks=told.remarks,
+        hints=told.hints,
+        hints_of_reading=told.hints_of_reading,
         reads=observed.reads,
         kernel_bytes=float(kernel),
         device_bytes=float(device),
@@ -333,6 +340,8 @@ class RankReports(msgspec.Struct, frozen=True):
         Distinct remarks of the workload.
     disk : DiskUsage or None
         Size on disk, in the directories that these ranks look after.
+    hints, hints_of_reading : tuple of FileHints
+        What became of hints, of each file that has an answer of its own.
     """
 
     mismatches: tuple[str, ...] = ()
@@ -341,6 +350,8 @@ class RankReports(msgspec.Struct, frozen=True):
     counts: Mapping[tuple[str, str], tuple[float, float]] = {}
     remarks: tuple[str, ...] = ()
     disk: DiskUsage | None = None
+    hints: tuple[FileHints, ...] = ()
+    hints_of_reading: tuple[FileHints, ...] = ()
 
     @classmethod
     def of(cls, rank: int, observed: Observed) -> RankReports:
@@ -353,6 +364,8 @@ class RankReports(msgspec.Struct, frozen=True):
             counts={key: (amount, amount) for key, amount in observed.counts.items()},
             remarks=tuple(dict.fromkeys(observed.remarks)),
             disk=observed.disk,
+            hints=tuple(observed.hints),
+            hints_of_reading=tuple(observed.hints_of_reading),
         )
 
     def __add__(self, other: RankReports) -> RankReports:
@@ -373,6 +386,8 @@ class RankReports(msgspec.Struct, frozen=True):
             counts,
             tuple(dict.fromkeys(self.remarks + other.remarks)),
             other.disk if self.disk is None else self.disk.with_more(other.disk),
+            tuple(dict.fromkeys(self.hints + other.hints)),
+            tuple(dict.fromkeys(self.hints_of_reading + other.hints_of_reading)),
         )
 
     @property

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import asdict
 
-from pffbench.backends.hints import Hinted, beside_count, beside_plan, without_effect
+from pffbench.backends.hints import hint_facts, idle_hints, uncounted_writers
 from pffbench.case import Case
 from pffbench.errors import INTERRUPTED, NOT_VALID, VALID
 from pffbench.mpi.agreement import Failure
@@ -378,19 +378,14 @@ def _cache_state(r: GatheredRepetition) -> str:
 
 
 def _facts_of(r: GatheredRepetition) -> dict[str, str]:
-    """Return the facts of a case, with what the count of ranks that wrote says of its hints."""
-    options = r.case.options
-    hints = options.hints if isinstance(options, Hinted) else {}
-    if not hints:
-        return r.facts
-    idle = without_effect(r.case.options, r.case.parameters, r.own.shape[1])
-    facts = beside_plan(r.facts, idle)
-    if r.case.parameters.transfer != "collective":
-        return facts
-    counted = [c.total for c in r.counts if (c.phase, c.name) == ("write", "writing_ranks")]
-    files = r.case.parameters.groups(r.own.shape[1]).files
-    each, rest = divmod(int(sum(counted)), files)
-    return beside_count(facts, hints, 0 if rest else each)
+    """Return the facts of a case, with what became of its hints."""
+    options, p, ranks = r.case.options, r.case.parameters, r.own.shape[1]
+    more = idle_hints(options, p, ranks)
+    if p.transfer == "collective":
+        wrote = [c.total for c in r.counts if (c.phase, c.name) == ("write", "writing_ranks")]
+        each, rest = divmod(int(sum(wrote)), p.groups(ranks).files)
+        more += uncounted_writers(options, 0 if rest else each)
+    return r.facts | hint_facts(r.hints, r.hints_of_reading, more)
 
 
 def _read_state(r: GatheredRepetition) -> ReadState:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.base import Backend, Store
+from pffbench.backends.hints import FileHints
 from pffbench.backends.inspection import StoredAs
 from pffbench.case import Case, Parameters, Stage
 from pffbench.data import Source
@@ -38,6 +39,8 @@ class Observed(msgspec.Struct):
     disk: DiskUsage | None = None
     stored_as: StoredAs | None = None
     facts: dict[str, str] = msgspec.field(default_factory=dict)
+    hints: list[FileHints] = msgspec.field(default_factory=list)
+    hints_of_reading: list[FileHints] = msgspec.field(default_factory=list)
     remarks: list[str] = msgspec.field(default_factory=list)
     counts: dict[tuple[str, str], float] = msgspec.field(default_factory=dict)
     #: How often everything was read so far; the times of reading are sums over that.

@@ -12,10 +12,9 @@ from functools import partial
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import LazyArrays, Store
-from pffbench.backends.hints import Hinted, asked_hints
 from pffbench.backends.inspection import StoredAs
 from pffbench.backends.registry import backend_class
-from pffbench.backends.traits import Describes, RefusesData, Reports, SizesChunks
+from pffbench.backends.traits import Describes, RefusesData, Reports, ReportsHints, SizesChunks
 from pffbench.storage.durability import (
     directories_of,
     disk_usage,
@@ -84,10 +83,6 @@ def _prepare_cache(repetition: Repetition, written: set[str]) -> tuple[CacheProo
         reader = repetition.team.topology.partners.index(repetition.team.rank)
         to_read = comm.sendrecv(written, dest=reader, source=repetition.reader_of)
     return bring_about(repetition.team, cache, written, to_read, repetition.drop_hook), to_read
-
-
-#: Facts about hints, which a file that is opened anew may go by in another way.
-_OF_HINTS = frozenset({"hints", "hints_unconfirmed", "not_in_force"})
 
 
 def nothing_more() -> None:
@@ -256,6 +251,8 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
     with repetition.step("facts"):
         if isinstance(store, Reports):
             observed.facts.update(store.transfer_facts())
+        if isinstance(store, ReportsHints) and (hints := store.file_hints()):
+            observed.hints.append(hints)
     if p.durability != "close":
         with clock.phase("flush" + suffix):
             store.flush()
@@ -348,7 +345,7 @@ def _read(
                 for stage, got in zip(placed, results, strict=True):
                     memory.verify(stage.own, got)
         del results
-    note_facts_of_reading(repetition, store)
+    note_hints_of_reading(repetition, store)
     with clock.phase("close_read"):
         store.close()
     repetition.open_stores.remove(store)
@@ -359,19 +356,11 @@ def _wanted(one: Round, every_array: bool) -> Sequence[ArraySpec]:
     return one.specs if every_array else list(dict.fromkeys(a.spec for a in one.accesses))
 
 
-def note_facts_of_reading(repetition: Repetition, store: Store) -> None:
-    """Note the hints in force of a store that is open for reading, if hints are asked for.
-
-    Facts that are the same as for writing are not noted twice.
-    """
+def note_hints_of_reading(repetition: Repetition, store: Store) -> None:
+    """Note what became of the hints of a store that is open for reading."""
     with repetition.step("facts"):
-        options, noted = repetition.case.options, repetition.observed.facts
-        asks = isinstance(options, Hinted) and bool(asked_hints(options))
-        if asks and isinstance(store, Reports):
-            found = store.transfer_facts()
-            for key in _OF_HINTS & found.keys():
-                if noted.get(key) != found[key]:
-                    noted[f"{key}_reading"] = found[key]
+        if isinstance(store, ReportsHints) and (hints := store.file_hints()):
+            repetition.observed.hints_of_reading.append(hints)
 
 
 def remove_store(repetition: Repetition) -> None:

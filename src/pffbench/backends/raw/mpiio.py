@@ -10,7 +10,7 @@ from weakref import finalize
 from pffbench.backends.array_spec import EVERY_ARRAYS, EVERY_TRANSFER, ArraySpec, Capabilities
 from pffbench.backends.base import MPI_CALL_LIMIT, Array, Buffer, Call, Store
 from pffbench.backends.file_layout import ArrayInFile
-from pffbench.backends.hints import Hints, Striping, check_hints, facts_of, info_of
+from pffbench.backends.hints import FileHints, Hints, Striping, check_hints, info_of, read_hints
 from pffbench.backends.raw.layout import RawArray, RawBackend, RawOptions, RawStore, place_of
 from pffbench.geometry.box import Box
 from pffbench.geometry.stretches import Stretches
@@ -114,11 +114,10 @@ class MpiIoStore(RawStore):
     def close(self) -> None:
         self.file.Close()
 
-    def transfer_facts(self) -> dict[str, str]:
-        """Return what is in force of the hints, if any were given."""
+    def file_hints(self) -> FileHints | None:
         if self._comm is not None and self._comm.rank > 0:
-            return {}
-        return facts_of(self.file, self._path, self._options)
+            return None
+        return read_hints(self.file, self._path, self._options)
 
 
 class MpiIoArray(RawArray):
