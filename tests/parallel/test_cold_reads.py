@@ -63,7 +63,7 @@ def note(done):
     """Return what the answer says of the device, as one line."""
     text = " ".join(done.stdout.split())
     end = r"(?:inodes in memory|inodes read too: .*?Zarr [\d.]+ \w+)\."
-    (found,) = re.findall(rf"Device reads: .*?{end}", text)
+    (found,) = re.findall(rf"Disk requests: .*?{end}", text)
     return found
 
 
@@ -95,7 +95,7 @@ def test_device_reads_are_counted_for_each_repetition(own_disk, tmp_path):
     middle = {name: round(median(some)) for name, some in counts.items()}
     assert middle["zarr"] >= 64 > middle["hdf5"]  # Zarr reads 32 chunks of each rank, each a file
     assert note(done) == (
-        f"Device reads: HDF5 {middle['hdf5']}, netCDF-4 {middle['netcdf4']}, "
+        f"Disk requests: HDF5 {middle['hdf5']}, netCDF-4 {middle['netcdf4']}, "
         f"Zarr {middle['zarr']}. Directories and inodes in memory."
     )
 
@@ -110,7 +110,7 @@ def test_reads_that_another_program_shares_are_not_counted(own_disk, tmp_path):
     assert "device_reads" not in one["read"]
     assert bytes_besides_data(one) == 0
     assert note(done) == (
-        "Device reads: not counted (shared device). Directories and inodes in memory."
+        "Disk requests: not counted (shared device). Directories and inodes in memory."
     )
 
 

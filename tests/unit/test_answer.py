@@ -110,6 +110,23 @@ def test_the_grid_shows_raw_transfers_and_other_ways(tmp_path):
     assert len(ways.rows) == 4
 
 
+def test_a_key_that_follows_from_the_files_changes_with_them(tmp_path):
+    """As in experiments from a file: compressed data in a shared file are moved collectively."""
+    layouts = {"per_rank": ("independent", 1.0), "one-shared": ("collective", 2.0)}
+    cases = [
+        a_case("hdf5", **keys_of(layout), transfer=transfer)
+        for layout, (transfer, _) in layouts.items()
+    ]
+    times = {
+        name: [[factor * (1 + 0.01 * (r % 3)) for r in range(ROUNDS)] for _ in range(2)]
+        for (name, _), (_, factor) in zip(cases, layouts.values(), strict=True)
+    }
+    found = answer(timed_run(tmp_path, times, cases))
+    named = [note for note in found.notes if " instead: " in note]
+    assert len(named) == 1
+    assert re.match(r"One shared file, collective transfer instead: write 2\.0\d×", named[0])
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

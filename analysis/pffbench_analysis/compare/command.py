@@ -115,10 +115,7 @@ def table_of(found: Comparison, outcome: Outcome) -> Table:
     """Return every row that is comparable, and the control."""
     rows = [_cells(row, outcome.gate) for row in (*found.comparable, *found.control)]
     bound = ["at most"] if outcome.gate else []
-    columns = ["", "", "old", "new", "change", "interval", *bound, "", "mostly in"]
-    if not any(row[-1] for row in rows):
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
-    return Table("", columns, rows)
+    return Table("", ["", "", "old", "new", "change", "interval", *bound, ""], rows)
 
 
 def _cells(row: Row, gate: Gate | None) -> list[str]:
@@ -131,8 +128,7 @@ def _cells(row: Row, gate: Gate | None) -> list[str]:
         words.times(ratio.value),
         words.interval(ratio),
         *([words.times(alone.high)] if gate else []),
-        "~" if word == "open" else word,
-        row.phase,
+        " in ".join(filter(None, ["~" if word == "open" else word, row.phase])),
     ]
 
 

@@ -153,6 +153,7 @@ def sides_of(runs: Sequence[str]) -> list[list[str]]:
         sides = [[run] for run in runs]
     if len(sides) < 2 or len(sides) <= list(runs).count(NEXT_SIDE):
         raise UserError(
-            "compare needs two runs or more: OLD NEW, or several of each: OLD … -- NEW …"
+            "compare needs two runs or more: OLD NEW, or several of each: OLD … -- NEW …. "
+            "pffbench recommend RUN compares the formats, settings and environments of one run"
         )
     return sides

@@ -23,7 +23,7 @@ def device_note(run: MeasuredRun) -> str:
         read = entry.parameters.get("cache") == "dropped" and _reads(run, case)
         if read and not (entry.raw or entry.excluded):
             cold.setdefault(format_name(entry.backend), []).append(case)
-    return f"Device reads: {_requests(run, cold)}. {_metadata(run, cold)}." if cold else ""
+    return f"Disk requests: {_requests(run, cold)}. {_metadata(run, cold)}." if cold else ""
 
 
 def _reads(run: MeasuredRun, case: str) -> list[Repetition]:

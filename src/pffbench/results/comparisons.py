@@ -26,7 +26,8 @@ class Compared(NamedTuple):
     formats : sequence of Comparison
         The other formats, compared with the one to use. Their cells have the key ``column``.
     changes : sequence of Comparison
-        Other values of each other key, compared with the one to use, of the format to use.
+        Other values of each other key, compared with the one to use, of the format to use. A key
+        that follows from this one changes with it, such as the transfer with the files.
     """
 
     decided: Decided
@@ -58,11 +59,33 @@ def compare_work(cells: Sequence[Cell], weights: Weights | None = None) -> Compa
     own = [cell for cell in formatted if cell.keys["backend"] == backend]
     keys = [key for key in way_keys([own]) if key in decision.used]
     questions = [(best, Question("backend", ["column"], AVERAGED, backend, _OF_FORMATS))]
-    for key in keys:
-        over = ["work", *(other for other in keys if other != key)]
-        questions.append((own, Question(key, ["column"], over, decision.used[key])))
+    for key, others in _separate(keys, own).items():
+        questions.append((own, Question(key, ["column"], ["work", *others], decision.used[key])))
     formats, *changes = compare(questions)
     return Compared(decided, formats, [one for some in changes for one in some])
+
+
+def _separate(keys: Sequence[str], cells: Sequence[Cell]) -> dict[str, list[str]]:
+    """Return the keys that are compared, each with those that are equal in its comparisons.
+
+    A key that follows from another one, such as the transfer from the files, cannot be equal. If
+    two follow from each other, the first is compared.
+    """
+    found: dict[str, list[str]] = {}
+    for key in keys:
+        following = [other for other in keys if other != key and _follows(cells, other, key)]
+        if not any(other in found and _follows(cells, key, other) for other in following):
+            found[key] = [other for other in keys if other != key and other not in following]
+    return found
+
+
+def _follows(cells: Sequence[Cell], key: str, other: str) -> bool:
+    """Return whether the value of a key follows from the value of another one."""
+    known: dict[str | None, str | None] = {}
+    return all(
+        known.setdefault(cell.keys.get(other), cell.keys.get(key)) == cell.keys.get(key)
+        for cell in cells
+    )
 
 
 def _at_its_best(cell: Cell, decision: Decision) -> bool:

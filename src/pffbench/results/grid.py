@@ -47,10 +47,15 @@ def rows(found: Compared) -> Iterator[list[str]]:
 
 
 def compared_name(found: Compared, one: Comparison) -> str:
-    """Return the value of a comparison in words: a format with its settings, or another value."""
+    """Return the value of a comparison in words: a format with its settings, or another value.
+
+    Values that follow from it are named too, such as the transfer of a shared file.
+    """
     if one.by == "backend":
         return _format_and_settings(one.value, found.decided.decision)
-    return value_name(one.by, one.value)
+    cell, base = (cell.keys for cell in one.cells[0])
+    changed = [k for k in found.decided.decision.keys if cell.get(k) != base.get(k) and k != one.by]
+    return ", ".join(value_name(k, cell.get(k, "")) for k in [one.by, *changed])
 
 
 def _format_and_settings(backend: str, decision: Decision) -> str:
@@ -102,10 +107,10 @@ def notes(found: Compared) -> Iterator[str]:
         base = format_name(found.decided.backend)
         yield f"×: {base}'s time{over} (95 %){explained}."
     if len(prices) > 1 and set(costs) == {words.percent(1.0)}:
-        yield "In no column alone is another way faster."
+        yield "In no column is another way faster."
     elif len(prices) > 1:
         in_all = words.listed(costs)
-        yield f"In each column alone it is at most {in_all} slower than the best way."
+        yield f"Column by column it is at most {in_all} slower than the fastest way."
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."
     yield from _changes(found)
@@ -167,7 +172,7 @@ def ways_table(found: Compared) -> Table:
     """Return all ways, the cheapest first: their times, and what each costs at most.
 
     Times are over the one of the way to use, average of all comparisons. A cost is an upper bound
-    over the best way, with a probability of 95 % for all ways of a purpose together.
+    over the best way, with a probability of 95 %.
     """
     decision, each = found.decided.decision, found.decided.each
     columns = [text for heading in each for text in (heading, "at most")]
