@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from drawn_runs import a_case, edit, timed_run
 from pffbench.observe.machine import LoadMeter, MachineLoad
-from pffbench.record.gather import Conditions, state_of
+from pffbench.record.gather import STATE, Conditions, state_of
 from pffbench.record.repetitions import MachineState, read_repetitions
 from pffbench.results.load import busy, summarise_load
 from pffbench.results.summary import summarise
@@ -20,7 +20,7 @@ CASES = (a_case("hdf5"), a_case("zarr"))
 def machine(*ranks):
     """Return the state of a node of these ranks; the first one measures the load."""
     numbers = [Conditions(Settled(), load, cpu).numbers for load, cpu in ranks]
-    return state_of(np.array(numbers), [0] * len(ranks))
+    return state_of(np.array(numbers, STATE), [0] * len(ranks))
 
 
 def a_busy_run(directory, others, steal=None, seconds=0.3, cases=CASES):
@@ -53,7 +53,7 @@ def test_the_rest_of_the_used_time_is_that_of_others():
 def test_nodes_are_judged_apart_by_their_own_processors():
     loads = [MachineLoad(busy=1.0, capacity=4.0), MachineLoad(busy=0.5, capacity=64.0)]
     numbers = [Conditions(Settled(), load, 4.0).numbers for load in loads]
-    assert state_of(np.array(numbers), [0, 1]).busy_others == pytest.approx(0.5 - 4 / 64)
+    assert state_of(np.array(numbers, STATE), [0, 1]).busy_others == pytest.approx(0.5 - 4 / 64)
 
 
 def test_the_kernel_s_ticks_become_parts_of_the_time(tmp_path):

@@ -58,29 +58,63 @@ class Conditions(msgspec.Struct, frozen=True):
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """All fields as numbers; 0 if unknown."""
+        """All fields as numbers, in the order of `STATE`; 0 if unknown."""
         settled, load = self.settled, astuple(self.load or MachineLoad())
         return (settled.seconds, float(settled.dirty_bytes), *load, self.cpu_seconds)
 
 
-def state_of(numbers: Matrix, nodes: Sequence[int]) -> MachineState:
-    """Reduce the ranks' numbers, shape (ranks, numbers), to the worst of each.
+def _numbers(*names: str) -> np.dtype[Any]:
+    return np.dtype([(name, np.float64) for name in names])
+
+
+#: `Conditions` as a rank sends them.
+STATE = _numbers("settle_seconds", "dirty_bytes", *MachineLoad.__struct_fields__, "cpu_seconds")
+
+
+def _sent_numbers(phases: int, counters: Sequence[str]) -> np.dtype[Any]:
+    """Return the type of what a rank sends of a repetition: all fields are float64."""
+    of_phase = _numbers("own", "synced", "nbytes", "operations", *counters)
+    return np.dtype(
+        [
+            ("peak_memory", np.float64),
+            ("verified_bytes", np.float64),
+            ("kernel_bytes", np.float64),
+            ("device_bytes", np.float64),
+            ("added_memory", np.float64),
+            ("device_reads", _numbers(*DeviceReads._fields)),
+            ("state", STATE),
+            ("phases", of_phase, (phases,)),
+        ]
+    )
+
+
+def state_of(states: Matrix, nodes: Sequence[int]) -> MachineState:
+    """Reduce the states of the ranks, an array of type `STATE`, to the worst of each number.
 
     What others used is what all used less the processor time of this node's ranks, both in the same
     interval.
     """
-    seconds, dirty, load, _, *held_up, _, _ = numbers.max(axis=0).tolist()
     cpu: dict[int, float] = defaultdict(float)
     busy: dict[int, float] = defaultdict(float)
     capacity: dict[int, float] = defaultdict(float)
-    for node, row in zip(nodes, numbers, strict=True):
-        cpu[node] += float(row[-1])
-        busy[node] = max(busy[node], float(row[3]))
-        capacity[node] = max(capacity[node], float(row[-2]), 1e-9)
+    by_rank = (states[name].tolist() for name in ("cpu_seconds", "busy", "capacity"))
+    for node, seconds, used, all_seconds in zip(nodes, *by_rank, strict=True):
+        cpu[node] += seconds
+        busy[node] = max(busy[node], used)
+        capacity[node] = max(capacity[node], all_seconds, 1e-9)
     others = max(busy[node] - cpu[node] / capacity[node] for node in busy)
+    worst = {name: float(states[name].max()) for name in STATE.names or ()}
     from pffbench.record.repetitions import MachineState  # needed on rank 0 only
 
-    return MachineState(seconds, int(dirty), load, min(1.0, max(0.0, others)), *held_up)
+    return MachineState(
+        settle_seconds=worst["settle_seconds"],
+        dirty_bytes=int(worst["dirty_bytes"]),
+        load=worst["load"],
+        busy_others=min(1.0, max(0.0, others)),
+        steal=worst["steal"],
+        cpu_pressure=worst["cpu_pressure"],
+        io_pressure=worst["io_pressure"],
+    )
 
 
 class GatheredRepetition(msgspec.Struct, frozen=True):
@@ -213,28 +247,17 @@ def gather(
     Numbers are gathered unreduced, some hundred bytes per rank. Text reports are merged along a
     tree (`RankReports`), so that rank 0 does not receive one from each rank.
     """
-    times, observed = repetition.clock.times, repetition.observed
-    own = [n for t in times for n in (t.own, t.synced, t.nbytes, t.operations, *t.counters)]
-    reading = (
-        observed.verified_bytes, observed.kernel_bytes, observed.device_bytes,
-        observed.added_memory, *observed.device_reads,
-    )  # fmt: skip
-    apart = [peak, *reading, *conditions.numbers]
-    here = np.array([*apart, *own], dtype=np.float64)
-    everywhere = np.empty((team.size, len(here))) if team.is_root else None
-    team.comm.Gather(here, everywhere, root=0)
-    job = _job_seconds(team, [t.parts for t in times])
+    clock, observed = repetition.clock, repetition.observed
+    sent = _gathered_numbers(team, repetition, peak, conditions)
+    job = _job_seconds(team, [t.parts for t in clock.times])
     told = team.comm.reduce(RankReports.of(team.rank, observed), op=RankReports.__add__, root=0)
-    if everywhere is None or job is None or told is None:
+    if sent is None or job is None or told is None:
         return None
-    first = len(apart)
-    by_kind = everywhere[:, first:].reshape(team.size, len(times), -1).transpose(2, 1, 0)
-    phases = tuple(t.phase for t in times)
+    phases = tuple(t.phase for t in clock.times)
     # Data read several times are reported as the mean over the reads.
     each = np.array([observed.reads if phase in READ_PHASES else 1 for phase in phases])
-    by_kind /= each[:, np.newaxis]
-    begin = 1 + len(reading)
-    verified, kernel, device, _, *device_reads = everywhere[:, 1:begin].sum(axis=0).tolist()
+    fields = sent["phases"].dtype.names or ()
+    of = {name: sent["phases"][name].T / each[:, np.newaxis] for name in fields}
     return GatheredRepetition(
         case=repetition.case,
         number=number,
@@ -242,32 +265,53 @@ def gather(
         started=started,
         phases=phases,
         job=job / each,
-        own=by_kind[0],
-        synced=by_kind[1],
-        entries=np.array([len(t.parts) for t in times]) / each,
-        nbytes=by_kind[2].astype(np.int64),
-        operations=by_kind[3].astype(np.int64),
-        cpu=by_kind[4],
-        faults=by_kind[5],
-        peak_memory=everywhere[:, 0].astype(np.int64),
-        machine=state_of(everywhere[:, begin:first], team.topology.nodes),
+        own=of["own"],
+        synced=of["synced"],
+        entries=np.array([len(t.parts) for t in clock.times]) / each,
+        nbytes=of["nbytes"].astype(np.int64),
+        operations=of["operations"].astype(np.int64),
+        cpu=of["cpu_seconds"],
+        faults=of["minor_faults"],
+        peak_memory=sent["peak_memory"].astype(np.int64),
+        machine=state_of(sent["state"], team.topology.nodes),
         mismatches=told.all_mismatches,
-        verified_bytes=int(verified),
+        verified_bytes=int(sent["verified_bytes"].sum()),
         cache=observed.cache,
         disk=told.disk,
         stored_as=observed.stored_as,
         facts=told.united_facts,
-        counts=_counts(phases, by_kind[4:], told.counts),
+        counts=_counts(phases, of, told.counts),
         remarks=told.remarks,
         hints=told.hints,
         hints_of_reading=told.hints_of_reading,
         reads=observed.reads,
-        kernel_bytes=float(kernel),
-        device_bytes=float(device),
+        kernel_bytes=float(sent["kernel_bytes"].sum()),
+        device_bytes=float(sent["device_bytes"].sum()),
         resident_after=observed.resident_after,
-        device_reads=DeviceReads(*device_reads),
-        added_memory=everywhere[:, 4] / observed.reads,
+        device_reads=DeviceReads(
+            *(float(sent["device_reads"][name].sum()) for name in DeviceReads._fields)
+        ),
+        added_memory=sent["added_memory"] / observed.reads,
     )
+
+
+def _gathered_numbers(
+    team: Team, repetition: Repetition, peak: int, conditions: Conditions
+) -> Matrix | None:
+    """Gather the numbers of each rank on rank 0, an array of `_sent_numbers`; collective."""
+    times, observed = repetition.clock.times, repetition.observed
+    counters = COUNTERS[: len(times[0].counters)]  # those of IO are only read if asked for
+    here = np.zeros(1, _sent_numbers(len(times), counters))
+    here["peak_memory"] = peak
+    for name in ("verified_bytes", "kernel_bytes", "device_bytes", "added_memory"):
+        here[name] = getattr(observed, name)
+    here["device_reads"] = tuple(observed.device_reads)
+    here["state"] = conditions.numbers
+    here["phases"] = [(t.own, t.synced, t.nbytes, t.operations, *t.counters) for t in times]
+    everywhere = np.empty(team.size, here.dtype) if team.is_root else None
+    received = None if everywhere is None else everywhere.view(np.float64)
+    team.comm.Gather(here.view(np.float64), received, root=0)
+    return everywhere
 
 
 def _job_seconds(team: Team, parts: Sequence[tuple[float, ...]]) -> Matrix | None:
@@ -281,25 +325,24 @@ def _job_seconds(team: Team, parts: Sequence[tuple[float, ...]]) -> Matrix | Non
     return np.add.reduceat(slowest, begins)
 
 
-def _counts(phases: Sequence[str], metered: Matrix, told: Counts) -> tuple[Counted, ...]:
-    """Sum the kernel's counters, shape (counters, phases, ranks), and the workloads' over ranks."""
+def _counts(phases: Sequence[str], of: Mapping[str, Matrix], told: Counts) -> tuple[Counted, ...]:
+    """Sum the kernel's counters, each of shape (phases, ranks), and the workloads' over ranks."""
     from pffbench.record.repetitions import Counted  # needed on rank 0 only
 
-    # Without bytes and calls, counting was not requested: the rest is in each repetition.
-    found = [
-        Counted(phase, what, float(of_ranks.sum()), float(of_ranks.max()))
-        for i, phase in enumerate(phases)
-        for what, of_ranks in zip(COUNTERS, metered[:, i], strict=False)
-        if len(metered) > len(COUNTERS) - len(IO)
-    ]
-    if found:
-        found += [Counted(*moving) for moving in _moving_ranks(phases, metered)]
+    found = []
+    if of.keys() >= set(IO):  # otherwise counting was not requested
+        found += [
+            Counted(phase, what, float(of[what][i].sum()), float(of[what][i].max()))
+            for i, phase in enumerate(phases)
+            for what in COUNTERS
+        ]
+        found += [Counted(*moving) for moving in _moving_ranks(phases, of)]
     found += [Counted(*key, *told[key]) for key in sorted(told)]
     return tuple(found)
 
 
 def _moving_ranks(
-    phases: Sequence[str], metered: Matrix
+    phases: Sequence[str], of: Mapping[str, Matrix]
 ) -> Iterator[tuple[str, str, float, float]]:
     """Count the ranks that write, and read, by calls: in collective transfers only some may.
 
@@ -311,7 +354,7 @@ def _moving_ranks(
         ("read", "reading_ranks", "read_bytes"),
     ):
         if phase in phases:
-            moved = metered[COUNTERS.index(bytes_of), phases.index(phase)]
+            moved = of[bytes_of][phases.index(phase)]
             count = float(np.count_nonzero(moved > moved.max() / _BUSIEST))
             yield phase, what, count, count
 
