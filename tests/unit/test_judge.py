@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from pffbench.results.judge import FEWEST, START, Pair, bounds, decide, estimates, quantile
 
@@ -23,7 +23,7 @@ def one_verdict(one, other, **how):
 @pytest.mark.parametrize("free", [1, 2, 3, 6, 9, 20, 39, 200])
 @pytest.mark.parametrize("level", [0.2, 0.025, 1e-3, 1e-5])
 def test_quantiles_are_those_of_student(level, free):
-    assert quantile(level, free) == pytest.approx(stats.t.isf(level, free), rel=1e-9)
+    assert quantile(level, free) == pytest.approx(scipy.stats.t.isf(level, free), rel=1e-9)
 
 
 def test_what_a_round_has_in_common_cancels():

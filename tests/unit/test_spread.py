@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from pffbench.results.spread import (
     FEWEST_FOR_INTERVAL,
@@ -30,8 +30,8 @@ def test_spread_of_known_values():
 def test_spread_agrees_with_scipy(values):
     found = spread(values)
     assert found.median == np.median(values)
-    assert found.mad == pytest.approx(stats.median_abs_deviation(values))
-    assert found.cv == pytest.approx(stats.variation(values, ddof=1))
+    assert found.mad == pytest.approx(scipy.stats.median_abs_deviation(values))
+    assert found.cv == pytest.approx(scipy.stats.variation(values, ddof=1))
 
 
 @given(st.lists(st.floats(1e-6, 1e3), min_size=FEWEST_FOR_INTERVAL, max_size=40))
@@ -54,7 +54,7 @@ def test_equal_values_have_an_interval_of_no_width(value, n):
 def test_the_interval_is_between_the_order_statistics_of_the_sign_test(n):
     """The outer ones cover the median with 95 % or more, the inner ones with less."""
     values = np.sort(np.random.default_rng(n).lognormal(size=n))
-    outer = max(d for d in range(1, n // 2 + 1) if stats.binom.cdf(d - 1, n, 0.5) <= 0.025)
+    outer = max(d for d in range(1, n // 2 + 1) if scipy.stats.binom.cdf(d - 1, n, 0.5) <= 0.025)
     low, high = interval_of_median(values)
     assert values[outer - 1] <= low <= values[outer]
     assert values[n - outer - 1] <= high <= values[n - outer]
@@ -63,7 +63,7 @@ def test_the_interval_is_between_the_order_statistics_of_the_sign_test(n):
 @pytest.mark.parametrize("n", [501, 1500, 100_000])
 def test_the_interval_of_many_values_is_that_of_the_sign_test_within_one_place(n):
     values = np.arange(float(n))
-    outer = int(stats.binom.ppf(0.025, n, 0.5))  # the place after the outer one
+    outer = int(scipy.stats.binom.ppf(0.025, n, 0.5))  # the place after the outer one
     low, high = interval_of_median(values)
     assert abs(low - (outer - 1)) <= 1
     assert low + high == n - 1
