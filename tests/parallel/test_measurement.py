@@ -5,6 +5,7 @@ Asleep for a known time on a known rank, the null backend tells what each column
 
 import csv
 import json
+import re
 from collections import Counter, defaultdict
 from itertools import pairwise
 
@@ -191,7 +192,8 @@ def test_comparisons_that_the_time_budget_does_not_hold_are_named_in_the_verdict
     (out,) = done.record["left_out"]
     assert out["reason"].startswith("the time budget of 0.01 s does not hold")
     assert out["limit"] == "time"
-    assert "1 of 2 cases left out: the time budget of 0.01 s does not hold" in done.stdout
+    said = r"1 of 2 cases left out, .+: the time budget of 0\.01 s does not hold"
+    assert re.search(said, done.stdout)
     assert done.record["time_needed"] > 0
     assert "\nNot measured: " in done.stdout
     assert "VALID: nothing verified, 1 of 2 cases fitted in the time" in done.stdout
