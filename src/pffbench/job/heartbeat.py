@@ -18,20 +18,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pffbench.proc import PROC, kernel_text, number_ranges, process_fields
 
 
 class _Slot(ctypes.Structure):
-    """A lease in memory."""
+    """A lease in memory: the fields of `Lease`, and the step that `failed` belongs to."""
 
     _fields_ = (
         ("rank", ctypes.c_int64), ("pid", ctypes.c_int64), ("stacks", ctypes.c_int64),
         ("until", ctypes.c_double), ("since", ctypes.c_double), ("step", ctypes.c_char * 64),
         ("about", ctypes.c_char * 400),
         ("failed_since", ctypes.c_double), ("failed", ctypes.c_char * 400),
-        ("asked", ctypes.c_int64),
+        ("asked", ctypes.c_bool),
         ("case", ctypes.c_char * 400), ("repetition", ctypes.c_int64),
         ("launcher", ctypes.c_int64),
     )  # fmt: skip
@@ -101,10 +101,9 @@ class Leases:
 
 
 def _lease(slot: _Slot) -> Lease:
-    failed = _text(slot.failed) if slot.failed_since == slot.since else ""
-    told = (_text(slot.about), _text(slot.step), failed, bool(slot.asked))
-    of = _text(slot.case), slot.repetition, slot.launcher
-    return Lease(slot.rank, slot.pid, slot.stacks, slot.until, slot.since, *told, *of)
+    """Return a copy of a lease, field by field; a failure in an earlier step does not count."""
+    found = Lease(**{name: _value(getattr(slot, name)) for name in Lease._fields})
+    return found if slot.failed_since == slot.since else found._replace(failed="")
 
 
 class RankLease:
@@ -132,15 +131,15 @@ class RankLease:
 
     def asked_to_end(self) -> None:
         """Record that a signal requests the end of this rank; it may be killed before it ends."""
-        self._slot.asked = 1
+        self._slot.asked = True
 
     def leave(self) -> None:
         """End the watching of this rank."""
         self._slot.until = 0.0
 
 
-def _text(field: bytes) -> str:
-    return field.decode(errors="replace")
+def _value(field: bytes | float) -> Any:
+    return field.decode(errors="replace") if isinstance(field, bytes) else field
 
 
 #: The signal at which a rank writes its stacks, in C and without Python's lock.
