@@ -157,6 +157,16 @@ def test_rows_have_80_columns_whatever_the_names(make, tmp_path, monkeypatch, le
     assert len([line for line in table if "ms" in line.split()]) == 6
 
 
+@pytest.mark.parametrize("gate", [None, Gate(0.05)])
+def test_a_difference_and_its_phase_are_read_in_one_table(make, tmp_path, monkeypatch, gate):
+    monkeypatch.chdir(tmp_path)
+    old, new = make(seed=1, noise=0.005), make(seed=2, noise=0.005, factor=12)
+    text = printed(old.name, new.name, gate=gate)
+    assert len([line for line in text.splitlines() if line.split()[:2] == ["old", "new"]]) == 1
+    assert max(map(len, text.splitlines())) <= 80
+    assert "slower in " in text
+
+
 def test_a_machine_that_others_used_is_named_in_the_words_of_the_run(make):
     old, new = make(seed=1, factor=9), make(seed=2, factor=9)
     edit(new, lambda one: replace(one, machine=MachineState(busy_others=0.5)))

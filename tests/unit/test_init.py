@@ -289,6 +289,28 @@ def big_endian_zarr(path):
     zarr_array(path, serializer=BytesCodec(endian="big"))
 
 
+def packed_hdf5(path):
+    import h5py
+
+    hdf5_array(path, data=FIELD.astype("i2"))
+    with h5py.File(path, "r+") as file:
+        file["u"].attrs["scale_factor"] = 0.01
+
+
+def packed_netcdf(path, form):
+    import netCDF4
+
+    with netCDF4.Dataset(path, "w", format=form) as file:
+        file.createDimension("n", 3000)
+        file.createVariable("u", "i2", ("n",)).setncatts(
+            {"scale_factor": 0.01, "add_offset": 273.0}
+        )
+
+
+def packed_zarr(path, zarr_format):
+    zarr_array(path, zarr_format, dtype="i2", attributes={"add_offset": 273.0})
+
+
 #: Properties that no key has, a file that has them, and what is said.
 PROPERTIES = {
     "byte order": (lambda path: hdf5_array(path, data=FIELD.astype(">f4")), "big-endian"),
@@ -302,6 +324,11 @@ PROPERTIES = {
     ),
     "fill value": (lambda path: hdf5_array(path, fillvalue=-9.0), "a fill value in the file"),
     "fill value of zarr": (lambda path: zarr_array(path, fill_value=-9.0), "a fill value"),
+    "packed": (packed_hdf5, r"^u: packed in the file \(scale_factor\), its packed values here"),
+    "packed netcdf": (lambda p: packed_netcdf(p, "NETCDF4"), "factor and add_offset"),
+    "packed classic": (lambda p: packed_netcdf(p, "NETCDF3_CLASSIC"), "factor and add_offset"),
+    "packed zarr": (lambda p: packed_zarr(p, 3), r"packed in the file \(add_offset\)"),
+    "packed zarr 2": (lambda p: packed_zarr(p, 2), r"packed in the file \(add_offset\)"),
     "second axis": (
         lambda path: hdf5_array(path, maxshape=(12, None, 20)), "unlimited in the file along axis 2"
     ),

@@ -37,10 +37,13 @@ class ClassicVariable(msgspec.Struct, frozen=True):
         Its values, mapped from the file.
     grows : bool
         Whether its first axis is the unlimited dimension.
+    attributes : frozenset of str
+        Names of its attributes.
     """
 
     values: Array
     grows: bool
+    attributes: frozenset[str] = frozenset()
 
     @property
     def shape(self) -> Index:
@@ -62,6 +65,7 @@ class _Declared(NamedTuple):
 
     name: str
     dimensions: Index
+    attributes: frozenset[str]
     dtype: ElementType
     begin: int
 
@@ -95,7 +99,7 @@ def list_classic(path: Path) -> Contents:
         else:
             begin = variable.begin if end else 0
             values: Array = np.ndarray(shape, variable.dtype, mapped, begin, strides)
-            found.arrays[variable.name] = ClassicVariable(values, grows)
+            found.arrays[variable.name] = ClassicVariable(values, grows, variable.attributes)
     return found
 
 
@@ -162,9 +166,9 @@ class _Header:
     def _variable(self) -> _Declared:
         name = self._name()
         dimensions = [self._number(self._count) for _ in range(self._number(self._count))]
-        list(self._list(_ATTRIBUTE, self._attribute))
+        attributes = frozenset(told for told, _ in self._list(_ATTRIBUTE, self._attribute))
         dtype, _ = self._type(), self._bytes(struct.calcsize(self._count))
-        return _Declared(name, tuple(dimensions), dtype, self._number(self._offset))
+        return _Declared(name, tuple(dimensions), attributes, dtype, self._number(self._offset))
 
     def _name(self) -> str:
         """Return a name, which ends at a NUL as in netCDF-C: old programs counted it in."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,8 @@ _BIG_ENDIAN = "big-endian in the file, in native byte order here"
 _CHECKSUM = "a checksum of each chunk in the file ({}), none here"
 _FILL = "a fill value in the file, none here"
 _SHUFFLE = "a byte shuffle without a codec in the file, for which no format has a key"
+#: Attributes by which programs unpack integers to numbers with a fraction.
+_PACKING = ("scale_factor", "add_offset")
 
 
 class FileArray(msgspec.Struct, frozen=True):
@@ -130,8 +132,8 @@ def _describe_npy(array: Any, shape: Shape) -> Description:
 
 def _describe_classic(array: Any, shape: Shape) -> Description:
     dtype = np.dtype(array.dtype)
-    unlimited = _unlimited([0] if array.grows else [])
-    return Description(FileArray(shape, _name_type(dtype), grows=array.grows), unlimited)
+    properties = (*_packing(array.attributes), *_unlimited([0] if array.grows else []))
+    return Description(FileArray(shape, _name_type(dtype), grows=array.grows), properties)
 
 
 def _describe_hdf5(dataset: Any, shape: Shape) -> Description:
@@ -154,6 +156,7 @@ def _properties_of_hdf5(
     from h5py import h5d
 
     yield from _byte_order(dataset.dtype)
+    yield from _packing(dataset.attrs)
     if creation.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
         yield _FILL
     yield from _unlimited(unlimited)
@@ -211,6 +214,7 @@ def _properties_of_zarr(array: Any, metadata: Json) -> Iterator[str]:
     every = list(_every_codec(metadata))
     endian = [told.get("endian") for name, told in every if name == "bytes"]
     yield from [_BIG_ENDIAN] if "big" in endian else _byte_order(array.dtype)
+    yield from _packing(array.attrs)
     orders = [told["order"] for name, told in every if name == "transpose"]
     usual = list(range(array.ndim))
     if metadata.get("order") == "F" or any(list(order) != usual for order in orders):
@@ -235,6 +239,12 @@ def _every_codec(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Json]]:
 def _byte_order(dtype: np.dtype[Any]) -> tuple[str, ...]:
     """Return the byte order of a type, unless it is native."""
     return () if dtype.isnative else (_BIG_ENDIAN,)
+
+
+def _packing(attributes: Container[str]) -> tuple[str, ...]:
+    """Return that values are packed, if attributes say how to unpack them."""
+    named = " and ".join(name for name in _PACKING if name in attributes)
+    return (f"packed in the file ({named}), its packed values here",) if named else ()
 
 
 def _unlimited(axes: Sequence[int]) -> tuple[str, ...]:
