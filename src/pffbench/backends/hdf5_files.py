@@ -37,8 +37,6 @@ DEFLATE, SHUFFLE, FLETCHER32, SZIP = 1, 2, 3, 4
 LZF, BLOSC, LZ4, ZSTD = 32000, 32001, 32004, 32015
 #: Pixels of a block of szip: 8, as in h5py, which suits any chunk of some size.
 SZIP_BLOCK = 8
-#: Codecs that leave a chunk as it is if they cannot make it smaller.
-GIVE_UP = frozenset({"szip", "lzf", "blosc"})
 #: Bytes under which Blosc does not compress (BLOSC_MIN_BUFFERSIZE).
 _BLOSC_LEAST = 128
 #: Compressors that find repetitions only, which random numbers of a small range do not have.
@@ -50,22 +48,6 @@ _SHUFFLES = ("none", "byte", "bit")
 #: a file has fewer: the filter's own choice.
 BLOSC_VALUES = 7
 _BLOSC_USUAL = (0, 0, 0, 0, 5, 1, 0)
-
-#: Support in HDF5 and in netCDF-4: codecs, the shuffles of each, Blosc's names of its compressors,
-#: and the package that a codec needs.
-CODECS = frozenset({"none", "gzip", "szip", "zstd", "lz4", "blosc"})
-#: Additional codecs of h5py, which most other programs that read HDF5 files lack.
-CODECS_OF_H5PY = frozenset({"lzf"})
-_BYTE = frozenset({"none", "byte"})
-SHUFFLES: Mapping[str, frozenset[str]] = {
-    "gzip": _BYTE,
-    "zstd": _BYTE,
-    "lz4": _BYTE,
-    "lzf": _BYTE,
-    "blosc": frozenset(_SHUFFLES),
-}
-COMPRESSORS = frozenset({"blosclz", "lz4", "lz4hc", "zlib", "zstd"})
-CODEC_LIBRARIES: Mapping[str, str] = dict.fromkeys(("blosc", "lz4", "zstd"), "hdf5plugin")
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -83,17 +65,100 @@ class Filter(msgspec.Struct, frozen=True):
     values: tuple[int, ...]
 
 
+class Codec(msgspec.Struct, frozen=True, kw_only=True):
+    """A codec of HDF5 files: its filter, its options, and what may go wrong with it.
+
+    Parameters
+    ----------
+    number : int
+        Registered number of its filter.
+    options : callable
+        The options of an array: parameters of the filter for plug-ins, otherwise those of h5py.
+    plugin : bool
+        Whether the filter is a plug-in, of the package hdf5plugin.
+    netcdf : callable, optional
+        Arguments of netCDF4's ``createVariable``, without the shuffle. Plug-ins need none. A
+        built-in filter without them is one of h5py alone, which other programs lack.
+    shuffles : frozenset of str
+        The shuffles that may precede it.
+    gives_up : bool
+        Whether it leaves a chunk as it is if it cannot make it smaller.
+    has_level : bool
+        Whether its first parameter in a file is the level.
+    """
+
+    number: int
+    options: Callable[[ArraySpec], Any] = lambda _: None
+    plugin: bool = False
+    netcdf: Callable[[ArraySpec], dict[str, Any]] | None = None
+    shuffles: frozenset[str] = frozenset()
+    gives_up: bool = False
+    has_level: bool = False
+
+
+def _blosc_values(spec: ArraySpec) -> tuple[int, ...]:
+    """Return the filter's parameters; it sets the first four: versions, type and chunk size."""
+    shuffle, compressor = _SHUFFLES.index(spec.shuffle), _COMPRESSORS.index(spec.compressor)
+    return (0, 0, 0, 0, spec.level, shuffle, compressor)
+
+
+_BYTE = frozenset({"none", "byte"})
+#: All codecs of HDF5 files, by the names that experiments use.
+FILTERS: Mapping[str, Codec] = {
+    "gzip": Codec(
+        number=DEFLATE,
+        options=lambda spec: spec.level,
+        netcdf=lambda spec: {"compression": "zlib", "complevel": spec.level},
+        shuffles=_BYTE,
+        has_level=True,
+    ),
+    "szip": Codec(
+        number=SZIP,
+        options=lambda _: ("nn", SZIP_BLOCK),
+        netcdf=lambda _: {
+            "compression": "szip",
+            "szip_coding": "nn",
+            "szip_pixels_per_block": SZIP_BLOCK,
+        },
+        gives_up=True,
+    ),
+    "zstd": Codec(
+        number=ZSTD,
+        options=lambda spec: (spec.level,),
+        plugin=True,
+        shuffles=_BYTE,
+        has_level=True,
+    ),
+    # Bytes of a block: the filter's own default.
+    "lz4": Codec(number=LZ4, options=lambda _: (0,), plugin=True, shuffles=_BYTE),
+    "lzf": Codec(number=LZF, shuffles=_BYTE, gives_up=True),
+    "blosc": Codec(
+        number=BLOSC,
+        options=_blosc_values,
+        plugin=True,
+        shuffles=frozenset(_SHUFFLES),
+        gives_up=True,
+    ),
+}
+#: Support in HDF5 and in netCDF-4: codecs, the shuffles of each, Blosc's names of its compressors,
+#: and the package that a codec needs.
+CODECS = frozenset(
+    {"none", *(name for name, codec in FILTERS.items() if codec.plugin or codec.netcdf)}
+)
+#: Additional codecs of h5py.
+CODECS_OF_H5PY = frozenset(FILTERS) - CODECS
+SHUFFLES = {name: codec.shuffles for name, codec in FILTERS.items() if codec.shuffles}
+COMPRESSORS = frozenset({"blosclz", "lz4", "lz4hc", "zlib", "zstd"})
+CODEC_LIBRARIES = {name: "hdf5plugin" for name, codec in FILTERS.items() if codec.plugin}
+GIVE_UP = frozenset(name for name, codec in FILTERS.items() if codec.gives_up)
+
+
 def plugin_filter(spec: ArraySpec) -> Filter | None:
     """Return the plug-in filter of a codec; None for built-in filters."""
-    if spec.codec == "zstd":
-        return Filter(ZSTD, (spec.level,))
-    if spec.codec == "lz4":
-        return Filter(LZ4, (0,))  # bytes of a block: the filter's own default
-    if spec.codec == "blosc":
-        shuffle = _SHUFFLES.index(spec.shuffle)
-        # The filter sets the first four itself: versions, type size, chunk size.
-        return Filter(BLOSC, (0, 0, 0, 0, spec.level, shuffle, _COMPRESSORS.index(spec.compressor)))
-    return None
+    codec = FILTERS.get(spec.codec)
+    if codec is None or not codec.plugin:
+        return None
+    return Filter(codec.number, codec.options(spec))
 
 
 def refuse_filters(
@@ -178,14 +243,10 @@ def _gives_up(spec: ArraySpec, parameters: Parameters) -> str | None:
 def filter_arguments(spec: ArraySpec) -> dict[str, Any]:
     """Return the arguments of h5py's ``create_dataset`` that name the filters of a dataset."""
     told: dict[str, Any] = {}
-    if spec.codec == "gzip":
-        told.update(compression="gzip", compression_opts=spec.level)
-    elif spec.codec == "szip":
-        told.update(compression="szip", compression_opts=("nn", SZIP_BLOCK))
-    elif spec.codec == "lzf":
-        told.update(compression="lzf")
-    elif plugin := plugin_filter(spec):
-        told.update(compression=plugin.number, compression_opts=plugin.values)
+    if codec := FILTERS.get(spec.codec):
+        told["compression"] = codec.number if codec.plugin else spec.codec
+        if (options := codec.options(spec)) is not None:
+            told["compression_opts"] = options
     if spec.shuffled_before:
         told["shuffle"] = True
     return told
@@ -203,16 +264,23 @@ def codec_name(filters: Iterable[tuple[int, Sequence[int]]]) -> str:
 
 
 def _named(number: int, values: Sequence[int]) -> str:
+    name = next((name for name, codec in FILTERS.items() if codec.number == number), None)
+    if name is None:
+        return f"filter {number}"
     if number == BLOSC:
-        *_, level, shuffle, compressor = (*values, *_BLOSC_USUAL[len(values) :])[:BLOSC_VALUES]
-        if shuffle < len(_SHUFFLES) and compressor < len(_COMPRESSORS):
-            shuffled = "" if shuffle == 0 else f" {_SHUFFLES[shuffle]}"
-            return f"blosc-{_COMPRESSORS[compressor]} {level}{shuffled}"
-    names = {DEFLATE: "gzip", SZIP: "szip", ZSTD: "zstd", LZ4: "lz4", LZF: "lzf"}
-    name = names.get(number, f"filter {number}")
-    if number not in (DEFLATE, ZSTD) or not values:
+        return _blosc_name(values)
+    if not FILTERS[name].has_level or not values:
         return name
-    return f"{name} {values[0] - 2**32 if values[0] >= 2**31 else values[0]}"  # levels have a sign
+    level = values[0] - 2**32 if values[0] >= 2**31 else values[0]  # it has a sign
+    return f"{name} {level}"
+
+
+def _blosc_name(values: Sequence[int]) -> str:
+    *_, level, shuffle, compressor = (*values, *_BLOSC_USUAL[len(values) :])[:BLOSC_VALUES]
+    if shuffle >= len(_SHUFFLES) or compressor >= len(_COMPRESSORS):
+        return f"filter {BLOSC}"
+    shuffled = "" if shuffle == 0 else f" {_SHUFFLES[shuffle]}"
+    return f"blosc-{_COMPRESSORS[compressor]} {level}{shuffled}"
 
 
 #: A chunk must be smaller than 4 GiB: its size is kept in 32 bits (HDF5 file format).

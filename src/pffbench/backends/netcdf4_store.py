@@ -166,13 +166,11 @@ class NetCdf4Store(Store):
             told["chunksizes"] = spec.chunks
         elif spec.chunks == "contiguous":
             told["contiguous"] = True
-        if spec.codec == "gzip":
-            shuffle = spec.shuffled_before
-            told.update(compression="zlib", complevel=spec.level, shuffle=shuffle)
-        elif spec.codec == "szip":
-            told.update(
-                compression="szip", szip_coding="nn", szip_pixels_per_block=filters.SZIP_BLOCK
-            )
+        codec = filters.FILTERS.get(spec.codec)
+        if codec is not None and codec.netcdf is not None:
+            told |= codec.netcdf(spec)
+            if codec.shuffles:
+                told["shuffle"] = spec.shuffled_before
         fill = self._options.fill
         if fill is False or (fill is None and spec.fill == "none"):
             told["fill_value"] = False
