@@ -124,7 +124,6 @@ def make_plan(
     unsupported: Counter[tuple[str, str]] = Counter()
     costs: dict[str, Cost] = {}
     allowed: dict[str, str] = {}
-    memory = int(loaded.experiment.memory)
     with ExitStack() as stack:
         files = _Files(stack)
         unsafe = loaded.experiment.unsafe
@@ -135,14 +134,11 @@ def make_plan(
                 continue
             try:
                 case = _with_source(_with_groups(raw, where, topology), where, files)
-                if reason := checker.check(case, where):
+                reason = checker.check(case, where)
+                costs[case.id] = _cost_of_possible(case, where, ranks, loaded.experiment)
+                cases.append(case)
+                if reason:
                     allowed[case.id] = reason
-                local = loaded.experiment.node_local
-                if why := _beyond_a_node(case.parameters, ranks) if local else None:
-                    raise ImpossibleCaseError(f"{where}: {why}")
-                cost = cost_of(case, ranks, memory)
-                if cost.calls > MOST_CALLS:
-                    raise ImpossibleCaseError(f"{where}: {_too_many_calls(cost)}")
             except ImpossibleCaseError as error:
                 if loaded.experiment.unsupported == "refuse" and not raw.roofline:
                     raise
@@ -150,21 +146,18 @@ def make_plan(
                 left_out.append((raw.id, reason))
                 if isinstance(error, UnsupportedCaseError):
                     unsupported[raw.parameters.backend, reason] += 1
-            else:
-                cases.append(case)
-                costs[case.id] = cost
     if not cases:
         raise UserError(
             f"{loaded.path}: all {len(left_out)} cases are impossible, the first one "
             f"because: {left_out[0][1]}"
         )
     experiment = _with_repetitions(loaded.experiment, cases)
-    limits = tuple(
+    limits = [
         f"{count} case{'s' * (count > 1)} of {backend} left out: {reason}"
         for (backend, reason), count in unsupported.items()
-    )
+    ]
     if no_cold_reads is not None and extra_cold_reads(loaded):
-        limits = (*limits, f"{NO_COLD_READS}{no_cold_reads}")
+        limits.append(f"{NO_COLD_READS}{no_cold_reads}")
     texts = (*loaded.compare_ranks(ranks), *loaded.idle, *_idle_hints(cases, ranks))
     return Plan(
         experiment,
@@ -172,10 +165,20 @@ def make_plan(
         tuple(_together(cases)),
         tuple(left_out),
         costs,
-        limits,
+        tuple(limits),
         remarks=tuple(dict.fromkeys(texts)),
         unsafe=allowed,
     )
+
+
+def _cost_of_possible(case: Case, where: str, ranks: int, experiment: Experiment) -> Cost:
+    """Return the cost of a case; refuse one that no node holds, or that makes too many calls."""
+    if experiment.node_local and (why := _beyond_a_node(case.parameters, ranks)):
+        raise ImpossibleCaseError(f"{where}: {why}")
+    cost = cost_of(case, ranks, int(experiment.memory))
+    if cost.calls > MOST_CALLS:
+        raise ImpossibleCaseError(f"{where}: {_too_many_calls(cost)}")
+    return cost
 
 
 def _idle_hints(cases: Iterable[Case], ranks: int) -> Iterator[str]:

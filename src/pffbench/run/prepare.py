@@ -79,7 +79,6 @@ def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: Run
     UserError
         The request has an error; nothing has been created.
     """
-    stage: Stage
     no_mpi = lack_of_mpi(team.comm)
     if no_mpi is not None and built_for_mpi("h5py"):
         raise UserError(
@@ -87,17 +86,7 @@ def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: Run
             f"({no_mpi}); load the MPI that it was built with"
         )
     before = _before(options, team, lock)
-    if before is None:
-        loaded = load_experiment(options.experiment, options.overrides)
-        loaded = with_time_of_job(loaded, options, os.environ)
-        run_id = unique_name(loaded.experiment.name)
-        out, stage = results_directory(options.out, run_id), options.stage or "all"
-        if stage == "read":
-            raise UserError("--stage read reads what another job wrote: add --resume DIR")
-    else:
-        loaded = from_data(before.record.experiment, f"{before.directory}/run.json")
-        run_id, out = before.record.run_id, str(Path(before.directory).absolute())
-        stage = before.stage
+    loaded, run_id, out, stage = _new_run(options) if before is None else _same_run(before)
     no_cold_reads = _no_cold_reads(loaded, options, before)
     plan = make_plan(loaded, team.size, no_mpi, no_cold_reads, team.topology)
     if options.environment is not None:
@@ -128,6 +117,23 @@ def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: Run
         allowance.memory,
         options,
     )
+
+
+def _new_run(options: RunOptions) -> tuple[LoadedExperiment, str, str, Stage]:
+    """Return the experiment, name, results directory and stage of a run that begins."""
+    loaded = load_experiment(options.experiment, options.overrides)
+    loaded = with_time_of_job(loaded, options, os.environ)
+    run_id = unique_name(loaded.experiment.name)
+    if options.stage == "read":
+        raise UserError("--stage read reads what another job wrote: add --resume DIR")
+    return loaded, run_id, results_directory(options.out, run_id), options.stage or "all"
+
+
+def _same_run(before: Resumed) -> tuple[LoadedExperiment, str, str, Stage]:
+    """Return the same of a run that is resumed."""
+    loaded = from_data(before.record.experiment, f"{before.directory}/run.json")
+    out = str(Path(before.directory).absolute())
+    return loaded, before.record.run_id, out, before.stage
 
 
 def with_time_of_job(
