@@ -32,9 +32,7 @@ BACKENDS = ("hdf5", "netcdf4", "netcdf3", "zarr", "tensorstore", "npy", "blosc2"
 FILES = ("one-shared", "one-per_rank", "count_2", "per_rank")
 #: The formats and files in which a rank hangs, is stopped or is killed.
 FEW_FILES = ("one-shared", "per_rank")
-FEW_BACKENDS = {
-    "hang": ("hdf5", "netcdf4", "zarr"), "stop": ("hdf5", "zarr"), "die": ("hdf5", "zarr"),
-}  # fmt: skip
+FEW_BACKENDS = dict.fromkeys(("hang", "stop", "die"), ("hdf5", "netcdf4", "zarr"))
 #: What each kind of failure is called in the documents.
 KINDS = {"fail": "raises", "hang": "hangs", "stop": "is stopped", "die": "is killed"}
 #: Seconds of a step after which the job is ended.
