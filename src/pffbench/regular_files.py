@@ -104,6 +104,49 @@ def append_regular(path: str | Path) -> BinaryIO:
     return os.fdopen(_opened(path, flags, None, None), "ab")
 
 
+class KeptFile:
+    """A file that is written to several times, in a directory that anybody may replace meanwhile.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, which exists.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = path
+        #: Open, so that no other file has the number of this one.
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | _CAREFULLY)
+
+    def __del__(self) -> None:
+        with suppress(AttributeError, OSError):  # it was not opened
+            os.close(self._descriptor)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file now, whatever has its name."""
+        return os.fstat(self._descriptor).st_size
+
+    def sync(self) -> None:
+        """Wait until its data are on the device."""
+        os.fsync(self._descriptor)
+
+    def check(self) -> None:
+        """Check that the file is still the one of its name.
+
+        Raises
+        ------
+        OSError
+            It is not, and the message says so.
+        """
+        try:
+            kept = os.path.samestat(os.fstat(self._descriptor), os.lstat(self._path))
+        except OSError:
+            kept = False
+        if not kept:
+            raise OSError(f"{self._path} was removed, renamed or replaced")
+
+
 @contextmanager
 def replacing(
     path: str | Path, mode: str = "w", *, durable: bool = False, links: bool = True

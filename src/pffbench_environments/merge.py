@@ -96,7 +96,7 @@ class StepMerger:
                 self._recorder.note_memory_rates(rates)
             self._record.allocator |= step.allocator
             self._note_changes(environment, step)
-        self._record.save(self._recorder.directory)
+        self._recorder.save()
 
     def _adopt(
         self, case: Case, result: StepResult, own: Sequence[int], number: int, place: int

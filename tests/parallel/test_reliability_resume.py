@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from faults import SLAB, finished, no_process_is_left
-from launch import Finished, lines_of, pffbench_cli, run_experiment, start, start_experiment
+from launch import (
+    Finished,
+    lines_of,
+    pffbench_cli,
+    run_experiment,
+    sampled,
+    start,
+    start_experiment,
+)
 from pffbench.record.run_json import digest_of
 
 pytestmark = pytest.mark.parallel
@@ -168,17 +176,43 @@ def test_a_killed_run_leaves_its_lock_and_goes_on(tmp_path):
 # Honesty
 
 
+FORGETFUL = """
+import sys
+from pffbench.record.repetitions import RepetitionsLog
+append, calls = RepetitionsLog.append, []
+def appended(self, repetition):
+    calls.append(1)
+    if len(calls) != 2:
+        append(self, repetition)
+RepetitionsLog.append = appended
+from pffbench.cli import main
+main(sys.argv[1:])
+"""
+
+
 def test_fewer_repetitions_than_asked_for_make_a_run_not_valid(tmp_path):
-    """A repetition vanishes while the run goes on: nobody says that all is well."""
+    """A repetition is never written: nobody says that all is well."""
+    case = SLAB | {"backend": "null"}
+    done = start_experiment(
+        tmp_path, None, program=("-c", FORGETFUL), repetitions=4, warmup=0, cases=[case]
+    ).finish()
+    assert done.status == 1, done.said
+    (reason,) = done.record["reasons"]
+    assert reason.endswith(": 3 of 4 repetitions are recorded")
+
+
+def test_a_repetition_that_vanishes_during_a_run_is_measured_again(tmp_path):
     slow = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.3}}}]
     started = start_experiment(tmp_path, None, repetitions=4, warmup=0, cases=slow)
     until(lambda: len(lines_of(started.out)) >= 2, started)
     log = started.out / "repetitions.jsonl"
     log.write_text("".join(log.read_text().splitlines(keepends=True)[1:]))
     done = started.finish()
-    assert done.status == 1, done.said
-    (reason,) = done.record["reasons"]
-    assert reason.endswith(": 3 of 4 repetitions are recorded")
+    assert done.status == 3, done.said
+    assert "repetitions.jsonl was changed by another program" in done.stderr
+    again = resume(done)
+    assert again.status == 0, again.said
+    assert sorted(finished(again).values()) == [1] * 4
 
 
 def test_stopping_early_by_a_rule_is_no_fault(tmp_path):
@@ -207,3 +241,89 @@ def test_a_clock_that_runs_backwards_makes_a_run_not_valid(tmp_path):
     assert done.status == 1, done.said
     assert [r for r in done.record["reasons"] if "the clock of rank 0 ran backwards in write" in r]
     assert {row["valid"] for row in done.rows} == {"false"}
+
+
+HARMED = """
+import os, shutil, sys
+from pathlib import Path
+from pffbench.run.recorder import Recorder
+record, calls = Recorder.record, []
+def recorded(self, gathered):
+    record(self, gathered)
+    calls.append(1)
+    if len(calls) == 3:
+        harm(Path(self.directory))
+def harm(out):
+    away, new = out.with_name("away"), out.with_name("new")
+    HARM
+Recorder.record = recorded
+from pffbench.cli import main
+main(sys.argv[1:])
+"""
+ANOTHER_RUN = """shutil.copytree(out, new); (new / "run.json").write_text("another run")
+    out.rename(away); new.rename(out)"""
+GONE = {
+    "it is removed": "shutil.rmtree(out)",
+    "it is renamed": "out.rename(away)",
+    "another one has its name": "out.rename(away); out.mkdir()",
+    "a link has its name": "out.rename(away); new.mkdir(); out.symlink_to(new)",
+    "a file has its name": "out.rename(away); out.write_text('')",
+    "another run has its name": ANOTHER_RUN,
+    "its records are removed": "(out / 'repetitions.jsonl').unlink()",
+    "its records are cut": "os.truncate(out / 'repetitions.jsonl', 100)",
+}
+
+
+@pytest.mark.parametrize("harm", sampled(GONE, "another run has its name", "its records are cut"))
+def test_a_results_directory_that_is_another_one_now_is_left_alone(tmp_path, harm):
+    code = HARMED.replace("HARM", GONE[harm])
+    case = SLAB | {"backend": ["posix", "npy"], "files": "per_rank"}
+    done = start_experiment(
+        tmp_path, None, program=("-c", code), cases=[case], repetitions=3
+    ).finish()
+    assert done.status == 3, done.said
+    (line,) = (line for line in done.stderr.splitlines() if "pffbench:" in line)
+    assert "results cannot be written to" in line
+    assert "repetitions.jsonl was" in line
+    assert line.endswith("nothing is written to what is there now")
+    assert "Traceback" not in done.said
+    out, new = tmp_path / "results", tmp_path / "new"
+    assert not new.is_dir() or not list(new.iterdir())
+    if harm == "another run has its name":
+        assert (out / "run.json").read_text() == "another run"
+        kept = (out / "repetitions.jsonl").read_bytes()
+        assert kept == (tmp_path / "away" / "repetitions.jsonl").read_bytes()
+    elif out.is_dir():
+        assert {path.name for path in out.iterdir()} <= {
+            "run.json",
+            "repetitions.jsonl",
+            "ranks.h5",
+        }
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+TIMES_GONE = {
+    "removed": "(out / 'ranks.h5').unlink()",
+    "a FIFO": "os.mkfifo(new); new.rename(out / 'ranks.h5')",
+    "a link": "shutil.copy(out / 'ranks.h5', away); new.symlink_to(away); "
+    "new.rename(out / 'ranks.h5')",
+}
+
+
+@pytest.mark.parametrize("harm", sampled(TIMES_GONE, "a link"))
+def test_a_run_whose_times_of_ranks_are_replaced_ends_and_is_resumed(tmp_path, harm):
+    code = HARMED.replace("HARM", TIMES_GONE[harm])
+    case = SLAB | {"backend": ["posix", "npy"], "files": "per_rank"}
+    done = start_experiment(
+        tmp_path, None, program=("-c", code), cases=[case], repetitions=3
+    ).finish()
+    assert done.status == 3, done.said
+    assert "ranks.h5 was removed, renamed or replaced; what was recorded is kept" in done.stderr
+    kept = (tmp_path / "away").read_bytes() if harm == "a link" else b""
+    rest = pffbench_cli(
+        "run", "--resume", done.out, "--scratch", tmp_path / "scratch", out=done.out
+    )
+    assert (rest.status, rest.record["valid"]) == (0, True), rest.said
+    assert set(finished(rest).values()) == {1}
+    assert finished(done).keys() <= finished(rest).keys()
+    assert not kept or (tmp_path / "away").read_bytes() == kept

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pffbench.regular_files import KeptFile
 from pffbench.text import escape_controls
 
 #: Bytes of HDF5 metadata in addition to a repetition's data: headers, indexes, a group's names.
@@ -56,6 +57,7 @@ class RanksFile:
             self.damaged = f"{path}.damaged"
             Path(path).replace(self.damaged)
         self._begin(hosts, hosts_name)
+        self._kept = KeptFile(path)
 
     def _begin(self, hosts: Sequence[str], hosts_name: str) -> None:
         _reserve(self._path, _METADATA)
@@ -92,6 +94,7 @@ class RanksFile:
         peak_memory : array of int64, shape (ranks,)
             Peak resident memory of each rank in bytes.
         """
+        self._kept.check()
         _reserve(self._path, _METADATA + 4 * own.nbytes)
         with self._h5py.File(self._path, "a") as file:
             group = file.require_group(case)
@@ -106,11 +109,7 @@ class RanksFile:
             _put_phases(group, "bytes", row, columns, nbytes, 0)
             _put(group, "peak_memory", row, peak_memory)
             _put(group, "repetition", row, np.array(repetition, dtype=np.int64))
-        descriptor = os.open(self._path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        self._kept.sync()
 
 
 class RecordedTimes(NamedTuple):

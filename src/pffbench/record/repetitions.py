@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from pffbench.record.plausible import Count, Natural, Positive
-from pffbench.regular_files import append_regular, open_regular, replacing
+from pffbench.regular_files import KeptFile, append_regular, open_regular, replacing
 from pffbench.storage.durability import DiskUsage
 from pffbench.text import escaped, json_needs_escaping, one_line
 
@@ -258,13 +258,31 @@ class RepetitionsLog:
     def __init__(self, directory: str | Path) -> None:
         self._path = Path(directory) / FILE
         append_regular(self._path).close()
+        self._kept = KeptFile(self._path)
+        self._size = self._kept.size
+
+    def check(self) -> None:
+        """Check that the results directory is still the one of this run, with all of its lines.
+
+        Raises
+        ------
+        OSError
+            It was removed, renamed or replaced, or another program has changed the file.
+        """
+        self._kept.check()
+        if self._kept.size != self._size:
+            raise OSError(f"{self._path} was changed by another program")
 
     def append(self, repetition: Repetition) -> None:
         """Write a repetition with one call and sync it."""
-        with append_regular(self._path) as file:
-            file.write(_ENCODER.encode(repetition) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        self.check()
+        try:
+            with append_regular(self._path) as file:
+                file.write(_ENCODER.encode(repetition) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        finally:  # a full disk may hold a part of the line
+            self._size = self._kept.size
 
 
 def claim(directory: str | Path) -> None:

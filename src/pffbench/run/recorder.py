@@ -112,6 +112,21 @@ class Recorder:
         #: Reserve for writing here if a case has opened all files allowed to the process.
         self.spare = SpareDescriptors(_SPARE)
 
+    def check(self) -> None:
+        """Check that the results directory is still the one of this run.
+
+        Raises
+        ------
+        OSError
+            It was removed, renamed or replaced, or another program has changed its records.
+        """
+        self._log.check()
+
+    def save(self) -> None:
+        """Replace `run.json`, unless the directory is another one by now."""
+        self.check()
+        self.run_record.save(self.directory)
+
     def record(self, gathered: GatheredRepetition) -> None:
         """Append a repetition to the raw files and sync them."""
         reasons = self._reasons_against(gathered)
@@ -136,6 +151,7 @@ class Recorder:
         times : RecordedTimes or None
             Times of all ranks; None if they are not known.
         """
+        self.check()
         if times is not None:
             self._ranks.append(repetition.case, repetition.round, *times)
         self._log.append(repetition)  # last: with its line the repetition counts as finished
@@ -297,7 +313,7 @@ class Recorder:
         if len(self.run_record.reasons) < _MOST_REASONS:
             self.run_record.reasons += reasons
         if changed:
-            self.run_record.save(self.directory)
+            self.save()
         for reason in reasons:
             self.progress.message(f"INVALID: {reason}")
 
@@ -307,7 +323,7 @@ class Recorder:
         entry.failure = FailureEntry(**asdict(failure), repetition=repetition)
         if not entry.unsafe:
             self.run_record.reasons.append(f"{case.id} repetition {repetition}: {failure}")
-        self.run_record.save(self.directory)
+        self.save()
         self.progress.message(f"FAILED: {case.id}: {failure}")
 
     def stopping(self) -> None:
@@ -315,7 +331,7 @@ class Recorder:
         if self.run_record.status == "running":
             self.run_record.status = "interrupted"
             with suppress(OSError):  # the next repetition reports it
-                self.run_record.save(self.directory)
+                self.save()
 
     def remark(self, text: str) -> None:
         """Record a remark about the run that does not make it invalid."""
@@ -330,14 +346,14 @@ class Recorder:
         for case in cases:
             del record.cases[case]
             record.left_out.append(LeftOut(case, why, "time", names[case]))
-        record.save(self.directory)
+        self.save()
         told = gathered(names.values())
         self.progress.message(f"{len(cases)} of {planned} cases left out, {told}: {why}")
 
     def need_time(self, seconds: float) -> None:
         """Record the seconds that would hold the rounds which all cases need."""
         self.run_record.time_needed = max(self.run_record.time_needed, seconds)
-        self.run_record.save(self.directory)
+        self.save()
 
     def stop(self, cases: Sequence[str], repetitions: int, why: str) -> None:
         """Record that cases have enough repetitions."""
@@ -345,10 +361,11 @@ class Recorder:
             self.cases[case].stopped_after = repetitions
         if why not in self.run_record.stops:
             self.run_record.stops.append(why)
-        self.run_record.save(self.directory)
+        self.save()
 
     def finish(self, complete: bool) -> None:
         """Determine and record the verdict."""
+        self.check()
         record = self.run_record
         record.status = "interrupted"
         if complete:
@@ -360,7 +377,7 @@ class Recorder:
         if record.status == "written" and not record.reasons:
             record.valid = None  # nothing has been read and verified yet
         record.finished = datetime.now(UTC).isoformat(timespec="seconds")
-        record.save(self.directory)
+        self.save()
 
     @property
     def exit_status(self) -> int:

@@ -216,10 +216,7 @@ class Runner:
                 self._measure_floor()
                 if number == 0:  # not before: a copy larger than caches takes as long as the start
                     self._measure_memory()
-                passed = monotonic() - begin
-                following = self._from_leader(
-                    None if schedule is None else schedule.after(number, passed, self._pace.last)
-                )
+                following = self._after(number, monotonic() - begin)
         return True
 
     def _course(self, case: Case, number: int, passed: float) -> _Course:
@@ -246,6 +243,14 @@ class Runner:
         """
         if self.stop.asked and self.recorder is not None:
             self.recorder.stopping()
+
+    def _after(self, number: int, passed: float) -> RoundSpec:
+        """Return the round that follows another one."""
+        following = None
+        with self._recording():
+            if self._schedule is not None:
+                following = self._schedule.after(number, passed, self._pace.last)
+        return self._from_leader(following)
 
     def _from_leader(self, following: RoundSpec | None) -> RoundSpec:
         """Broadcast the decision of rank 0 and return it on all ranks."""

@@ -224,7 +224,7 @@ class Session:
         assert self._recorder is not None
         try:
             self._recorder.finish(complete)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             return self._print_loss(error)
         if self.spec.options.environment:
             return self._recorder.exit_status
@@ -245,8 +245,13 @@ class Session:
 
     def _print_loss(self, error: Exception) -> int:
         """Say that nothing more can be recorded; return the exit status."""
+        assert self._recorder is not None
         text = f"results cannot be written to {self.spec.out} any more: {error}"
         kept = f"what was recorded is kept, {self.how_to_go_on}"
+        try:
+            self._recorder.check()
+        except OSError:
+            kept = "nothing is written to what is there now"
         print(f"pffbench: {text}; {kept}", file=sys.stderr, flush=True)
         return INTERRUPTED
 
