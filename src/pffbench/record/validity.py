@@ -7,9 +7,26 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from pffbench.phases import arrivals
 from pffbench.record.gather import GatheredRepetition
 from pffbench.record.repetitions import Repetition, done_parts
 from pffbench.record.run_json import CaseEntry, RunRecord
+from pffbench.storage.page_cache import DROPPED_BELOW
+
+
+def reasons_against(r: GatheredRepetition, entry: CaseEntry) -> list[str]:
+    """Return the reasons why a repetition of a case is invalid."""
+    reasons = [*r.mismatches, *clock_trouble(r)]
+    read = int(r.nbytes[arrivals(r.phases)].sum()) * r.reads
+    if entry.verified and r.verified_bytes != read:
+        reasons.append(f"{r.verified_bytes} of {read} bytes verified")
+    cache = r.cache
+    if cache is not None and cache.wanted == "dropped" and cache.fraction >= DROPPED_BELOW:
+        reasons.append(
+            f"the cache was to be dropped, but {cache.fraction:.1%} of the pages were resident "
+            "before reading"
+        )
+    return [*reasons, *read_trouble(r, entry)]
 
 
 def clock_trouble(repetition: GatheredRepetition) -> Iterator[str]:

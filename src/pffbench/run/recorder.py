@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 from msgspec.structs import asdict
 
 from pffbench.backends.hints import hint_facts, idle_hints, uncounted_writers
@@ -19,23 +17,20 @@ from pffbench.mpi.agreement import Failure
 from pffbench.mpi.topology import Topology
 from pffbench.observe.clock import Clock, Floor
 from pffbench.observe.machine import MemoryRates
-from pffbench.phases import TOTALS, arrivals
 from pffbench.record.gather import GatheredRepetition
 from pffbench.record.progress import Progress
 from pffbench.record.ranks import RanksFile, RecordedTimes
+from pffbench.record.reduction import reduce_repetition
 from pffbench.record.repetitions import (
-    PhaseTimes,
-    ReadState,
     Repetition,
     RepetitionsLog,
     read_repetitions,
 )
 from pffbench.record.run_json import CaseEntry, FailureEntry, FloorEntry, LeftOut, RunRecord
-from pffbench.record.validity import clock_trouble, missing_repetitions, read_trouble
+from pffbench.record.validity import missing_repetitions, reasons_against
 from pffbench.regular_files import SpareDescriptors
 from pffbench.results.cells import not_in_force
 from pffbench.results.names import gathered, names_apart
-from pffbench.storage.page_cache import DROPPED_BELOW
 
 
 def floor_entry(floors: Sequence[Floor], rates: MemoryRates | None = None) -> FloorEntry:
@@ -129,7 +124,9 @@ class Recorder:
 
     def record(self, gathered: GatheredRepetition) -> None:
         """Append a repetition to the raw files and sync them."""
-        reasons = self._reasons_against(gathered)
+        entry = self.cases[gathered.case.id]
+        repetition = f"{gathered.case.id} repetition {gathered.number}"
+        reasons = [f"{repetition}: {why}" for why in reasons_against(gathered, entry)]
         times = RecordedTimes(
             gathered.phases,
             gathered.own,
@@ -137,7 +134,15 @@ class Recorder:
             gathered.nbytes,
             gathered.peak_memory,
         )
-        self.append(self._repetition_of(gathered, valid=not reasons), times)
+        reduced = reduce_repetition(
+            gathered,
+            clock=self._clock,
+            empty_phase=self._floors[-1].synced,
+            warmup=gathered.number < self.warmup,
+            valid=not reasons,
+            stage=self.run_record.stage,
+        )
+        self.append(reduced, times)
         self._note_facts(gathered, reasons)
         self.progress.repetition(gathered.case, gathered.number)
 
@@ -156,73 +161,6 @@ class Recorder:
             self._ranks.append(repetition.case, repetition.round, *times)
         self._log.append(repetition)  # last: with its line the repetition counts as finished
         self._note_totals(repetition)
-
-    def _repetition_of(self, r: GatheredRepetition, valid: bool) -> Repetition:
-        seconds = [self._job_seconds(r, i) for i in range(len(r.phases))]
-        stage = self.run_record.stage
-        return Repetition(
-            case=r.case.id,
-            round=r.number,
-            position=r.position,
-            started=r.started.isoformat(timespec="milliseconds"),
-            phases=tuple(self._times_of(r, i, seconds[i]) for i in range(len(r.phases))),
-            totals=self._totals_of(r, seconds),
-            warmup=r.number < self.warmup,
-            valid=valid,
-            part=stage,
-            peak_memory=int(r.peak_memory.max()),
-            machine=r.machine,
-            read=_read_state(r) if "read" in r.phases else None,
-            disk=r.disk if "close" in r.phases else None,
-            counts=r.counts,
-        )
-
-    def _times_of(self, r: GatheredRepetition, i: int, seconds: float) -> PhaseTimes:
-        own = r.own[i]
-        return PhaseTimes(
-            phase=r.phases[i],
-            seconds=_number(seconds),
-            own_max=_number(float(r.job[i])),
-            own_median=_number(float(np.median(own))),
-            own_min=_number(float(own.min())),
-            synced_max=_number(float(r.synced[i].max())),
-            bytes=int(r.nbytes[i].sum()),
-            operations=int(r.operations[i].sum()),
-            slowest_rank=int(np.argmax(own)),
-            cpu_seconds=float(r.cpu[i].sum()),
-            minor_faults=int(r.faults[i].sum()),
-            idlest_rank=int(np.argmin(r.cpu[i])),
-            idle_seconds=float(np.median(r.cpu[i]) - r.cpu[i].min()),
-        )
-
-    def _totals_of(self, r: GatheredRepetition, seconds: Sequence[float]) -> dict[str, float]:
-        """Return the seconds of each total (rule 1 of the method).
-
-        A rank's own times are added up first: a sum of the slowest ranks of each phase would be
-        that of a program which waits for all ranks between the calls. Where ranks share
-        processors, own times are not those of the job, and the phases are added up.
-        """
-        found = {}
-        for total, parts in TOTALS.items():
-            there = [i for i, phase in enumerate(r.phases) if phase in parts]
-            if there and self._clock == "own":
-                found[total] = _number(float(r.own[there].sum(axis=0).max()))
-            elif there:
-                found[total] = _number(sum(seconds[i] for i in there))
-        return found
-
-    def _job_seconds(self, r: GatheredRepetition, i: int) -> float:
-        """Return the time of the job in a phase, by the clock of the run (rule 1 of the method).
-
-        If ranks share processors, their own times begin one after the other, so the job's time is
-        the time until all have ended, less that of an empty phase. Otherwise it is the slowest
-        rank's own time.
-        """
-        own = float(r.job[i])
-        if self._clock == "own":
-            return own
-        floor = float(r.entries[i]) * self._floors[-1].synced
-        return max(own, float(r.synced[i].max()) - floor)
 
     def _note_totals(self, repetition: Repetition) -> None:
         """Store the totals of a repetition, by which the run decides when to stop."""
@@ -266,25 +204,6 @@ class Recorder:
     def read_seconds(self, case: str) -> float | None:
         """Return the read time of the first repetition, including warm-up."""
         return self._first_reads.get(case)
-
-    def _reasons_against(self, r: GatheredRepetition) -> list[str]:
-        """Return the reasons why the repetition is invalid."""
-        found = [*r.mismatches, *clock_trouble(r)]
-        reasons = [f"{r.case.id} repetition {r.number}: {m}" for m in found]
-        read = int(r.nbytes[arrivals(r.phases)].sum()) * r.reads
-        if self.cases[r.case.id].verified and r.verified_bytes != read:
-            reasons.append(
-                f"{r.case.id} repetition {r.number}: {r.verified_bytes} of {read} bytes verified"
-            )
-        cache = r.cache
-        if cache is not None and cache.wanted == "dropped" and cache.fraction >= DROPPED_BELOW:
-            reasons.append(
-                f"{r.case.id} repetition {r.number}: the cache was to be dropped, but "
-                f"{cache.fraction:.1%} of the pages were resident before reading"
-            )
-        entry = self.cases[r.case.id]
-        reasons += [f"{r.case.id} repetition {r.number}: {why}" for why in read_trouble(r, entry)]
-        return reasons
 
     def _note_facts(self, r: GatheredRepetition, reasons: list[str]) -> None:
         entry = self.cases[r.case.id]
@@ -387,13 +306,6 @@ class Recorder:
         return NOT_VALID if self.run_record.reasons else VALID
 
 
-def _cache_state(r: GatheredRepetition) -> str:
-    """Return the requested cache state if proved, else that it is unproved."""
-    if r.cache is None:
-        return ""
-    return r.cache.wanted if r.cache.proved else "unproved"
-
-
 def _facts_of(r: GatheredRepetition) -> dict[str, str]:
     """Return the facts of a case, with what became of its hints."""
     options, p, ranks = r.case.options, r.case.parameters, r.own.shape[1]
@@ -403,22 +315,3 @@ def _facts_of(r: GatheredRepetition) -> dict[str, str]:
         each, rest = divmod(int(sum(wrote)), p.groups(ranks).files)
         more += uncounted_writers(options, 0 if rest else each)
     return r.facts | hint_facts(r.hints, r.hints_of_reading, more)
-
-
-def _read_state(r: GatheredRepetition) -> ReadState:
-    fraction = math.nan if r.cache is None else r.cache.fraction
-    return ReadState(
-        cache=_cache_state(r),
-        resident=None if math.isnan(fraction) else fraction,
-        verified_bytes=r.verified_bytes,
-        times=r.reads,
-        device_bytes=None if math.isnan(r.device_bytes) else int(r.device_bytes),
-        resident_after=r.resident_after,
-        device_reads=r.own_device_reads,
-        new_memory=r.new_memory,
-    )
-
-
-def _number(seconds: float) -> float:
-    """Return seconds; -1 for what is no number, from a clock that failed."""
-    return seconds if math.isfinite(seconds) else -1.0
