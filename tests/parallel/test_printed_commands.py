@@ -35,6 +35,7 @@ IN_PLACE_OF = {
     r"/lustre/\w+|/path/on/the/filesystem": ".",
     r"\bOLD NEW\b": "results/old-1 results/new",
     r"\bRUN\b": "pffbench-results/default-*",
+    r"results/new-\*": "results/new",  # made by the loops above it, which are left out
     "…": "*",
 }
 #: Runs that a reader has already: the run of the documents stands for each.
@@ -45,7 +46,10 @@ SHORT = ("cookbook.md: Is my update slower? (CI)", "tutorial-engineer.md")
 OF_THE_GATE = (0, 1, 2, 4, 5)
 #: The last lines of a run: an answer, or why there is none and what to do.
 ANSWERED = re.compile(r"^(?:USE|NO DECISION:|MEASURED:) \S|^NO ANSWER: (?s:.*?)--\w", re.MULTILINE)
-VERDICT = re.compile(r"slower|faster|equal|not decided|machine changed", re.IGNORECASE)
+VERDICT = re.compile(
+    r"slower|faster|equal|not decided|machine changed|^(?:PASSED|FAILED)$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _BLOCK = re.compile(r"^```(\w*)\n((?s:.*?))^```$|^    (\S.*)$", re.MULTILINE)
 _IN_TABLE = re.compile(r"^\| \S+ \| `([^`]+)` \|", re.MULTILINE)
 
