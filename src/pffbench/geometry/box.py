@@ -50,7 +50,7 @@ class Box(msgspec.Struct, frozen=True):
 
     @property
     def nothing(self) -> Box:
-        """An empty box that begins there."""
+        """An empty box with the same start."""
         return Box(self.start, (0,) * len(self.shape))
 
     def common(self, other: Box) -> Box:
@@ -71,7 +71,13 @@ class Box(msgspec.Struct, frozen=True):
         return map(range, self.start, self.stop, self.steps)
 
     def inside(self, part: Box) -> Box:
-        """Return a part without stride, whose indices count the elements of this box."""
+        """Return a part of this box as a box of the array.
+
+        Parameters
+        ----------
+        part : Box
+            The part, without stride. Its indices count the elements of this box.
+        """
         each = zip(self.start, part.start, self.steps, strict=True)
         return Box(tuple(a + b * step for a, b, step in each), part.shape, self.stride)
 

@@ -108,27 +108,27 @@ class DecompositionMap(msgspec.Struct, frozen=True, eq=False, dict=True):
         return int((self.offsets + self.lengths).max())
 
     @cached_property
-    def pieces(self) -> int:
-        """Number of stretches that the elements of all processes together consist of."""
+    def merged_count(self) -> int:
+        """Number of stretches if all processes were one: those that meet are joined."""
         return len(merged(self.offsets, self.lengths)[0])
 
 
 @lru_cache(maxsize=4)
-def _bounds(of: DecompositionMap, ranks: int) -> Integers:
+def _bounds(decomposition: DecompositionMap, ranks: int) -> Integers:
     """Return the first stretch of each rank, and the number of all stretches."""
-    first = np.arange(ranks + 1, dtype=np.int64) * of.processes // ranks
-    return np.concatenate(([0], np.cumsum(of.counts)))[first]
+    first = np.arange(ranks + 1, dtype=np.int64) * decomposition.processes // ranks
+    return np.concatenate(([0], np.cumsum(decomposition.counts)))[first]
 
 
 @lru_cache(maxsize=4)
-def _of_ranks(of: DecompositionMap, ranks: int) -> tuple[Integers, Integers]:
+def _of_ranks(decomposition: DecompositionMap, ranks: int) -> tuple[Integers, Integers]:
     """Return the number of stretches and of elements of each rank, as its `part` has them."""
-    rank = np.repeat(np.arange(ranks), np.diff(_bounds(of, ranks)))
-    order = np.lexsort((of.offsets, rank))
-    owner, begins, lengths = rank[order], of.offsets[order], of.lengths[order]
+    rank = np.repeat(np.arange(ranks), np.diff(_bounds(decomposition, ranks)))
+    order = np.lexsort((decomposition.offsets, rank))
+    owner, begins, lengths = rank[order], decomposition.offsets[order], decomposition.lengths[order]
     same, gap = owner[1:] == owner[:-1], begins[1:] - (begins + lengths)[:-1]
     if (same & (gap < 0)).any():  # a rank has elements twice
-        parts = [of.part(ranks, number) for number in range(ranks)]
+        parts = [decomposition.part(ranks, number) for number in range(ranks)]
         return np.array([len(p.offsets) for p in parts]), np.array([p.size for p in parts])
     first = np.flatnonzero(np.concatenate(([True], ~same | (gap > 0))))
     sizes = np.zeros(ranks, np.int64)
@@ -137,10 +137,10 @@ def _of_ranks(of: DecompositionMap, ranks: int) -> tuple[Integers, Integers]:
 
 
 @lru_cache(maxsize=4096)
-def _part(of: DecompositionMap, ranks: int, rank: int) -> Stretches:
-    first, last = _bounds(of, ranks)[rank : rank + 2].tolist()
-    mine = slice(first, last)
-    return Stretches.of(of.shape, *merged(of.offsets[mine], of.lengths[mine]))
+def _part(decomposition: DecompositionMap, ranks: int, rank: int) -> Stretches:
+    first, last = _bounds(decomposition, ranks)[rank : rank + 2].tolist()
+    offsets, lengths = decomposition.offsets[first:last], decomposition.lengths[first:last]
+    return Stretches.of(decomposition.shape, *merged(offsets, lengths))
 
 
 class MapCut(msgspec.Struct, frozen=True, eq=False):

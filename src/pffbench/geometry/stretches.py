@@ -14,10 +14,10 @@ from pffbench.geometry.box import Box, Shape
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 
-class Pieces(NamedTuple):
-    """Stretches cut where the rows of the last axis end."""
+class RowRuns(NamedTuple):
+    """Stretches cut where the rows of the last axis end: runs that each lie in one row."""
 
-    #: First element of each piece, in the flattened array, and number of elements.
+    #: First element of each run, in the flattened array, and number of elements.
     offsets: Integers
     lengths: Integers
     #: Where each begins in memory that holds the stretches one after the other.
@@ -30,6 +30,9 @@ class Stretches(Box, frozen=True, kw_only=True, eq=False, dict=True):
     In memory they lie one after the other, so `shape` is their number of elements. They are in
     increasing order, and do not overlap. `start` has an index for each axis of the array: leading
     ones are those of a time step, the others are 0.
+
+    They have no length for each axis, so these of `Box` are not defined: `extent`, `stop`, `slices`,
+    `common` and `inside`.
     """
 
     #: Shape of the array.
@@ -77,10 +80,10 @@ class Stretches(Box, frozen=True, kw_only=True, eq=False, dict=True):
             )  # fmt: skip
 
     @cached_property
-    def rows(self) -> Pieces:
+    def rows(self) -> RowRuns:
         """The stretches, cut where the rows of the last axis end."""
         offsets, lengths = _cut_at(self.offsets, self.lengths, self.whole[-1])
-        return Pieces(offsets, lengths, _begins(lengths))
+        return RowRuns(offsets, lengths, _begins(lengths))
 
     def boxes(self) -> Iterator[Box]:
         """Yield the fewest boxes that each stretch consists of, in the order of memory."""
@@ -113,7 +116,10 @@ class CommonRuns(NamedTuple):
 
 
 def common_runs(stretches: Stretches, box: Box) -> CommonRuns:
-    """Return the elements that stretches and a box of one array share, in increasing order."""
+    """Return the elements that stretches and a box of one array share, in increasing order.
+
+    The box has no stride, and is not stretches.
+    """
     offsets, lengths, packed = stretches.rows
     index = [np.asarray(i, np.int64) for i in np.unravel_index(offsets, stretches.whole)]
     first = np.maximum(index[-1], box.start[-1])
@@ -176,6 +182,7 @@ def _in_row(grid: Shape, place: int, first: int, end: int) -> Iterator[Box]:
 
 
 def _begins(lengths: Integers) -> Integers:
+    """Return where each of some runs begins in memory that has them one after the other."""
     begins: Integers = np.cumsum(lengths) - lengths
     return begins
 
@@ -183,7 +190,10 @@ def _begins(lengths: Integers) -> Integers:
 def _cut_at(
     offsets: Integers, lengths: Integers, row: int, unit: int | None = None
 ) -> tuple[Integers, Integers]:
-    """Cut stretches at multiples of a row, or of a unit within rows that none of them leaves."""
+    """Cut stretches at multiples of a row.
+
+    With a unit cut at multiples of it within the rows; each stretch must lie in one row.
+    """
     base = np.zeros_like(offsets) if unit is None else offsets - offsets % row
     unit, begins = unit or row, offsets - base
     first = begins // unit

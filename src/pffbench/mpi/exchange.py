@@ -4,6 +4,9 @@ It is one ``MPI_Alltoallw`` whose datatypes are the common boxes of a rank and a
 runs where a rank has stretches: MPI takes the elements from where they are and puts them where they
 belong. Packing them with NumPy for ``MPI_Alltoallv`` took 1.6 times as long
 and twice the memory.
+
+A writer rank takes part twice: as a rank, with its own data, and as a writer, with the boxes that
+it moves. So there are two memories, and two sides of the exchange.
 """
 
 from __future__ import annotations
@@ -50,11 +53,16 @@ class Exchange:
     comm : mpi4py.MPI.Intracomm
         All ranks of a file.
     parts : sequence of Box
-        The box of each rank.
+        The box, or the stretches, of each rank.
     placed : mapping of int to list of Piece
-        What each writer moves, by rank.
+        What each writer moves, by rank. If any part is stretches, these are boxes.
     itemsize : int
         Bytes of an element.
+
+    Attributes
+    ----------
+    boxes : list of Box
+        What this rank moves as a writer; empty if it is none.
     """
 
     def __init__(
@@ -68,17 +76,17 @@ class Exchange:
 
         me, pieces = comm.rank, placed.get(comm.rank, ())
         self.boxes = [piece.box for piece in pieces]
-        self._exchange = comm.Alltoallw
+        self._alltoallw = comm.Alltoallw
         self._element = MPI.BYTE.Create_contiguous(itemsize)
         self._types: list[MPI.Datatype] = [self._element]
-        self._outside = self._side(
+        self._as_rank = self._side(
             [
                 [(parts[me], piece.box, 0) for piece in placed.get(rank, ()) if piece.is_of(me)]
                 for rank in range(comm.size)
             ]
         )
         offsets = np.cumsum([0, *(box.size * itemsize for box in self.boxes)]).tolist()
-        self._inside = self._side(
+        self._as_writer = self._side(
             [
                 [
                     (piece.box, part, offset)
@@ -90,7 +98,14 @@ class Exchange:
         )
 
     def _side(self, peers: Sequence[Sequence[tuple[Box, Box, int]]]) -> tuple[Any, ...]:
-        """Return the counts, displacements and datatypes of one side of the exchange."""
+        """Return the counts, displacements and datatypes of one side of the exchange.
+
+        Parameters
+        ----------
+        peers : sequence of sequence of (Box, Box, int)
+            For each rank of the communicator: boxes in this rank's memory, boxes of the other side,
+            and byte offsets of the former in the memory.
+        """
         from mpi4py import MPI
 
         types = [self._datatype(boxes) for boxes in peers]
@@ -98,7 +113,10 @@ class Exchange:
         return (counts, [0] * len(counts)), [datatype or MPI.BYTE for datatype in types]
 
     def _datatype(self, boxes: Iterable[tuple[Box, Box, int]]) -> MPI.Datatype | None:
-        """Return the datatype of what boxes in memory, at byte offsets, share with other boxes."""
+        """Return the datatype of what boxes in memory, at byte offsets, share with other boxes.
+
+        None if they share nothing.
+        """
         from mpi4py import MPI
 
         found, offsets = [], []
@@ -114,7 +132,10 @@ class Exchange:
         return whole
 
     def _common(self, held: Box, other: Box) -> MPI.Datatype | None:
-        """Return the datatype of the elements that boxes or stretches share with others."""
+        """Return the datatype of the elements of a box in memory that another box has too.
+
+        One of the two may be stretches, never both. None if they share nothing.
+        """
         if isinstance(held, Stretches):
             runs = common_runs(held, other)
             return self._runs(runs.packed, runs.lengths)
@@ -129,19 +150,30 @@ class Exchange:
         return self._element.Create_subarray(held.shape, common.shape, start)
 
     def _runs(self, begins: Integers, lengths: Integers) -> MPI.Datatype | None:
-        """Return the datatype of runs of elements."""
+        """Return the datatype of runs of elements; None if there are none."""
         if not lengths.size:
             return None
         places = begins * self._element.Get_size()
         return self._element.Create_hindexed(lengths.tolist(), places.tolist())
 
-    def to_writers(self, outside: Buffer, inside: Buffer) -> Callable[[], None]:
-        """Return the call that sends a rank's part to the writers, which receive their boxes."""
-        return partial(self._exchange, [outside, *self._outside], [inside, *self._inside])
+    def to_writers(self, mine: Buffer, as_writer: Buffer) -> Callable[[], None]:
+        """Return the call that sends each rank's part to the writers, which receive their boxes.
 
-    def from_writers(self, outside: Buffer, inside: Buffer) -> Callable[[], None]:
-        """Return the call that sends the writers' boxes to the ranks, each its part."""
-        return partial(self._exchange, [inside, *self._inside], [outside, *self._outside])
+        Parameters
+        ----------
+        mine : array of uint8
+            Memory of this rank's part.
+        as_writer : array of uint8
+            Memory of its `boxes`, one after the other.
+        """
+        return partial(self._alltoallw, [mine, *self._as_rank], [as_writer, *self._as_writer])
+
+    def from_writers(self, mine: Buffer, as_writer: Buffer) -> Callable[[], None]:
+        """Return the call that sends the writers' boxes to the ranks, each its part.
+
+        The parameters are those of `to_writers`.
+        """
+        return partial(self._alltoallw, [as_writer, *self._as_writer], [mine, *self._as_rank])
 
     def free(self) -> None:
         """Free the datatypes."""

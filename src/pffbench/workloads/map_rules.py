@@ -88,5 +88,5 @@ def elements_in_files(p: HyperslabParameters, whole: int) -> int:
     if p.rearranger != "none" or chunked:
         return whole
     found, each = p.decomposition.map, p.itemsize
-    touched = int(found.lengths.sum()) + 2 * found.pieces * _BLOCK // each
+    touched = int(found.lengths.sum()) + 2 * found.merged_count * _BLOCK // each
     return min(found.extent, touched)
