@@ -1,4 +1,9 @@
-"""Accesses of a rank to arrays, their rounds, and the transfers that move them."""
+"""Accesses of a rank to arrays, their rounds, and the transfers that move them.
+
+A box becomes a call in four steps. An `Access` is a box of an array. `calls_of` (`buffers.py`) cuts
+it into what one call of the library moves. A `Transfer` is such an access with its memory.
+`Transfer.writer` and `Transfer.reader` return the prepared call, a `Call`.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +104,10 @@ def _counts_missing(kind: type[Array]) -> bool:
 
 
 class Access(msgspec.Struct, frozen=True):
-    """One call of a rank: a box of an array, written or read."""
+    """A box of an array that a rank writes or reads.
+
+    It is one call of the library, unless it is longer than a call may be, or goes through writers.
+    """
 
     spec: ArraySpec
     box: Box
@@ -122,6 +130,8 @@ class Access(msgspec.Struct, frozen=True):
 
 class Round(msgspec.Struct, frozen=True):
     """Arrays that are defined, or opened, together, and this rank's accesses to them.
+
+    It is a part of one repetition. The rounds of a run, one repetition of each case, are others.
 
     Parameters
     ----------
