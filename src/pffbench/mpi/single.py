@@ -53,8 +53,8 @@ class SingleProcess:
         np.copyto(everywhere, here)
 
     def Gather(self, here: Any, everywhere: Any, root: int = 0) -> None:
-        """Copy the only rank's numbers to the first row of the result."""
-        np.copyto(everywhere[0], here)
+        """Copy the only rank's numbers to the result, which has any number of axes."""
+        np.copyto(everywhere.reshape(-1), here.reshape(-1))
 
     def allreduce(self, here: T, op: Any = None) -> T:
         """Return the only rank's value."""
