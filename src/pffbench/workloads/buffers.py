@@ -78,8 +78,8 @@ class TransferMemory:
         stages = self._place(group, memory)
         with repetition.step("data"):
             for stage in stages:
-                for _, _, inside in stage.exchanged:
-                    inside.fill(0)  # touched before ranks send to it; elements of no rank are 0
+                for _, _, as_writer in stage.exchanged:
+                    as_writer.fill(0)  # touched before ranks send to it; elements of no rank are 0
                 for piece in stage.own:
                     piece.fill(self._source(piece.spec))
                 for piece in stage.calls:

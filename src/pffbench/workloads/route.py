@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 
 class Stage(NamedTuple):
-    """What moves in one phase.
+    """The transfers of a batch, placed in memory: what moves in one phase.
+
+    The stages of a repetition and those of a run (`pffbench.case.Stage`) are others.
 
     Parameters
     ----------
@@ -96,8 +98,8 @@ class Route:
 
     def stage(self, batch: Sequence[Access], memory: Buffer) -> Stage:
         """Place a batch of accesses in memory; collective over the ranks of a file."""
-        pieces = one_after_the_other(self._calls(batch, self._comm), memory)
-        return Stage(pieces, pieces)
+        transfers = one_after_the_other(self._calls(batch, self._comm), memory)
+        return Stage(transfers, transfers)
 
     def _calls(self, batch: Sequence[Access], comm: MPI.Intracomm | None) -> list[Access]:
         repetition = self._repetition
@@ -165,7 +167,8 @@ class Relayed(Access, frozen=True, kw_only=True):
     exchange : Exchange
         What is sent between the ranks and the writers.
     calls : tuple of Access
-        The calls of this rank as a writer, as many on each.
+        What this rank moves as a writer, one box a call. Each writer of a file has equally many,
+        of which some are empty; the other ranks have none.
     """
 
     exchange: Exchange
@@ -227,14 +230,18 @@ class ThroughWriters(Route):
         relays = [self._relay(family, model, boxes) for boxes in zip(*of_ranks, strict=True)]
         for spec in specs:
             for own, (exchange, boxes) in zip(of_ranks[self._me], relays, strict=True):
-                for mine, *others in zip(*map(family.by_step, (own, *boxes)), strict=True):
-                    calls = tuple(Access(spec, box) for box in others)
+                for mine, *as_writer in zip(*map(family.by_step, (own, *boxes)), strict=True):
+                    calls = tuple(Access(spec, box) for box in as_writer)
                     yield Relayed(spec, mine, exchange=exchange, calls=calls)
 
     def _relay(
         self, family: Family, model: ArraySpec, boxes: Sequence[Box]
     ) -> tuple[Exchange, list[Box]]:
-        """Return the exchange of one call of each rank, and the boxes of this writer."""
+        """Return the exchange of one call of each rank, and the boxes of this writer.
+
+        Boxes of a writer are followed by empty ones, so that all writers have equally many. Here
+        neither the boxes nor the shape have an axis of time steps.
+        """
         repetition, axes = self._repetition, len(family.cut.whole)
         stored = repetition.backend.storage(model, repetition.case.options)
         unit = (stored.unit or model.shape)[-axes:]
@@ -261,20 +268,20 @@ class ThroughWriters(Route):
     def stage(self, batch: Sequence[Access], memory: Buffer) -> Stage:
         """Place each access in memory, then this writer's calls for it."""
         own: list[Transfer] = []
-        pieces: list[Transfer] = []
+        transfers: list[Transfer] = []
         exchanged: list[tuple[Exchange, Buffer, Buffer]] = []
         done = 0
         for access in batch:
             assert isinstance(access, Relayed)
             mine = memory[done : done + access.nbytes]
-            inside = memory[done + access.nbytes : done + access.held]
+            as_writer = memory[done + access.nbytes : done + access.held]
             own.append(Transfer(access.spec, access.box, access.view_of(mine, 0)))
             if self._writers is not None:
                 calls = self._calls(access.calls, self._writers)
-                pieces += one_after_the_other(calls, inside)
-            exchanged.append((access.exchange, mine, inside))
+                transfers += one_after_the_other(calls, as_writer)
+            exchanged.append((access.exchange, mine, as_writer))
             done += access.held
-        return Stage(own, pieces, exchanged)
+        return Stage(own, transfers, exchanged)
 
     def send(self, stage: Stage) -> None:
         """Send each rank's data to the writers, in the phase `exchange`."""

@@ -108,12 +108,16 @@ def pieces_of_writers(
 ) -> dict[int, list[Piece]]:
     """Return what each writer moves of one call of all ranks.
 
+    With ``gather`` it is the boxes of the writer's own ranks. If ranks have stretches, it is the
+    writer's boxes of the whole array. If boxes fill a larger one, the writers divide that. Any
+    other boxes are cut, each by itself, into what each writer moves.
+
     Parameters
     ----------
     rearranger, writers, shape, unit
         As in `parts_of_writers`.
     boxes : sequence of Box
-        The box of each rank; it may be empty.
+        The box, or the stretches, of each rank; it may be empty. No stretches with ``gather``.
     """
     if rearranger == "gather":
         return {
