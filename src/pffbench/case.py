@@ -388,7 +388,7 @@ class Case(msgspec.Struct, frozen=True, dict=True):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # With the names that rank 0 has made: making one loads OpenSSL.
-        return _received, (*msgspec.structs.astuple(self), dict(self.__dict__))
+        return _unpickle, (*msgspec.structs.astuple(self), dict(self.__dict__))
 
     @cached_property
     def id(self) -> str:
@@ -404,7 +404,7 @@ class Case(msgspec.Struct, frozen=True, dict=True):
         return _group(work_of(self.parameters))
 
 
-def _received(
+def _unpickle(
     parameters: Parameters,
     options: Options,
     roofline: bool,

@@ -63,13 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     of_run = given[:1] == ["run"] and not {"-h", "--help", "--list"} & set(given)
     with best_effort_output(of_run=of_run) as output:
         try:
-            status = _done(given)
+            status = _run_command(given)
         except SystemExit as ended:  # such as of --help, which is output too
             status = int(ended.code or VALID)
     sys.exit(status if of_run else status_after(status, output))
 
 
-def _done(given: Sequence[str]) -> int:
+def _run_command(given: Sequence[str]) -> int:
     """Run a command and return its exit status."""
     if not given:
         print(_SHORT_HELP, end="")

@@ -16,8 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer, Call, Cuts, Lacking, Store
-from pffbench.backends.directory import made_by_root
+from pffbench.backends.base import Buffer, Call, Cuts, NotInstalled, Store
+from pffbench.backends.directory import create_on_root
 from pffbench.backends.inspection import Chunking
 from pffbench.backends.mapped_attributes import MappedAttributes
 from pffbench.backends.traits import Inquiry
@@ -68,13 +68,13 @@ class Zarr2(ZarrDirectory[ZarrOptions]):
         cls, parameters: Parameters, options: ZarrOptions, specs: Sequence[ArraySpec], cuts: Cuts
     ) -> str | None:
         if what := _beyond_version_2(options, parameters):
-            return Lacking(f"{what} needs zarr-python 3, and {zarr_version()} is installed")
+            return NotInstalled(f"{what} needs zarr-python 3, and {zarr_version()} is installed")
         return super().refuse(parameters, options, specs, cuts)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 create the group; concurrent creation would destroy it."""
         make, find = (partial(self._zarr.open_group, path, mode=mode) for mode in ("w-", "r+"))
-        return self._store(made_by_root(comm, make, find), path, comm, created=True)
+        return self._store(create_on_root(comm, make, find), path, comm, created=True)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
         return self._store(self._zarr.open_group(path, mode="r"), path, comm, created=False)

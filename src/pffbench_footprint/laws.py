@@ -134,7 +134,7 @@ class Requests(msgspec.Struct, frozen=True):
         value = sum(size * count for size, count in self.sizes.items())
         return Amount(value) if self.all_bytes else at_least(value, self.why)
 
-    def loosely(self, certainty: Literal["at least", "unknown"], why: str) -> Requests:
+    def as_bound(self, certainty: Literal["at least", "unknown"], why: str) -> Requests:
         """Return them as a bound."""
         return Requests(self.sizes, certainty, self.sized, False, why)
 
@@ -157,7 +157,7 @@ def summed(parts: Iterable[tuple[Requests, int]]) -> Requests:
     return Requests(dict(sizes), certainty, sized, all_bytes, why, fewest)
 
 
-def in_calls(nbytes: int, count: int, most: int = _KERNEL_MOST) -> Counter[int]:
+def split_sizes(nbytes: int, count: int, most: int = _KERNEL_MOST) -> Counter[int]:
     """Return the sizes of the calls that move pieces of so many bytes, which are cut at a limit."""
     whole, rest = divmod(nbytes, most)
     return (
@@ -167,7 +167,7 @@ def in_calls(nbytes: int, count: int, most: int = _KERNEL_MOST) -> Counter[int]:
     )
 
 
-class TransferWay(NamedTuple):
+class TransferMode(NamedTuple):
     """How a case moves its data.
 
     Parameters
@@ -252,16 +252,16 @@ class FileCalls(msgspec.Struct, frozen=True):
         """Return the most bytes of one library call, as `Backend.call_limit`."""
         return None
 
-    def leaves_out_chunks(self, way: TransferWay) -> bool:
+    def leaves_out_chunks(self, way: TransferMode) -> bool:
         """Whether the library may leave out chunks that hold nothing but the fill value."""
         return False
 
-    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+    def write(self, spec: ArraySpec, box: Box, way: TransferMode) -> Requests:
         """Return the system calls of a library call that writes a box."""
         nbytes = box.size * spec.itemsize
         return Requests({nbytes: 1}, "unknown", spec.codec == "none", False, "the library's choice")
 
-    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+    def read(self, spec: ArraySpec, box: Box, way: TransferMode) -> Requests:
         """Return the system calls of a library call that reads a box."""
         return self.write(spec, box, way)
 
@@ -269,27 +269,27 @@ class FileCalls(msgspec.Struct, frozen=True):
         """Whether each array, or each chunk, begins at a multiple of a size."""
         return False
 
-    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferMode) -> Amount:
         """Return the bytes that are read to write a box, which only fills a part of chunks."""
         return unknown("the library's choice")
 
-    def opens_to_write(self, totals: Totals, way: TransferWay) -> Amount:
+    def opens_to_write(self, totals: Totals, way: TransferMode) -> Amount:
         """Return how often files are opened until they are written."""
         return at_least(totals.inodes.files, "the library opens more")
 
-    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
+    def opens_to_read(self, totals: Totals, way: TransferMode) -> Amount:
         """Return how often files are opened to be read."""
         return at_least(totals.opened, "the library opens more")
 
-    def creates(self, totals: Totals, way: TransferWay) -> Amount:
+    def creates(self, totals: Totals, way: TransferMode) -> Amount:
         """Return how many files are created, those that go again included."""
         return at_least(totals.inodes.files, "the library makes files for a time")
 
-    def renames(self, totals: Totals, way: TransferWay) -> Amount:
+    def renames(self, totals: Totals, way: TransferMode) -> Amount:
         """Return the calls that make directories, or rename or remove files."""
         return at_least(totals.inodes.directories, "the library tries, renames and removes")
 
-    def flush_syncs(self, totals: Totals, way: TransferWay, *, flushes: bool) -> Amount:
+    def flush_syncs(self, totals: Totals, way: TransferMode, *, flushes: bool) -> Amount:
         """Return the calls of fsync(2) by the library itself."""
         return Amount(0)
 
@@ -303,25 +303,25 @@ class RawCalls(FileCalls, frozen=True):
     def limit(self, options: Any) -> int | None:
         return int(options.call) if options.call is not None else None
 
-    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+    def write(self, spec: ArraySpec, box: Box, way: TransferMode) -> Requests:
         return _by_run(_place(spec, way.options), box)
 
-    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+    def read(self, spec: ArraySpec, box: Box, way: TransferMode) -> Requests:
         return _by_run(_place(spec, way.options), box)
 
-    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferMode) -> Amount:
         return Amount(0)
 
-    def opens_to_write(self, totals: Totals, way: TransferWay) -> Amount:
+    def opens_to_write(self, totals: Totals, way: TransferMode) -> Amount:
         return Amount(totals.writers)
 
-    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
+    def opens_to_read(self, totals: Totals, way: TransferMode) -> Amount:
         return Amount(totals.readers)
 
-    def creates(self, totals: Totals, way: TransferWay) -> Amount:
+    def creates(self, totals: Totals, way: TransferMode) -> Amount:
         return Amount(totals.stores)
 
-    def renames(self, totals: Totals, way: TransferWay) -> Amount:
+    def renames(self, totals: Totals, way: TransferMode) -> Amount:
         return Amount(0)
 
 
@@ -335,29 +335,29 @@ class MpiIoCalls(RawCalls, frozen=True):
         call = super().limit(options)
         return min(filter(None, (call, 2**31 - 1)))
 
-    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+    def write(self, spec: ArraySpec, box: Box, way: TransferMode) -> Requests:
         return _through_mpi(super().write(spec, box, way), spec, box, way)
 
-    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+    def read(self, spec: ArraySpec, box: Box, way: TransferMode) -> Requests:
         return _through_mpi(super().read(spec, box, way), spec, box, way)
 
-    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferMode) -> Amount:
         one = sum(self.write(spec, box, way).sizes.values()) <= 1
         return Amount(0) if one and not way.collective else unknown(_MPI)
 
-    def opens_to_write(self, totals: Totals, way: TransferWay) -> Amount:
+    def opens_to_write(self, totals: Totals, way: TransferMode) -> Amount:
         return at_least(totals.writers, _MPI)
 
-    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
+    def opens_to_read(self, totals: Totals, way: TransferMode) -> Amount:
         return at_least(totals.readers, _MPI)
 
-    def creates(self, totals: Totals, way: TransferWay) -> Amount:
+    def creates(self, totals: Totals, way: TransferMode) -> Amount:
         return at_least(totals.stores, _MPI)
 
-    def renames(self, totals: Totals, way: TransferWay) -> Amount:
+    def renames(self, totals: Totals, way: TransferMode) -> Amount:
         return unknown(_MPI)
 
-    def flush_syncs(self, totals: Totals, way: TransferWay, *, flushes: bool) -> Amount:
+    def flush_syncs(self, totals: Totals, way: TransferMode, *, flushes: bool) -> Amount:
         return unknown(_MPI) if flushes else Amount(0)
 
 
@@ -379,22 +379,22 @@ class NpyCalls(RawCalls, frozen=True):
     def limit(self, options: Any) -> None:
         return None
 
-    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+    def write(self, spec: ArraySpec, box: Box, way: TransferMode) -> Requests:
         return _by_run(ArrayInFile(spec.shape, spec.itemsize, 0), box)
 
-    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+    def read(self, spec: ArraySpec, box: Box, way: TransferMode) -> Requests:
         return Requests()
 
-    def opens_to_write(self, totals: Totals, way: TransferWay) -> Amount:
+    def opens_to_write(self, totals: Totals, way: TransferMode) -> Amount:
         return Amount(totals.arrays + totals.write_calls)
 
-    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
+    def opens_to_read(self, totals: Totals, way: TransferMode) -> Amount:
         return at_least(totals.opened, "NumPy opens a file to look at it, and again to map it")
 
-    def creates(self, totals: Totals, way: TransferWay) -> Amount:
+    def creates(self, totals: Totals, way: TransferMode) -> Amount:
         return Amount(totals.arrays)
 
-    def renames(self, totals: Totals, way: TransferWay) -> Amount:
+    def renames(self, totals: Totals, way: TransferMode) -> Amount:
         return Amount(totals.stores)
 
 
@@ -421,13 +421,13 @@ class Hdf5Calls(MpiIoCalls, frozen=True):
         placed = spec.nbytes if spec.chunks == "contiguous" else _bytes_of_chunk(spec)
         return placed is not None and placed >= threshold and alignment % size == 0
 
-    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+    def write(self, spec: ArraySpec, box: Box, way: TransferMode) -> Requests:
         return self._moved(spec, box, way, reads=False)
 
-    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+    def read(self, spec: ArraySpec, box: Box, way: TransferMode) -> Requests:
         return self._moved(spec, box, way, reads=True)
 
-    def _moved(self, spec: ArraySpec, box: Box, way: TransferWay, *, reads: bool) -> Requests:
+    def _moved(self, spec: ArraySpec, box: Box, way: TransferMode, *, reads: bool) -> Requests:
         """Return the calls of a transfer: one for each run, or each whole chunk, if it is sure."""
         nbytes = box.size * spec.itemsize
         plain = spec.codec == "none" and spec.byte_order == "native"
@@ -436,36 +436,36 @@ class Hdf5Calls(MpiIoCalls, frozen=True):
         if spec.chunks == "contiguous":
             made = _by_run(ArrayInFile(spec.shape, spec.itemsize, 0), box)
             if way.alone and any(size < _SIEVE for size in made.sizes):
-                return made.loosely("unknown", _CACHED)
+                return made.as_bound("unknown", _CACHED)
             return _through_mpi(made, spec, box, way)
         chunk = _bytes_of_chunk(spec)
         if chunk is None or not _whole_units(spec, box, spec.chunks):
             return Requests({nbytes: 1}, "unknown", True, False, "parts of chunks")
-        made = Requests(in_calls(chunk, nbytes // chunk))
+        made = Requests(split_sizes(chunk, nbytes // chunk))
         if ArrayInFile(box.shape, spec.itemsize, 0).run_count(_first_chunk(spec)) > 1:
-            return made.loosely("unknown", "HDF5 moves a chunk by its pieces in memory")
+            return made.as_bound("unknown", "HDF5 moves a chunk by its pieces in memory")
         if way.alone and chunk <= _cache_bytes(way):
-            return made.loosely("unknown", _CACHED)
+            return made.as_bound("unknown", _CACHED)
         if way.collective and not way.alone:
-            return made.loosely("unknown", _MPI)
+            return made.as_bound("unknown", _MPI)
         if reads or (chunk > _MPI_MOST and not way.alone):
-            return made.loosely("at least", _METADATA if reads else _MPI)
+            return made.as_bound("at least", _METADATA if reads else _MPI)
         return made
 
-    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferMode) -> Amount:
         if way.collective or spec.codec != "none":
             return unknown(_MPI if way.collective else _CONVERTS)
         if spec.chunks == "contiguous" or _whole_units(spec, box, spec.chunks):
             return Amount(0)
         return unknown("HDF5 may read a chunk to change a part of it")
 
-    def creates(self, totals: Totals, way: TransferWay) -> Amount:
+    def creates(self, totals: Totals, way: TransferMode) -> Amount:
         return Amount(totals.stores) if way.alone else super().creates(totals, way)
 
-    def renames(self, totals: Totals, way: TransferWay) -> Amount:
+    def renames(self, totals: Totals, way: TransferMode) -> Amount:
         return Amount(0) if way.alone else super().renames(totals, way)
 
-    def flush_syncs(self, totals: Totals, way: TransferWay, *, flushes: bool) -> Amount:
+    def flush_syncs(self, totals: Totals, way: TransferMode, *, flushes: bool) -> Amount:
         return Amount(0) if way.alone else unknown("HDF5 and netCDF let MPI sync the file")
 
 
@@ -509,7 +509,7 @@ class ZarrCalls(FileCalls, frozen=True):
         nested = sum(math.prod(grid[:axis]) for axis in range(len(grid)))
         return Inodes(described + math.prod(grid), 1 + nested)
 
-    def flush_syncs(self, totals: Totals, way: TransferWay, *, flushes: bool) -> Amount:
+    def flush_syncs(self, totals: Totals, way: TransferMode, *, flushes: bool) -> Amount:
         syncs = isinstance(way.options, TensorStoreOptions) and way.options.file_io_sync
         if syncs is False or (syncs is None and way.settings == "matched"):
             return Amount(0)
@@ -517,7 +517,7 @@ class ZarrCalls(FileCalls, frozen=True):
         why = "a file is synced with its directory each time that it is written"
         return at_least(2 * of_arrays, why)
 
-    def leaves_out_chunks(self, way: TransferWay) -> bool:
+    def leaves_out_chunks(self, way: TransferMode) -> bool:
         options = way.options
         assert isinstance(options, ZarrOptions | TensorStoreOptions)
         wanted = options.write_empty_chunks
@@ -543,20 +543,20 @@ class ZarrCalls(FileCalls, frozen=True):
         unit = options.shards or spec.chunks
         return unit if isinstance(unit, tuple) else None
 
-    def write(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+    def write(self, spec: ArraySpec, box: Box, way: TransferMode) -> Requests:
         return self._by_unit(spec, box, way)
 
-    def opens_to_read(self, totals: Totals, way: TransferWay) -> Amount:
+    def opens_to_read(self, totals: Totals, way: TransferMode) -> Amount:
         described = _of_zarr(way.options).consolidated  # all arrays in one file
         opened = totals.readers if described else totals.opened
         return at_least(opened + totals.read_requests, "the library opens more")
 
-    def read(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+    def read(self, spec: ArraySpec, box: Box, way: TransferMode) -> Requests:
         made = self._by_unit(spec, box, way)
         unit = self._unit(spec, way.options)
         parts = way.options.shards and not (unit and _whole_units(spec, box, unit))
         if parts:
-            return made.loosely("unknown", "chunks are read out of shards")
+            return made.as_bound("unknown", "chunks are read out of shards")
         if isinstance(way.options, TensorStoreOptions) and way.options.cache_pool:
             return Requests(made.sizes, "unknown", False, False, "the pool of chunks spares reads")
         if not self.reads_to_the_end or made.certainty == "unknown":
@@ -565,7 +565,7 @@ class ZarrCalls(FileCalls, frozen=True):
             made.sizes, "at least", made.sized, made.all_bytes, "Python reads to the end"
         )
 
-    def _by_unit(self, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+    def _by_unit(self, spec: ArraySpec, box: Box, way: TransferMode) -> Requests:
         """Return a call for each chunk file that holds a part of a box."""
         unit, options = self._unit(spec, way.options), way.options
         if unit is None or is_rectilinear(options):
@@ -582,9 +582,9 @@ class ZarrCalls(FileCalls, frozen=True):
             why = why or "a shard holds the chunks that were written"
         if why:
             return Requests(sizes, sized=False, why=why)
-        return Requests(sum((in_calls(n, count) for n, count in sizes.items()), Counter()))
+        return Requests(sum((split_sizes(n, count) for n, count in sizes.items()), Counter()))
 
-    def rewritten(self, spec: ArraySpec, box: Box, way: TransferWay) -> Amount:
+    def rewritten(self, spec: ArraySpec, box: Box, way: TransferMode) -> Amount:
         unit = self._unit(spec, way.options)
         if unit is not None and _whole_units(spec, box, unit, to_the_end=True):
             return Amount(0)
@@ -611,19 +611,19 @@ def _by_run(place: ArrayInFile, box: Box) -> Requests:
     if isinstance(box, Stretches):
         sizes = Counter[int]()
         for length, count in Counter((box.lengths * place.itemsize).tolist()).items():
-            sizes += in_calls(length, count)
+            sizes += split_sizes(length, count)
         return Requests(sizes)
     count = place.run_count(box)
-    return Requests(in_calls(box.size * place.itemsize // count, count) if count else {})
+    return Requests(split_sizes(box.size * place.itemsize // count, count) if count else {})
 
 
-def _through_mpi(made: Requests, spec: ArraySpec, box: Box, way: TransferWay) -> Requests:
+def _through_mpi(made: Requests, spec: ArraySpec, box: Box, way: TransferMode) -> Requests:
     """Return calls of POSIX as MPI-IO makes them: a contiguous piece by one call."""
     if way.collective and not way.alone:
-        return made.loosely("unknown", _MPI)
+        return made.as_bound("unknown", _MPI)
     several = sum(made.sizes.values()) > 1
     if several or any(size > _MPI_MOST for size in made.sizes):
-        return made.loosely("unknown" if several else "at least", _MPI)
+        return made.as_bound("unknown" if several else "at least", _MPI)
     return made
 
 
@@ -636,7 +636,7 @@ def _first_chunk(spec: ArraySpec) -> Box:
     return Box((0,) * len(spec.chunks), spec.chunks)
 
 
-def _cache_bytes(way: TransferWay) -> float:
+def _cache_bytes(way: TransferMode) -> float:
     """Return the bytes of the chunk cache; no number where the library chooses it."""
     from pffbench.backends.inspection import MATCHED_CHUNK_CACHE
 

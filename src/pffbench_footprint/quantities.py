@@ -33,7 +33,7 @@ from pffbench_footprint.laws import (
     Inodes,
     Requests,
     Totals,
-    TransferWay,
+    TransferMode,
     at_least,
     at_most,
     is_rectilinear,
@@ -100,7 +100,7 @@ class Footprint(msgspec.Struct, frozen=True, dict=True):
         found = self.kinds[0].readers if reads else self.kinds[0].writers
         return range(self.ranks) if found is None else found
 
-    def way(self, *, reads: bool = False) -> TransferWay:
+    def way(self, *, reads: bool = False) -> TransferMode:
         """Return how the case moves data in one direction."""
         p, kind = self.case.parameters, self.kinds[0]
         collective = (p.transfer_of_reads if reads else p.transfer) == "collective"
@@ -110,7 +110,7 @@ class Footprint(msgspec.Struct, frozen=True, dict=True):
         owned = not p.shares_arrays
         alone = by_one or not p.shares_files
         zeros = p.source not in NEVER_ZERO
-        return TransferWay(self.case.options, p.settings, alone, collective, owned, zeros)
+        return TransferMode(self.case.options, p.settings, alone, collective, owned, zeros)
 
     @property
     def stores(self) -> int:

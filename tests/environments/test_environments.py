@@ -290,15 +290,15 @@ def statuses_of(steps):
 
 SLOW = """
 import time
-from pffbench.backends.hdf5 import SlicedArray
-writer = SlicedArray.writer
+from pffbench.backends.hdf5 import HighLevelArray
+writer = HighLevelArray.writer
 def slow(self, *arguments):
     call = writer(self, *arguments)
     def write():
         time.sleep(0.02)
         return call()
     return write
-SlicedArray.writer = slow
+HighLevelArray.writer = slow
 """
 
 

@@ -244,7 +244,7 @@ def test_the_sizes_of_all_ranks_are_those_of_their_parts(ranks, overlaps):
     parts = [of.part(ranks, rank) for rank in range(ranks)]
     assert of.sizes(ranks).tolist() == [part.size for part in parts]
     number = [len(part.offsets) for part in parts]
-    assert f"{min(number)} to {max(number)} stretches" in of.told(ranks, 4) or ranks == 1
+    assert f"{min(number)} to {max(number)} stretches" in of.describe(ranks, 4) or ranks == 1
 
 
 def test_a_map_of_many_processes_is_planned_without_the_part_of_each(tmp_path, monkeypatch):

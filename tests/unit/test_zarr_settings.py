@@ -43,7 +43,7 @@ def as_before():
     with zarr.config.set({}):
         before = zarr.config.to_dict()
         yield
-        zarr_settings.put_in_force(ZarrOptions(), "defaults")
+        zarr_settings.apply_config(ZarrOptions(), "defaults")
         zarr.config.update(before)
 
 

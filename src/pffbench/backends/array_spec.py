@@ -145,7 +145,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     new_arrays : frozenset of str
         Transfers whose reads return new arrays, as their users call the library; the allocation is
         part of the read. Other reads land in memory of the caller.
-    maps_files : bool
+    reads_by_mmap : bool
         Whether reads go through a map of the file, and not through read(2) and its like.
     attributes : bool
         Whether arrays have attributes: the trait `HasAttributes` of its stores.
@@ -155,7 +155,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     stretches : bool
         Whether ranks can move stretches of an array that are no box, as decomposition maps have
         them.
-    box_by_box : bool
+    call_per_box : bool
         Whether it moves them by a call for each of their boxes.
     """
 
@@ -170,11 +170,11 @@ class Capabilities(msgspec.Struct, frozen=True):
     raw: bool = False
     discards: bool = False
     new_arrays: frozenset[str] = frozenset()
-    maps_files: bool = False
+    reads_by_mmap: bool = False
     attributes: bool = False
     threads: bool = False
     stretches: bool = False
-    box_by_box: bool = False
+    call_per_box: bool = False
 
     def libraries(self, codec: str, options: Options) -> tuple[str, ...]:
         """Return the import names of packages that a case needs in addition to the backend's."""

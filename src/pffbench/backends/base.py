@@ -182,7 +182,7 @@ def open_arrays(store: Store, specs: Sequence[ArraySpec]) -> Mapping[str, Array]
     return store.wrap(specs, store.opener(specs)())
 
 
-class Lacking(str):
+class NotInstalled(str):
     """Reason of `Backend.refuse`: it is possible, but not with what is installed."""
 
     __slots__ = ()
@@ -243,7 +243,7 @@ class Backend(ABC, Generic[OptionsT]):
     #: Which files are opened through MPI-IO.
     mpi_io: ClassVar[Literal["none", "shared", "all"]] = "none"
     #: Whether ranks that share a file may deadlock when no space is left.
-    needs_room: ClassVar[bool] = False
+    deadlocks_when_full: ClassVar[bool] = False
     #: Largest number of bytes in one transfer; longer ones are split. Options may lower it.
     call_limit: int | None = None
     #: The chunk cache that the linked library gives an array if nothing is set.
@@ -281,8 +281,8 @@ class Backend(ABC, Generic[OptionsT]):
     ) -> str | None:
         """Return why a case is impossible for reasons that capabilities cannot express, or None.
 
-        Where a library is missing or too old for it, the reason is a `Lacking`. Where ranks may
-        lose data, it is an `Unsafe`.
+        Where a library is missing or too old for it, the reason is a `NotInstalled`. Where ranks
+        may lose data, it is an `Unsafe`.
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ import msgspec
 from pffbench.backends.array_spec import ArraySpec, Capabilities
 from pffbench.backends.base import Buffer, Call, Cuts, Store
 from pffbench.backends.chunk_limits import refuse_size
-from pffbench.backends.directory import DirectoryArray, DirectoryBackend, HoldingStore
+from pffbench.backends.directory import DirectoryArray, DirectoryBackend, OpenFilesStore
 from pffbench.backends.inspection import Chunking, StoredAs
 from pffbench.case import Options, Parameters, Settings
 from pffbench.geometry.box import Box
@@ -107,7 +107,7 @@ class Blosc2Array(DirectoryArray):
         return Chunking(self._array.chunks, self._spec.itemsize, compressed, cache=None)
 
 
-class Blosc2Store(HoldingStore):
+class Blosc2Store(OpenFilesStore):
     """An open directory of .b2nd files, which are open as long as their arrays."""
 
     array_type = Blosc2Array

@@ -29,7 +29,7 @@ def is_root(comm: MPI.Intracomm | None) -> bool:
     return comm is None or comm.rank == 0
 
 
-def made_by_root(comm: MPI.Intracomm | None, make: Callable[[], T], find: Callable[[], T]) -> T:
+def create_on_root(comm: MPI.Intracomm | None, make: Callable[[], T], find: Callable[[], T]) -> T:
     """Let rank 0 create an object; return it, or on other ranks the object as found there.
 
     Collective. If creating fails, all ranks raise; if finding fails, only the failing ranks.
@@ -59,7 +59,7 @@ class DirectoryBackend(Backend[OptionsT]):
     file_per: ClassVar[Literal["store", "array", "chunk"]] = "array"
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
-        made_by_root(comm, partial(os.mkdir, path), do_nothing)
+        create_on_root(comm, partial(os.mkdir, path), do_nothing)
         return self.store(path, comm)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
@@ -158,7 +158,7 @@ class DirectoryStore(Store):
         """Do nothing: no file is open between calls."""
 
 
-class HoldingStore(DirectoryStore):
+class OpenFilesStore(DirectoryStore):
     """A directory whose files are open, or mapped, as long as the library's objects exist."""
 
     def __init__(self, path: str, comm: MPI.Intracomm | None) -> None:
@@ -201,7 +201,7 @@ class DirectoryArray(Array):
 
     @property
     def holds_file(self) -> bool:
-        """Whether a file stays open, or mapped, until `release`; asked by a `HoldingStore`."""
+        """Whether a file stays open, or mapped, until `release`; asked by an `OpenFilesStore`."""
         return True
 
     def release(self) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Buffer, Call, Cuts, Lacking, Store
+from pffbench.backends.base import Array, Buffer, Call, Cuts, NotInstalled, Store
 from pffbench.backends.hdf5_files import (
     Hdf5FileOptions,
     Hdf5Format,
@@ -190,7 +190,7 @@ def _refuse_szip(specs: Sequence[ArraySpec]) -> str | None:
     encodes = h5z.filter_avail(h5z.FILTER_SZIP) and (
         h5z.get_filter_info(h5z.FILTER_SZIP) & h5z.FILTER_CONFIG_ENCODE_ENABLED
     )
-    return None if encodes else Lacking(f"HDF5 {version.hdf5_version} is built without szip")
+    return None if encodes else NotInstalled(f"HDF5 {version.hdf5_version} is built without szip")
 
 
 def _refuse_libver(options: Hdf5Options) -> str | None:
@@ -410,7 +410,7 @@ class Hdf5Array(Array):
         return memory, file, kind
 
 
-class SlicedArray(Hdf5Array):
+class HighLevelArray(Hdf5Array):
     """A dataset accessed as in most programs, ``dataset[a:b]``: h5py's overhead is timed.
 
     A read returns a new array. In a collective transfer it is ``read_direct`` into the caller's:
@@ -455,5 +455,5 @@ class SlicedArray(Hdf5Array):
 
 ARRAYS: dict[Api, type[Hdf5Array]] = {
     "low_level": Hdf5Array,
-    "high_level": SlicedArray,
+    "high_level": HighLevelArray,
 }

@@ -432,7 +432,7 @@ class Hdf5Format(Backend[Hdf5OptionsT]):
     )
     call_limit = MPI_CALL_LIMIT
     mpi_io = "shared"
-    needs_room = True
+    deadlocks_when_full = True
     #: Whether writing fails where a filter of a plug-in gives up, in a file of one rank too.
     must_compress: ClassVar[bool] = False
 

@@ -65,7 +65,7 @@ class Striping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 @runtime_checkable
-class Hinted(Protocol):
+class HasHints(Protocol):
     """Options with hints and striping."""
 
     @property
@@ -74,7 +74,7 @@ class Hinted(Protocol):
     def striping(self) -> Striping | None: ...
 
 
-def check_hints(options: Hinted) -> None:
+def check_hints(options: HasHints) -> None:
     """Refuse values that are no hints, and settings given twice.
 
     Raises
@@ -101,7 +101,7 @@ def _is_text(text: str, longest: int) -> bool:
     return len(text) <= longest and _PRINTABLE.fullmatch(text) is not None
 
 
-def refuse_hints(options: Hinted, parameters: Parameters) -> str | None:
+def refuse_hints(options: HasHints, parameters: Parameters) -> str | None:
     """Return that files opened without MPI-IO have no hints, or None."""
     keys = [key for key in ("hints", "striping") if getattr(options, key)]
     if not keys or not parameters.alone:
@@ -112,7 +112,7 @@ def refuse_hints(options: Hinted, parameters: Parameters) -> str | None:
     )
 
 
-def asked_hints(options: Hinted) -> dict[str, str]:
+def asked_hints(options: HasHints) -> dict[str, str]:
     """Return all hints that a file is opened with, as text."""
     return {
         **{name: _text(value) for name, value in options.hints.items()},
@@ -121,7 +121,7 @@ def asked_hints(options: Hinted) -> dict[str, str]:
 
 
 @contextmanager
-def info_of(options: Hinted, usual: MPI.Info) -> Iterator[MPI.Info]:
+def info_of(options: HasHints, usual: MPI.Info) -> Iterator[MPI.Info]:
     """Lend the info object to open a file with: the usual one where no hints are asked for."""
     asked = asked_hints(options)
     if not asked:
@@ -174,7 +174,7 @@ class FileHints(msgspec.Struct, frozen=True):
     goes_by: tuple[tuple[str, str], ...] = ()
 
 
-def read_hints(file: MPI.File, path: str, options: Hinted) -> FileHints | None:
+def read_hints(file: MPI.File, path: str, options: HasHints) -> FileHints | None:
     """Return the hints and the striping in force of an open file.
 
     Parameters
@@ -183,7 +183,7 @@ def read_hints(file: MPI.File, path: str, options: Hinted) -> FileHints | None:
         The file.
     path : str
         Its path.
-    options : Hinted
+    options : HasHints
         Hints and striping as asked for.
 
     Returns
@@ -198,7 +198,7 @@ def read_hints(file: MPI.File, path: str, options: Hinted) -> FileHints | None:
     served = component or "this MPI-IO"
     goes_by = open_file.hints_in_force(file)
     stripes = _of_striping(options.striping)
-    why = _unstriped(path, stripes) if stripes else None
+    why = _why_not_striped(path, stripes) if stripes else None
     found = [Hint(name, value, why is None, why or "") for name, value in stripes.items()]
     for name, value in asked.items():
         if name in stripes:
@@ -219,7 +219,7 @@ def _unknown(component: str, known: bool = False) -> str:
     return "" if known else f"unknown to {component}"
 
 
-def hints_without_file(options: Hinted, in_force: bool | None, why: str) -> FileHints | None:
+def hints_without_file(options: HasHints, in_force: bool | None, why: str) -> FileHints | None:
     """Return the hints asked for, with the same end and reason for all; None if none was."""
     asked = asked_hints(options)
     if not asked:
@@ -227,7 +227,7 @@ def hints_without_file(options: Hinted, in_force: bool | None, why: str) -> File
     return FileHints(tuple(Hint(*pair, in_force, why) for pair in asked.items()))
 
 
-def hints_of_one_writer(options: Hinted) -> FileHints | None:
+def hints_of_one_writer(options: HasHints) -> FileHints | None:
     """Return that no hint is in force where a single writer opens the file without MPI-IO."""
     return hints_without_file(options, False, "one writer opens the file without MPI-IO")
 
@@ -245,7 +245,7 @@ def idle_hints(options: Options, parameters: Parameters, ranks: int) -> list[Hin
         Number of ranks.
     """
     ranks = parameters.groups(ranks).largest
-    hints = options.hints if isinstance(options, Hinted) else {}
+    hints = options.hints if isinstance(options, HasHints) else {}
     collective = "collective" in (parameters.transfer, parameters.transfer_of_reads)
     found = []
     for name, value in hints.items():
@@ -268,7 +268,7 @@ def uncounted_writers(options: Options, writers: int) -> list[Hint]:
     writers : int
         Ranks that wrote by calls of their own; 0 if none was counted.
     """
-    hints = options.hints if isinstance(options, Hinted) else {}
+    hints = options.hints if isinstance(options, HasHints) else {}
     asked = _text(hints.get("cb_nodes", ""))
     if not writers or asked in ("", str(writers)):
         return []
@@ -358,7 +358,7 @@ def _same(found: str, value: str) -> bool:
     return found.strip().casefold() == value.strip().casefold()
 
 
-def _unstriped(path: str, wanted: Mapping[str, str]) -> str | None:
+def _why_not_striped(path: str, wanted: Mapping[str, str]) -> str | None:
     """Return why a file is not striped as asked, by its layout in the file system, or None."""
     try:
         layout = os.getxattr(path, "lustre.lov")

@@ -13,7 +13,7 @@ from functools import cache
 
 from pffbench.backends.hints import (
     FileHints,
-    Hinted,
+    HasHints,
     asked_hints,
     hints_without_file,
     read_hints,
@@ -134,7 +134,7 @@ def no_collective_cause(transfer_list: int) -> str:
     return ", ".join(text for bit, text in _CAUSES.items() if everywhere.value & bit)
 
 
-def file_hints(path: str, options: Hinted) -> FileHints | None:
+def file_hints(path: str, options: HasHints) -> FileHints | None:
     """Return the hints of a file that MPI-IO has open in HDF5; None if none was asked for.
 
     The file is found among all that HDF5 has open, since netCDF hands its own out to nobody.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pffbench.backends.array_spec import EVERY_ARRAYS, EVERY_TRANSFER, ArraySpec, Capabilities
-from pffbench.backends.base import Array, Backend, Cuts, Lacking, Storage, Store
+from pffbench.backends.base import Array, Backend, Cuts, NotInstalled, Storage, Store
 from pffbench.backends.hints import Hints
 from pffbench.backends.inspection import StoredAs
 from pffbench.backends.netcdf4_store import NetCdf4Array, NetCdf4Store, open_dataset
@@ -69,10 +69,10 @@ class NetCdf3(Backend[NetCdf3Options]):
         new_arrays=frozenset({"independent", "collective"}),
         attributes=True,
         stretches=True,
-        box_by_box=True,
+        call_per_box=True,
     )
     mpi_io = "shared"
-    needs_room = True
+    deadlocks_when_full = True
     notes = ("stored big-endian, as the format requires", "no chunks: each array is in one piece")
 
     def __init__(self, options: NetCdf3Options, settings: Settings) -> None:
@@ -164,11 +164,11 @@ class NetCdf3Array(NetCdf4Array):
         """Return None: the library does not report the offset of a variable."""
 
 
-def _without_pnetcdf() -> Lacking | None:
+def _without_pnetcdf() -> NotInstalled | None:
     """Return that netCDF-C cannot share classic files among ranks, or None if it can."""
     if has_pnetcdf() is not False:
         return None
-    return Lacking(
+    return NotInstalled(
         "classic netCDF files that ranks share need a netCDF-C with PnetCDF, and this one has "
         "none; use files: per_rank"
     )

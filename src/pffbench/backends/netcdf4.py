@@ -73,7 +73,7 @@ class NetCdf4(Hdf5Format[NetCdf4Options]):
     capabilities = replace(
         Hdf5Format.capabilities,
         new_arrays=frozenset({"independent", "collective"}),
-        box_by_box=True,
+        call_per_box=True,
     )
 
     def __init__(self, options: NetCdf4Options, settings: Settings) -> None:

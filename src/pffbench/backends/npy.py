@@ -12,7 +12,7 @@ import numpy as np
 
 from pffbench.backends.array_spec import EVERY_ARRAYS, ArraySpec, Capabilities
 from pffbench.backends.base import Buffer, Call, Cuts, Store
-from pffbench.backends.directory import DirectoryArray, DirectoryBackend, HoldingStore
+from pffbench.backends.directory import DirectoryArray, DirectoryBackend, OpenFilesStore
 from pffbench.backends.file_layout import ArrayInFile, Runs, bytes_of, write_runs
 from pffbench.backends.inspection import StoredAs
 from pffbench.backends.traits import Inquiry
@@ -30,7 +30,7 @@ class Npy(DirectoryBackend[Options]):
     summary = "NumPy's .npy files, written with pwrite, read through numpy.load(mmap_mode='r')"
     suffix = ".npydir"
     libraries = ("numpy",)
-    capabilities = Capabilities(arrays=EVERY_ARRAYS, maps_files=True)
+    capabilities = Capabilities(arrays=EVERY_ARRAYS, reads_by_mmap=True)
     notes = ("no chunks: each array is in one piece", "each write opens and closes the file")
 
     @classmethod
@@ -72,7 +72,7 @@ class NpyArray(DirectoryArray):
         return ArrayInFile(spec.shape, spec.itemsize, len(header_of(spec)))
 
 
-class NpyStore(HoldingStore):
+class NpyStore(OpenFilesStore):
     """An open directory of .npy files."""
 
     array_type = NpyArray

@@ -43,7 +43,8 @@ def main(arguments: argparse.Namespace) -> int:
     found = list(find_stale_scratch(parent, kept=arguments.kept))
     status = VALID
     for one in found:
-        print(one_line(_told(one)))  # any user may have named the directory and written its marker
+        # Any user may have named the directory and written its marker.
+        print(one_line(_scratch_line(one)))
         why = one_line(one.why)
         if not one.removable:
             print(f"  stays: {why}")
@@ -59,7 +60,7 @@ def main(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _told(one: StaleScratch) -> str:
+def _scratch_line(one: StaleScratch) -> str:
     size = "unreadable"
     if one.usage is not None:
         size = f"{Size(one.usage.stored)} in {one.usage.files - 1} files"  # without the marker

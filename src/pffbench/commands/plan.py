@@ -322,7 +322,7 @@ def _totals(run: PlannedRun) -> Iterator[str]:
         f"{_times(experiment)} each "
         f"({warmup}): {run.written} written and read in all"
     )
-    of_maps = (_told(case, plan.ranks) for case in plan.cases)
+    of_maps = (_map_text(case, plan.ranks) for case in plan.cases)
     yield from dict.fromkeys(f"map {text}" for text in of_maps if text)
     yield from (f"warning: {text}" for text in run.warnings)
     yield _time(run)
@@ -333,7 +333,7 @@ def _totals(run: PlannedRun) -> Iterator[str]:
     )
 
 
-def _told(case: Case, ranks: int) -> str | None:
+def _map_text(case: Case, ranks: int) -> str | None:
     p = case.parameters
     return arrays_of(p, ranks).maps
 

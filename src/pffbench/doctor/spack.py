@@ -57,7 +57,7 @@ def judge_spack(facts: Facts, hashes: Mapping[str, str | None]) -> Findings:
         yield warning(f"{name} has no lock file to read: {facts['error']}", install)
         return
     yield ok(f"{name}, lock file {str(facts['lock_sha256'])[:12]}")
-    shown = [_one(key, packages[key]) for key in _SHOWN if key in packages]
+    shown = [_package_text(key, packages[key]) for key in _SHOWN if key in packages]
     yield ok(f"{len(packages)} packages, among them {', '.join(shown)}")
     locked = {entry["hash"] for entry in packages.values() if isinstance(entry, dict)}
     strange = [name for name, digest in hashes.items() if digest is None]
@@ -75,7 +75,7 @@ def judge_spack(facts: Facts, hashes: Mapping[str, str | None]) -> Findings:
         )
 
 
-def _one(name: str, entry: object) -> str:
+def _package_text(name: str, entry: object) -> str:
     assert isinstance(entry, dict)
     outside = ", external" if entry["external"] else ""
     return f"{name} {entry['version']} (/{entry['hash'][:7]}{outside})"

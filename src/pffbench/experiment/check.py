@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import Capabilities
-from pffbench.backends.base import Lacking, Unsafe, opens_by_mpi_io
+from pffbench.backends.base import NotInstalled, Unsafe, opens_by_mpi_io
 from pffbench.backends.hints import idle_hints
 from pffbench.backends.registry import backend_class, missing_library
 from pffbench.backends.shared_files import built_for_mpi, serial_library
@@ -266,7 +266,7 @@ class _Checker:
             if reason := refuse(as_in(p, of), case.options, of.kinds, of.cuts):
                 if self._unsafe and isinstance(reason, Unsafe):
                     unsafe = unsafe or f"{of.label}{reason}"
-                elif not isinstance(reason, Lacking):
+                elif not isinstance(reason, NotInstalled):
                     raise ImpossibleCaseError(f"{where}: {of.label}{reason}")
                 elif self._as_installed:
                     raise UnsupportedCaseError(f"{where}: {of.label}{reason}")

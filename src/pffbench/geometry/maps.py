@@ -86,7 +86,7 @@ class DecompositionMap(msgspec.Struct, frozen=True, eq=False, dict=True):
             f"{total} are missing; holes: allow takes such a map"
         )
 
-    def told(self, ranks: int, itemsize: int) -> str:
+    def describe(self, ranks: int, itemsize: int) -> str:
         """Return how many stretches ranks have, and how long they are."""
         numbers, sizes = _of_ranks(self, ranks)
         counts, elements = sorted(numbers.tolist()), int(sizes.sum())
@@ -190,4 +190,4 @@ class MapCut(msgspec.Struct, frozen=True, eq=False):
 
     def describe(self, itemsize: int) -> str:
         """Return the file, and how many stretches of which length ranks have."""
-        return f"{self.file}: {self.map.told(self.ranks, itemsize)}"
+        return f"{self.file}: {self.map.describe(self.ranks, itemsize)}"

@@ -86,7 +86,7 @@ def hints_in_force(file: MPI.File) -> dict[str, str] | None:
     """
     vendor, _ = mpi().get_vendor()
     if vendor != "Open MPI":
-        return _taken(file.Get_info()) if romio_inside(vendor) else None
+        return _read_and_free(file.Get_info()) if romio_inside(vendor) else None
     component = io_component(file) or ""
     call = _romio_call(component) if component.startswith("romio") else None
     if call is None:
@@ -96,9 +96,13 @@ def hints_in_force(file: MPI.File) -> dict[str, str] | None:
     # Of the releases of Open MPI, some fill this object in and some replace it.
     failed = call(_handle(file), ctypes.byref(found))
     if found.value == _handle(info):
-        return None if failed else _taken(info)
+        return None if failed else _read_and_free(info)
     info.Free()
-    return None if failed or not found.value else _taken(_with_handle(mpi().Info(), found.value))
+    return (
+        None
+        if failed or not found.value
+        else _read_and_free(_with_handle(mpi().Info(), found.value))
+    )
 
 
 def is_known_hint(name: str, path: str) -> bool | None:
@@ -123,7 +127,7 @@ def mpi() -> Any:
     return sys.modules["mpi4py.MPI"]
 
 
-def _taken(info: MPI.Info) -> dict[str, str]:
+def _read_and_free(info: MPI.Info) -> dict[str, str]:
     """Return the contents of an info object, and free it."""
     found = {key: value.strip() for key, value in info.items()}
     info.Free()
@@ -151,7 +155,7 @@ def _is_looked_up(name: str, path: str) -> bool | None:
     finally:
         info.Free()
     try:
-        told = _taken(file.Get_info())
+        told = _read_and_free(file.Get_info())
     finally:
         file.Close()
     return None if _NO_HINT in told else name in told

@@ -133,7 +133,7 @@ def _counts_reads(case: Case, there: FileSystem) -> bool:
     """
     p = case.parameters
     kind = backend_class(p.backend)
-    counted = not (kind.capabilities.discards or kind.capabilities.maps_files)
+    counted = not (kind.capabilities.discards or kind.capabilities.reads_by_mmap)
     return counted and workload(p.workload).reads_once and there.kernel_type != "fuse"
 
 

@@ -403,7 +403,11 @@ class Runner:
         The file system, or the file size limit of this process, is too small for it then.
         """
         p = case.parameters
-        if p.shares_files and backend_class(p.backend).needs_room and self.spec.stage != "read":
+        if (
+            p.shares_files
+            and backend_class(p.backend).deadlocks_when_full
+            and self.spec.stage != "read"
+        ):
             cost = self.spec.plan.costs[case.id]
             asked = self.scratch.directory if self.team.is_root else None
             groups = p.groups(self.team.size)

@@ -134,7 +134,7 @@ def _killed(repetition: Repetition, after: int) -> Outcome:
     job = Job(p, options, scratch.directory, scratch.run_id, repetition.directory, after)
     arrays = repetition.workload.arrays(case.parameters, ranks)
     unique = scratch.run_id[-_UNIQUE:]
-    with tempfile.TemporaryDirectory(prefix=f"{unique}-", dir=_place()) as left:
+    with tempfile.TemporaryDirectory(prefix=f"{unique}-", dir=_directory_in_memory()) as left:
         variables = _environment(left)
         _run_killed(job, ranks, variables)
         groups = case.parameters.groups(ranks)
@@ -149,7 +149,7 @@ def _killed(repetition: Repetition, after: int) -> Outcome:
     return Outcome(min(kept), max(shown), max(opens))
 
 
-def _place() -> Path | None:
+def _directory_in_memory() -> Path | None:
     """Return where killed ranks may leave shared memory and sockets: in memory, if possible."""
     return _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK | os.X_OK) else None
 

@@ -62,7 +62,7 @@ def refuse_map(p: HyperslabParameters, backend: type[Backend]) -> str | None:
 def _refuse_overlaps(p: HyperslabParameters, backend: type[Backend]) -> str | None:
     """Return that OMPIO would give ranks that read the same elements wrong ones, or None."""
     overlaps = isinstance(p.decomposition, MapFile) and p.decomposition.overlaps == "allow"
-    if not (overlaps and backend.capabilities.box_by_box and p.transfer_of_reads == "collective"):
+    if not (overlaps and backend.capabilities.call_per_box and p.transfer_of_reads == "collective"):
         return None
     if (version := open_file.reads_overlaps_wrongly(os.environ)) is None:
         return None

@@ -90,7 +90,7 @@ def _read(
     with clock.phase("inquire", operations=len(mine)):
         returned = inquire()
     with repetition.step("inquiry"):
-        arrays, described = _found(store, mine, returned)
+        arrays, described = _arrays_and_descriptions(store, mine, returned)
     values = attributes.read(repetition, store, arrays, mine, described=len(mine))
     with repetition.step("metadata"):
         text = msgspec.msgpack.encode((described, values), enc_hook=int) if way.reads else b""
@@ -133,7 +133,7 @@ def _inquiry(store: Store | None, specs: Sequence[ArraySpec]) -> Callable[[], An
     return store.inquire if isinstance(store, Lists) else store.opener(specs)
 
 
-def _found(
+def _arrays_and_descriptions(
     store: Store | None, specs: Sequence[ArraySpec], returned: Any
 ) -> tuple[Mapping[str, Array], list[Description]]:
     """Return the arrays that an inquiry found, and their descriptions."""

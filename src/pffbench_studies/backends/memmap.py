@@ -60,7 +60,7 @@ class Memmap(Posix):
 
     name = "memmap"
     summary = "raw bytes, written with pwrite, read through numpy.memmap"
-    capabilities = replace(Posix.capabilities, maps_files=True, stretches=False)
+    capabilities = replace(Posix.capabilities, reads_by_mmap=True, stretches=False)
     options: MemmapOptions
     options_type: ClassVar[type[Options]] = MemmapOptions
     notes = ("written with pwrite; only reads go through the map",)

@@ -26,11 +26,15 @@ def cases_like(summary: Summary, **wanted: object) -> Iterator[CaseSummary]:
 
 def apart(case: CaseSummary, summary: Summary) -> str:
     """Return what sets a case apart from others of its format, settings and transfer, in words."""
-    alike = [other.keys for other in summary.groups[case.entry.group] if _way(other) == _way(case)]
+    alike = [
+        other.keys
+        for other in summary.groups[case.entry.group]
+        if _method_keys(other) == _method_keys(case)
+    ]
     return " ".join(value_name(k, case.keys[k]) for k in varying(alike) if k in case.keys)
 
 
-def _way(case: CaseSummary) -> tuple[object, ...]:
+def _method_keys(case: CaseSummary) -> tuple[object, ...]:
     return tuple(case.parameters[key] for key in ("backend", "settings", "transfer"))
 
 

@@ -43,7 +43,7 @@ def draw_published(found: SideBySide, summary: Summary) -> Figure | None:
     Figure or None
         None where no number of the run has a published counterpart.
     """
-    matches, rows, left_out = _drawn([m for m in found.matches if m.measured is None])
+    matches, rows, left_out = _choose_rows([m for m in found.matches if m.measured is None])
     if not matches:
         return None
     ends = [v for m in matches for v in (m.published.value, *m.estimate)]
@@ -69,7 +69,7 @@ def draw_published(found: SideBySide, summary: Summary) -> Figure | None:
     )  # fmt: skip
 
 
-def _drawn(matches: Sequence[Match]) -> tuple[list[Match], list[Row], int]:
+def _choose_rows(matches: Sequence[Match]) -> tuple[list[Match], list[Row], int]:
     """Return the drawn matches, the rows, and the number of rows left out."""
     chosen, rows = matches, _rows(matches)
     if len(rows) > _MOST:

@@ -52,10 +52,10 @@ def _orders(found: SideBySide) -> Iterator[str]:
         first = order.matches[0]
         where = f"{first.subject}, " if len({o.matches[0].subject for o in shown}) > 1 else ""
         where += f"{first.variant}, " if len(variants) > 1 else ""
-        yield f"{where}{first.operation}: {told(order)}"
+        yield f"{where}{first.operation}: {order_text(order)}"
 
 
-def told(order: Order) -> str:
+def order_text(order: Order) -> str:
     """Describe an order: the verdict, and the pairs that it consists of."""
     n = len(order.pairs)
     text = f"{order.verdict}, published {published_order(order)}"

@@ -12,7 +12,7 @@ import msgspec
 
 from pffbench.backends import registry
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Lacking
+from pffbench.backends.base import NotInstalled
 from pffbench.backends.zarr.store import FormatOptions
 from pffbench.case import Parameters, Settings
 
@@ -91,13 +91,13 @@ def refuse_settings(
 
 def _refuse_version(options: ZarrOptions) -> str | None:
     if zarr_version().startswith("3.0."):
-        return Lacking(f"zarr-python {zarr_version()} is too old: 3.1 or newer is needed")
+        return NotInstalled(f"zarr-python {zarr_version()} is too old: 3.1 or newer is needed")
     version = zarr_version()
     for name, (value, since) in _SINCE.items():
         if getattr(options, name) != value:
             continue
         if tuple(map(int, re.findall(r"\d+", version)[:2])) < since:
-            return Lacking(
+            return NotInstalled(
                 f"zarr.{name}: {value} needs zarr-python {since[0]}.{since[1]} or newer (Python "
                 f"3.12 or newer), and {version} is installed"
             )
@@ -117,7 +117,7 @@ def _refuse_pipeline(options: ZarrOptions, specs: Sequence[ArraySpec]) -> str | 
     if options.write_empty_chunks:
         return "zarr.pipeline: zarrs does not write empty chunks, even when asked"
     if find_spec("zarrs") is None:
-        return Lacking(
+        return NotInstalled(
             "zarr.pipeline: zarrs needs the Python package zarrs, which is not installed "
             "(pip install 'pffbench[zarrs]')"
         )
@@ -161,7 +161,7 @@ def writes_empty_chunks(options: ZarrOptions, settings: Settings) -> bool:
     return settings == "matched" and options.pipeline != "zarrs"
 
 
-def put_in_force(options: ZarrOptions, settings: Settings) -> None:
+def apply_config(options: ZarrOptions, settings: Settings) -> None:
     """Set all that `zarr.config` has of the options, for the whole process.
 
     Each case sets all of it, since another one set it before. An array that a rank did not create
@@ -236,20 +236,20 @@ def read_back(array: Any, options: ZarrOptions) -> dict[str, str]:
     """
     pipeline = _opened(array).codec_pipeline
     used = f"{type(pipeline).__module__}.{type(pipeline).__qualname__}"
-    _demand("pipeline", _PIPELINES[options.pipeline], used)
+    _require_equal("pipeline", _PIPELINES[options.pipeline], used)
     if trouble := _fallback(pipeline, array):
         raise NotInForceError(f"zarr.pipeline: {options.pipeline} {trouble}")
     facts = {"pipeline": used.rpartition(".")[2], "workers": _workers(options)}
     if options.workers is not None:
-        _demand("workers", str(options.workers), facts["workers"])
+        _require_equal("workers", str(options.workers), facts["workers"])
     if options.format == 3:
         grid = type(array.metadata.chunk_grid).__name__
         facts["chunk_grid"] = "rectilinear" if grid.startswith("Rectilinear") else "regular"
-        _demand("chunk_grid", options.chunk_grid, facts["chunk_grid"])
+        _require_equal("chunk_grid", options.chunk_grid, facts["chunk_grid"])
     return facts
 
 
-def _demand(key: str, asked: object, found: object) -> None:
+def _require_equal(key: str, asked: object, found: object) -> None:
     if asked != found:
         raise NotInForceError(f"zarr.{key}: {asked} was asked for, and {found} is in force")
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import EVERY_ARRAYS, ArraySpec, Capabilities
 from pffbench.backends.base import Backend, Call, Cuts, OptionsT, Storage
-from pffbench.backends.directory import DirectoryArray, DirectoryStore, is_root, made_by_root
+from pffbench.backends.directory import DirectoryArray, DirectoryStore, create_on_root, is_root
 from pffbench.backends.inspection import StoredAs, StoredChunks, places
 from pffbench.backends.zarr.format import (
     COMPRESSORS,
@@ -128,7 +128,7 @@ class GrowingArray(GroupArray):
 
         All ranks agree on having read it, since other arrays may grow next.
         """
-        grow = partial(made_by_root, comm, partial(self.resize, shape), look_up)
+        grow = partial(create_on_root, comm, partial(self.resize, shape), look_up)
         self._array = grow() if comm is None else together(comm, grow)
 
 

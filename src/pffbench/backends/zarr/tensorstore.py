@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer, Call, Store
-from pffbench.backends.directory import do_nothing, made_by_root
+from pffbench.backends.directory import create_on_root, do_nothing
 from pffbench.backends.inspection import Chunking
 from pffbench.backends.zarr.format import BLOSC_SHUFFLES, Json, codecs_of, index_bytes
 from pffbench.backends.zarr.store import (
@@ -94,7 +94,7 @@ class TensorStore(ZarrDirectory[TensorStoreOptions]):
             with open(os.path.join(path, name), "x", encoding="utf-8") as file:
                 json.dump(told, file)
 
-        made_by_root(comm, make, do_nothing)
+        create_on_root(comm, make, do_nothing)
         return self._store(path, comm, created=True)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:

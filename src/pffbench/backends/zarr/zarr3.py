@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer, Call, Cuts, Store
-from pffbench.backends.directory import is_root, made_by_root
+from pffbench.backends.directory import create_on_root, is_root
 from pffbench.backends.inspection import Chunking, places
 from pffbench.backends.mapped_attributes import MappedAttributes
 from pffbench.backends.traits import Inquiry
@@ -26,8 +26,8 @@ from pffbench.backends.zarr.format import (
 )
 from pffbench.backends.zarr.settings import (
     ZarrOptions,
+    apply_config,
     concurrency_of,
-    put_in_force,
     read_back,
     refuse_settings,
     writes_empty_chunks,
@@ -230,7 +230,7 @@ class Zarr(ZarrDirectory[ZarrOptions]):
         warnings.filterwarnings("ignore", "Numcodecs codecs are not in the Zarr version 3")
         self._zarr = zarr
         self._empty_chunks = writes_empty_chunks(options, settings)
-        put_in_force(options, settings)
+        apply_config(options, settings)
         self.notes = (
             "no library flush: every write goes to a file at once",
             "no chunk cache: every call decodes the chunks that it touches",
@@ -252,7 +252,7 @@ class Zarr(ZarrDirectory[ZarrOptions]):
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 create the group; concurrent creation would destroy it."""
         make = partial(self._zarr.create_group, path, zarr_format=self.options.format)
-        group = made_by_root(comm, make, partial(self._zarr.open_group, path, mode="r+"))
+        group = create_on_root(comm, make, partial(self._zarr.open_group, path, mode="r+"))
         return self._store(group, path, comm, created=True)
 
     def open(self, path: str, comm: MPI.Intracomm | None) -> Store:
