@@ -5,6 +5,7 @@ import csv
 import pytest
 
 from launch import run_experiment, sampled, sparse_file
+from pffbench.backends.registry import backend_class
 from pffbench.results.comparisons import compare_work
 from pffbench.results.purposes import usable
 from pffbench.results.summary import summarise
@@ -53,6 +54,27 @@ def test_a_read_that_reads_nothing_is_invalid(tmp_path, size, layout):
     assert len(entries) == len(BACKENDS) + 2
     passed = [name for name, e in entries.items() if not (e["invalid"] or e.get("failure"))]
     assert passed == []
+
+
+@pytest.mark.parametrize(
+    "backend",
+    sampled([*BACKENDS, "blosc2"], "zarr"),
+)
+def test_a_rank_that_reads_nothing_keeps_no_other_one_waiting(tmp_path, backend):
+    """Neither its data nor the metadata of the library: the cases end in the same job."""
+    can = backend_class(backend).capabilities
+    arrays = "shared" if "shared" in can.arrays else "per_rank"
+    layouts = [{"files": "one", "arrays": arrays}, {"files": "per_rank"},
+               {"files": {"count": 2}, "arrays": arrays}]  # fmt: skip
+    done = run_experiment(
+        tmp_path, 4, repetitions=2, hang_timeout="10 s",
+        env=planted(DATA, read="suppress", size=1, rank=1),
+        cases=[slab([16, 64], backend=backend, **keys) for keys in layouts],
+    )  # fmt: skip
+    assert done.status == 1, done.said
+    entries = done.record["cases"].values()
+    assert (len(entries), done.record["status"]) == (3, "finished")
+    assert all(entry["invalid"] or entry["failure"] for entry in entries)
 
 
 #: Further workloads, each with chunks of 64 KiB.
