@@ -66,6 +66,8 @@ def test_opens_and_reads_are_those_of_the_strategy(tmp_path):
         calls = {name: int(phases[name][0]["operations"]) for name in ("open", "inquire", "read")}
         assert calls == {"open": many, "inquire": many * ARRAYS, "read": many * ARRAYS}, case
         assert who[case] == readers, case
+        threads = p["backend"] in ("zarr", "tensorstore")
+        assert ((case, "read", "threads") in counts) == threads, case
         if p["backend"] in ("hdf5", "netcdf4", "posix"):
             assert counts[case, "open", "descriptors"] == many, case
         assert int(phases["read"][0]["bytes"]) == many * wanted

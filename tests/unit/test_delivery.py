@@ -51,7 +51,7 @@ def test_one_process_keeps_what_it_has(kind):
     way = kind(SingleProcess("none here"))
     assert way.reads
     assert way.delivers
-    data = way.share(4, b"text") if way.shares else np.empty(4, np.uint8)
+    data = way.share(4, 4) if way.shares else np.empty(4, np.uint8)
     data[:] = 7
     assert way.deliver(b"text", data) == b"text"
     assert data.tolist() == [7, 7, 7, 7]

@@ -44,8 +44,8 @@ class Delivery:
             There is not enough, on all ranks that would share it.
         """
 
-    def share(self, nbytes: int, text: bytes) -> Memory:
-        """Make memory for the data that all see, with the text behind it; only if `shares`."""
+    def share(self, nbytes: int, text: int) -> Memory:
+        """Make memory for the data that all see, and for a text of so many bytes behind it."""
         raise NotImplementedError
 
     def deliver(self, text: bytes, data: Memory) -> bytes:  # noqa: ARG002 -- other ways need it
@@ -112,12 +112,11 @@ class SharedMemory(Delivery):
                 "(mount -o remount,size=…, docker run --shm-size), or use another strategy",
             )
 
-    def share(self, nbytes: int, text: bytes) -> Memory:
+    def share(self, nbytes: int, text: int) -> Memory:
         """Make the window, which has the length that the reader gives."""
-        memory = self._map(nbytes + len(text))
+        self.end()
+        memory = self._map(nbytes + text)
         self._text = memory[nbytes:]
-        if self.reads:
-            self._text[:] = np.frombuffer(text, np.uint8)
         return memory[:nbytes]
 
     def _map(self, nbytes: int) -> Memory:
@@ -130,8 +129,11 @@ class SharedMemory(Delivery):
         self._window.Fence()
         return np.frombuffer(memory, np.uint8)
 
-    def deliver(self, text: bytes, data: Memory) -> bytes:  # noqa: ARG002 -- both are shared
-        """Wait until all ranks of the node see what the first one wrote."""
+    def deliver(self, text: bytes, data: Memory) -> bytes:  # noqa: ARG002 -- data are shared
+        """Wait until all ranks of the node see what the first one wrote; cut a longer text."""
+        if self.reads:
+            told = np.frombuffer(text, np.uint8)[: self._text.size]
+            self._text[: told.size] = told
         if self._window is not None:
             self._window.Fence()
         return self._text.tobytes()

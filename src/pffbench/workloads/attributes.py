@@ -59,10 +59,10 @@ class Attributes(msgspec.Struct, frozen=True):
     def read(
         self,
         repetition: Repetition,
-        store: Store | None,
+        store: Store,
         arrays: Mapping[str, Array],
         specs: Sequence[ArraySpec],
-        described: int | None = None,
+        described: int,
     ) -> list[Any]:
         """Read the attributes of open arrays, in the phase `get_attributes`, and compare them.
 
@@ -70,14 +70,14 @@ class Attributes(msgspec.Struct, frozen=True):
         ----------
         repetition : Repetition
             The repetition.
-        store : Store or None
-            The open store; None on a rank that has not opened it.
+        store : Store
+            The open store.
         arrays : mapping of str to Array
             Its arrays, by name.
         specs : sequence of ArraySpec
             Those whose attributes this rank reads.
-        described : int, optional
-            How many of them count as this rank's work; those of its own part if not given.
+        described : int
+            How many of them count as this rank's work.
 
         Returns
         -------
@@ -88,12 +88,9 @@ class Attributes(msgspec.Struct, frozen=True):
             return []
         with repetition.step("preparation"):
             calls: list[Call] = []
-            if store is not None and isinstance(store, HasAttributes):
+            if isinstance(store, HasAttributes):
                 named = [(arrays[spec.name], name) for spec in specs for name, _ in self._of(spec)]
                 calls = store.attribute_readers(named)
-        if described is None:
-            owner = repetition.groups.owner(repetition.reader_of)
-            described = sum((spec.owner or 0) == owner for spec in specs)
         with repetition.clock.phase("get_attributes", operations=described * self.number):
             returned = [call() for call in calls]
         self.compare(repetition, specs, returned)
@@ -110,6 +107,10 @@ class Attributes(msgspec.Struct, frozen=True):
                 index = (place % self.number,)
                 wrong = Mismatch(spec.number, index, f"attribute {value}", str(got), 1)
                 repetition.observed.mismatches.append(wrong)
+
+    def values(self, specs: Sequence[ArraySpec]) -> list[int]:
+        """Return the values of the attributes of arrays."""
+        return [value for spec in specs for _, value in self._of(spec)]
 
     def _of(self, spec: ArraySpec) -> Iterator[tuple[str, int]]:
         """Yield names and values of the attributes of an array."""

@@ -19,7 +19,6 @@ from pffbench.backends.base import Buffer
 from pffbench.data import Mismatch, Source
 from pffbench.geometry.box import Box
 from pffbench.mpi.collectives import largest, smallest
-from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access, Round, Transfer
 
@@ -91,18 +90,9 @@ class TransferMemory:
     def for_reading(self, group: Sequence[Batch]) -> list[Stage]:
         """Prepare memory for reads; return what moves in each batch of a group; collective.
 
-        It is the memory that the data were written from, so it is overwritten. Memory that a
-        library does not read into is not touched, so that it takes no space.
+        The route says where the memory is, and what it is filled with.
         """
-        repetition = self._repetition
-        with repetition.step("memory"):
-            untouched = repetition.returns_arrays and not self._route.receives
-            if untouched:
-                repetition.room.leave()
-            memory = repetition.room.take(_held(group))
-            if not untouched:
-                memory.fill(POISON)
-        return self._place(group, memory)
+        return self._place(group, self._route.memory_for_reading(_held(group)))
 
     def _place(self, group: Sequence[Batch], memory: Buffer) -> list[Stage]:
         """Place the transfers of a group of batches one after the other in memory."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -28,6 +28,9 @@ from pffbench.storage.page_cache import CacheProof
 from pffbench.storage.scratch import Scratch
 from pffbench.workloads.arrays import CaseArrays
 from pffbench.workloads.base import Workload
+
+if TYPE_CHECKING:
+    from pffbench.workloads.route import Route
 
 
 class Observed(msgspec.Struct):
@@ -124,6 +127,8 @@ class Repetition(msgspec.Struct, frozen=True):
     observers : tuple of callable
         Observers of the phases that move data, in addition to those of every workload; see
         `pffbench.workloads.observers`.
+    route : callable, optional
+        Makes the route of a workload that has its own; see `pffbench.workloads.route`.
     """
 
     team: Team
@@ -152,6 +157,7 @@ class Repetition(msgspec.Struct, frozen=True):
     open_stores: list[Store] = msgspec.field(default_factory=list)
     short: list[tuple[str, OSError]] = msgspec.field(default_factory=list)
     observers: tuple[Callable[..., Callable[[], None] | None], ...] = ()
+    route: Callable[..., Route] | None = None
 
     def with_parameters(self, parameters: Parameters) -> Repetition:
         """Return the repetition of a case with other parameters."""

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Buffer, Call, Store
+from pffbench.backends.base import Array, Buffer, Call, LazyArrays, Store
 from pffbench.geometry.box import Box
 from pffbench.mpi.exchange import Exchange
 from pffbench.units import Size
 from pffbench.workloads.arrays import Family
 from pffbench.workloads.buffers import calls_of, one_after_the_other
+from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.transfers import Access, Transfer
 from pffbench.workloads.writers import WriterRanks, pieces_of_writers
@@ -65,10 +66,16 @@ class Route:
         Whether this rank has the store open.
     receives : bool
         Whether data that are read get into this rank's own memory, wherever the library puts them.
+    lookup : str
+        The phase in which arrays are opened for reading.
+    openings : int
+        How many times this rank counts as one that opens and closes the store for reading.
     """
 
     opens: bool = True
     receives: bool = False
+    lookup: str = "open_array"
+    openings: int = 1
 
     def __init__(self, repetition: Repetition, *, reads: bool) -> None:
         self._repetition = repetition
@@ -95,6 +102,37 @@ class Route:
     def opener(self, open_store: Callable[[str, Any], Store]) -> Callable[[], Store]:
         """Return the call that opens the store on this rank."""
         return partial(open_store, self._path, self._comm)
+
+    def look_up(self, store: Store, specs: Sequence[ArraySpec]) -> Call:
+        """Return the call that opens arrays of a store that is open for reading."""
+        return store.opener(specs)
+
+    def found(self, store: Store, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
+        """Return the arrays from what that call returned."""
+        return LazyArrays(store, specs, returned)
+
+    def described(self, specs: Sequence[ArraySpec]) -> int:
+        """Count the arrays of which this rank describes the opening: those of the author."""
+        return count_owned(specs, self._repetition.groups.owner(self.author))
+
+    def note_values(self, values: Sequence[Any]) -> None:
+        """Note the attributes that this rank has read."""
+
+    def memory_for_reading(self, nbytes: int) -> Buffer:
+        """Return memory that holds no data of the arrays; collective.
+
+        It is the memory that the data were written from, so it is overwritten. Memory that a
+        library does not read into is not touched, so that it takes no space.
+        """
+        repetition = self._repetition
+        with repetition.step("memory"):
+            untouched = repetition.returns_arrays and not self.receives
+            if untouched:
+                repetition.room.leave()
+            memory = repetition.room.take(nbytes)
+            if not untouched:
+                memory.fill(POISON)
+        return memory
 
     def stage(self, batch: Sequence[Access], memory: Buffer) -> Stage:
         """Place a batch of accesses in memory; collective over the ranks of a file."""
@@ -125,7 +163,8 @@ class Route:
 @contextmanager
 def route_of(repetition: Repetition, *, reads: bool = False) -> Iterator[Route]:
     """Return the route of a case, which ends with the block; collective."""
-    kind = ThroughWriters if repetition.case.parameters.exchanges else Route
+    usual = ThroughWriters if repetition.case.parameters.exchanges else Route
+    kind = repetition.route or usual
     with repetition.step("plan"):
         route = kind(repetition, reads=reads)
     try:
@@ -133,6 +172,16 @@ def route_of(repetition: Repetition, *, reads: bool = False) -> Iterator[Route]:
         yield route
     finally:
         route.end()
+
+
+def count_owned(specs: Sequence[ArraySpec], owner: int) -> int:
+    """Count the arrays that an owner defines."""
+    return sum(1 for _ in owned(specs, owner))
+
+
+def owned(specs: Sequence[ArraySpec], owner: int) -> Iterator[ArraySpec]:
+    """Yield the arrays of an owner; those that ranks share belong to number 0."""
+    return (spec for spec in specs if (spec.owner or 0) == owner)
 
 
 class Closed(Store):

@@ -8,29 +8,46 @@ The files are removed at the end.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Literal, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.base import Backend
-from pffbench.backends.null import Null, NullOptions
 from pffbench.case import ArrayShape, Count, DataSize, GivenShape, Parameters, Way
 from pffbench.geometry.cut import Everything, Grid
+from pffbench.geometry.groups import FileGroups
+from pffbench.mpi.delivery import Broadcast, Delivery, SharedMemory
+from pffbench.mpi.topology import Team
 from pffbench.workloads.arrays import CaseArrays, Family
 from pffbench.workloads.attributes import Attributes
 from pffbench.workloads.base import Impossible, PhaseColumn, Workload
 from pffbench.workloads.datasets import dataset_name
-from pffbench.workloads.read_proof import forget_data
+from pffbench.workloads.delivered import Delivered
 from pffbench.workloads.refusals import without_attributes
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.specs import illegal_chunks
-from pffbench.workloads.startup_read import read_everything
-from pffbench.workloads.write_read import run_stages, write_store
+from pffbench.workloads.write_read import (
+    read_repeatedly,
+    read_store,
+    run_stages,
+    write_store,
+)
 
 Strategy = Literal[
     "every_rank", "collective", "root_bcast", "node_leader_bcast", "node_leader_shared"
 ]
+
+#: The delivery of each strategy.
+DELIVERIES: Mapping[str, Callable[[Team], Delivery]] = {
+    "every_rank": lambda team: Delivery(),
+    "collective": lambda team: Delivery(),
+    "root_bcast": lambda team: Broadcast(team.comm),
+    "node_leader_bcast": lambda team: Broadcast(team.node),
+    "node_leader_shared": lambda team: SharedMemory(team.node),
+}
 
 
 class StartupParameters(Parameters, frozen=True, kw_only=True, tag="startup"):
@@ -61,6 +78,10 @@ class StartupParameters(Parameters, frozen=True, kw_only=True, tag="startup"):
     @property
     def shares_files(self) -> bool:
         return self.strategy == "collective"
+
+    def groups(self, ranks: int) -> FileGroups:
+        # Rank 0 has the file to itself while it writes.
+        return FileGroups(1, ranks, alone=True) if self.alone else super().groups(ranks)
 
 
 class StartOfJob(Workload):
@@ -103,20 +124,18 @@ class StartOfJob(Workload):
         p = cast(StartupParameters, repetition.case.parameters)
         kept = repetition.backend.capabilities.attributes
         attributes = Attributes(p.attributes if kept else 0)
-        alone = _alone(repetition)
-        # The other ranks make the same steps with a backend that keeps nothing.
-        idle = Null(NullOptions(), p.settings)
-        keeper = alone if repetition.team.is_root else replace(alone, backend=idle)
+        reading = repetition.with_parameters(replace(p, files="per_rank"))
+        way = DELIVERIES[p.strategy]
+        reading = replace(reading, route=partial(Delivered, way=way, attributes=attributes))
+        serial = replace(reading.case.parameters, transfer="independent")
+
+        def write() -> set[str]:
+            return write_store(reading.with_parameters(serial), attributes=attributes)
 
         def read() -> None:
-            for number in range(repetition.reads):
-                forget_data(repetition)
-                repetition.observed.reads = number + 1
-                counted = repetition.clock.counts and number == 0
-                path = alone.path_of(0)
-                read_everything(repetition, path, p.strategy, attributes, counted=counted)
+            read_store(reading, attributes=attributes)
 
-        run_stages(keeper, lambda: write_store(keeper, attributes=attributes), read, reading=keeper)
+        run_stages(reading, write, partial(read_repeatedly, reading, read))
 
     def refuse(
         self, parameters: StartupParameters, ranks: int, backend: type[Backend]
@@ -137,9 +156,3 @@ class StartOfJob(Workload):
                 f"backend {backend.name} opens no store collectively (strategy: collective)"
             )
         return without_attributes(p.attributes, backend)
-
-
-def _alone(repetition: Repetition) -> Repetition:
-    """Return the repetition as rank 0 writes the store: a file that it has to itself."""
-    p = replace(repetition.case.parameters, files="per_rank", transfer="independent")
-    return repetition.with_parameters(p)

@@ -30,12 +30,11 @@ from pffbench.workloads.base import Impossible, Workload
 from pffbench.workloads.buffers import TransferMemory
 from pffbench.workloads.refusals import unfit_chunks
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.route import Route, route_of
+from pffbench.workloads.route import Route, count_owned, route_of
 from pffbench.workloads.transfer_phase import write_pieces
 from pffbench.workloads.transfers import Round
 from pffbench.workloads.updates import extend
 from pffbench.workloads.write_read import (
-    count_owned,
     finish_writing,
     read_store,
     refuse_data,

@@ -7,7 +7,7 @@ go through writer ranks are sent in `exchange` before `write`, and in `exchange_
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from pffbench.backends.array_spec import ArraySpec
@@ -27,7 +27,7 @@ from pffbench.workloads.attributes import NO_ATTRIBUTES, Attributes
 from pffbench.workloads.buffers import TransferMemory
 from pffbench.workloads.read_proof import forget_data, watched_read
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.route import Route, route_of
+from pffbench.workloads.route import Route, count_owned, owned, route_of
 from pffbench.workloads.transfer_phase import (
     Sink,
     into_memory,
@@ -284,10 +284,10 @@ def _count_stored(repetition: Repetition) -> None:
     if not counts or not isinstance(backend, SizesChunks):
         return
     owner = repetition.groups.owner(team.rank)
-    owned = list(_owned(repetition.arrays.arrays(team.rank), owner))
-    if not owned:
+    names = [spec.name for spec in owned(repetition.arrays.arrays(team.rank), owner)]
+    if not names:
         return  # a rank without data has no file
-    for found in backend.stored_chunks(repetition.path, [spec.name for spec in owned]):
+    for found in backend.stored_chunks(repetition.path, names):
         repetition.observed.count("write", "stored_bytes", found.nbytes)
         repetition.observed.count("write", "stored_chunks", found.count)
 
@@ -321,8 +321,7 @@ def _read(
         specs = repetition.arrays.arrays(route.author)
         accesses = route.accesses()
         open_store = route.opener(repetition.backend.open)
-        owner = repetition.groups.owner(route.author)
-    with clock.phase("open"):
+    with clock.phase("open", operations=route.openings):
         store = open_store()
         repetition.open_stores.append(store)
     every_array = store.collective_lookup or attributes.of_every_array(store)
@@ -330,15 +329,17 @@ def _read(
     for group in memory.turns(rounds(specs, accesses)):
         with repetition.step("preparation"):
             wants = [_wanted(turn.round, every_array) for turn in group if turn.first]
-            openers = deque((wanted, store.opener(wanted)) for wanted in wants)
+            openers = deque((wanted, route.look_up(store, wanted)) for wanted in wants)
         placed, results = memory.for_reading(group), []
         for turn, stage in zip(group, placed, strict=True):
             if turn.first:
                 wanted, open_wanted = openers.popleft()
-                with clock.phase("open_array", operations=count_owned(turn.round.specs, owner)):
+                with clock.phase(route.lookup, operations=route.described(turn.round.specs)):
                     returned = open_wanted()
-                arrays = LazyArrays(store, wanted, returned)
-                attributes.read(repetition, store, arrays, wanted if route.opens else [])
+                arrays = route.found(store, wanted, returned)
+                looked_up = wanted if route.opens else []
+                described = route.described(looked_up)
+                route.note_values(attributes.read(repetition, store, arrays, looked_up, described))
             results.append(route.receive(stage, read_pieces(repetition, arrays, stage.calls, sink)))
         with repetition.step("verification"):
             if repetition.keeps_data:
@@ -346,7 +347,7 @@ def _read(
                     memory.verify(stage.own, got)
         del results
     note_hints_of_reading(repetition, store)
-    with clock.phase("close_read"):
+    with clock.phase("close_read", operations=route.openings):
         store.close()
     repetition.open_stores.remove(store)
 
@@ -370,16 +371,6 @@ def remove_store(repetition: Repetition) -> None:
     with repetition.clock.phase("remove", operations=int(mine)):
         if mine:
             repetition.scratch.remove(path)
-
-
-def count_owned(specs: Sequence[ArraySpec], owner: int) -> int:
-    """Count the arrays that an owner defines."""
-    return sum(1 for _ in _owned(specs, owner))
-
-
-def _owned(specs: Sequence[ArraySpec], owner: int) -> Iterator[ArraySpec]:
-    """Yield the arrays of an owner; those that ranks share belong to number 0."""
-    return (spec for spec in specs if (spec.owner or 0) == owner)
 
 
 def describe_store(repetition: Repetition) -> StoredAs:

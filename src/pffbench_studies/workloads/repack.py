@@ -11,8 +11,9 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import define_arrays, open_arrays, what_was_read
 from pffbench.storage.durability import disk_usage, files_below
 from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.route import count_owned
 from pffbench.workloads.transfers import Access
-from pffbench.workloads.write_read import count_owned, describe_store
+from pffbench.workloads.write_read import describe_store
 
 #: The program of HDF5 that rewrites a file.
 PROGRAM = "h5repack"
