@@ -62,7 +62,7 @@ class Delivered(Route):
         self._attributes = attributes
         self._specs = repetition.arrays.arrays(team.rank)
         self._expected = _descriptions(self._specs)
-        self._found = self._expected
+        self._described = self._expected
         self._text = b""
         self._memory: Buffer = np.empty(0, np.uint8)
         self.opens = self._way.reads if reads else team.is_root
@@ -86,12 +86,12 @@ class Delivered(Route):
             self._repetition.observed.count("open", "descriptors", open_files)
         return store.inquire if isinstance(store, Lists) else store.opener(specs)
 
-    def found(self, store: Store, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
-        """Return the arrays that the inquiry found, and keep their descriptions."""
+    def wrap(self, store: Store, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
+        """Return the arrays of the inquiry, and keep their descriptions."""
         with self._repetition.step("inquiry"):
             if not isinstance(store, Lists):
                 return store.wrap(specs, returned)
-            self._found = [
+            self._described = [
                 (name, tuple(map(int, shape)), np.dtype(dtype).str)
                 for name, (_, shape, dtype) in sorted(returned.items())
             ]
@@ -105,7 +105,7 @@ class Delivered(Route):
         """Keep the metadata that this rank has read, as it delivers them."""
         with self._repetition.step("metadata"):
             if self.opens:
-                self._text = _encoded(self._found, values)
+                self._text = _encoded(self._described, values)
 
     def memory_for_reading(self, nbytes: int) -> Buffer:
         """Return memory filled with bytes that no array has; ranks that share it make it first."""

@@ -107,7 +107,7 @@ class Route:
         """Return the call that opens arrays of a store that is open for reading."""
         return store.opener(specs)
 
-    def found(self, store: Store, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
+    def wrap(self, store: Store, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
         """Return the arrays from what that call returned."""
         return LazyArrays(store, specs, returned)
 

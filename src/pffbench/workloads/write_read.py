@@ -336,7 +336,7 @@ def _read(
                 wanted, open_wanted = openers.popleft()
                 with clock.phase(route.lookup, operations=route.described(turn.round.specs)):
                     returned = open_wanted()
-                arrays = route.found(store, wanted, returned)
+                arrays = route.wrap(store, wanted, returned)
                 looked_up = wanted if route.opens else []
                 described = route.described(looked_up)
                 route.note_values(attributes.read(repetition, store, arrays, looked_up, described))
