@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 
 from launch import run_experiment, sampled
-from pffbench.geometry.groups import FileGroups
 from pffbench.workloads.attributes import Attributes
 from sharing import keys_of
 
@@ -76,10 +75,10 @@ def test_a_wrong_value_is_a_mismatch(wrong):
     observed = SimpleNamespace(mismatches=[])
     repetition = SimpleNamespace(
         step=nullcontext, clock=SimpleNamespace(phase=lambda *_, **__: nullcontext()),
-        observed=observed, reader_of=0, groups=FileGroups(1, 1),
+        observed=observed,
     )  # fmt: skip
     specs = [SimpleNamespace(name="x", number=3, owner=0)]
-    Attributes(2).read(repetition, Store(), {"x": None}, specs)
+    Attributes(2).read(repetition, Store(), {"x": None}, specs, described=1)
     (mismatch,) = observed.mismatches
     assert (mismatch.array, mismatch.index, mismatch.got) == (3, (1,), str(wrong))
 

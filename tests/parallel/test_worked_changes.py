@@ -43,9 +43,9 @@ KEY_OF_A_PHASE = {
         "    own_mean : float\n        Mean own time.\n"
         '    """\n\n    phase: str\n    seconds: Seconds\n',
     ),
-    "run/recorder.py": (
-        "            own_min=_number(float(own.min())),\n",
-        "            own_min=_number(float(own.min())),\n            own_mean=float(own.mean()),\n",
+    "record/reduction.py": (
+        "        own_min=_number(float(own.min())),\n",
+        "        own_min=_number(float(own.min())),\n        own_mean=float(own.mean()),\n",
     ),
 }
 COLUMN = {
