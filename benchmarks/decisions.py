@@ -496,6 +496,7 @@ def main() -> None:
     given = parser.parse_args()
     kinds = {name: KINDS[name] for name in given.kinds}
     usual = {name: KINDS[name] for name in ("normal", "as measured")}
+    worst = ("correlation 0.5", "correlation 0.8 of one", "sticky modes of one")
     if given.noise:
         real = _measured(given.noise)
         kinds, usual = kinds | real, usual | real
@@ -508,7 +509,7 @@ def main() -> None:
             ),
             "many": (
                 "Nine ways in one comparison, spread 25 %, after 27 rounds",
-                lambda: many_ways(pool, given.runs, usual),
+                lambda: many_ways(pool, given.runs, usual | {name: KINDS[name] for name in worst}),
             ),
             "power": (
                 "Formats called slower, in percent, by the true ratio",

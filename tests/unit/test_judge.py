@@ -106,9 +106,27 @@ def test_clearly_slower_ways_do_not_raise_the_price():
     rng = np.random.default_rng(6)
     rivals = {way: [times(rng, 1.0)] for way in "ab"}
     slower = {way: [times(rng, 2.0)] for way in "cdefghi"}
-    assert bounds(rivals | slower)["a"] == bounds(rivals)["a"]
+    few = {way: slower[way] for way in "cd"}
+    assert bounds(rivals | slower)["a"] == bounds(rivals | few)["a"]
     as_fast = {way: [times(rng, 1.0)] for way in "cdefghi"}
     assert bounds(rivals | as_fast)["a"] > bounds(rivals)["a"]
+
+
+def test_rounds_that_depend_on_each_other_gain_nothing_from_slower_ways():
+    """With few rounds the dependence is measured too small, so the price must not be tight."""
+    broken = 0
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        ways = {"a": 1.0, "b": 1.05, **dict.fromkeys("cdefghi", 1.3)}
+        drawn = {way: times(rng, true, n=27, cv=0.25) for way, true in ways.items()}
+        state = rng.standard_normal(27)
+        for i in range(1, 27):
+            state[i] = 0.8 * state[i - 1] + 0.6 * state[i]
+        drawn["a"] = {r: math.exp(0.25 * state[r]) for r in range(27)}
+        price = bounds({way: [seconds] for way, seconds in drawn.items()})
+        way = min(price, key=price.get)
+        broken += ways[way] > price[way]
+    assert broken <= 0.08 * RUNS
 
 
 def test_the_price_of_the_chosen_way_holds():

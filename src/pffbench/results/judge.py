@@ -199,11 +199,12 @@ def bounds(
     """Return for each way an upper bound of its time over the shortest time of all ways.
 
     A bound fails only against the way that is truly fastest, and that is hardly ever one that is
-    shown slower than another. So `alpha` is divided among the pairs of the fastest with the other
-    ways that are not shown slower (Hsu, 1984, comparisons with the best, by Bonferroni): the more
-    ways are clearly slower, the smaller are the bounds. The smallest bound holds with a probability
-    of at least 1 - `alpha`, as simulated (docs/evidence/decisions.md), and so does each other bound
-    alone.
+    shown slower than another. So half of `alpha` is divided among the pairs of the fastest with the
+    other ways that are not shown slower: the more ways are clearly slower, the smaller are the
+    bounds. They are never larger than with `alpha` divided among all ways (Hsu, 1984, comparisons
+    with the best, by Bonferroni), which is used for pairs whose rounds depend on each other. The
+    smallest bound holds with a probability of about 1 - `alpha` or more, as simulated
+    (docs/evidence/decisions.md), and so does each other bound alone.
 
     Parameters
     ----------
@@ -225,11 +226,15 @@ def bounds(
         for b in names[i + 1 :]
     }
     found = estimates(pairs, between)
-    rivals = len(names) - len(_slower(found, alpha / max(1, len(names) - 1)))
-    level = alpha / max(1, rivals - 1)
+    among_all = alpha / max(1, len(names) - 1)
+    rivals = len(names) - len(_slower(found, among_all))
+    among_rivals = max(among_all, alpha / 2 / max(1, rivals - 1))
     bound = dict.fromkeys(names, 1.0)
     for a, b in pairs:
-        ratio = found[a, b].ratio(level) if (a, b) in found else NOTHING.ratio
+        ratio = NOTHING.ratio
+        if known := found.get((a, b)):
+            dependent = known.dependence > MOST_DEPENDENT
+            ratio = known.ratio(among_all if dependent else among_rivals)
         bound[a] = max(bound[a], ratio.high)
         bound[b] = max(bound[b], 1 / ratio.low if ratio.low > 0 else math.inf)
     return bound
