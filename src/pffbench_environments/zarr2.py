@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer, Call, Cuts, NotInstalled, Store
+from pffbench.backends.base import Buffer, Call, Edges, NotInstalled, Store
 from pffbench.backends.directory import create_on_root
 from pffbench.backends.inspection import Chunking
 from pffbench.backends.mapped_attributes import MappedAttributes
@@ -65,11 +65,11 @@ class Zarr2(ZarrDirectory[ZarrOptions]):
 
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: ZarrOptions, specs: Sequence[ArraySpec], cuts: Cuts
+        cls, parameters: Parameters, options: ZarrOptions, specs: Sequence[ArraySpec], edges: Edges
     ) -> str | None:
         if what := _beyond_version_2(options, parameters):
             return NotInstalled(f"{what} needs zarr-python 3, and {zarr_version()} is installed")
-        return super().refuse(parameters, options, specs, cuts)
+        return super().refuse(parameters, options, specs, edges)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 create the group; concurrent creation would destroy it."""

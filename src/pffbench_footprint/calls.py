@@ -1,7 +1,7 @@
 """The calls of all ranks in one repetition of a case.
 
 Each rank is asked, but for workloads whose calls are alike on all ranks, and where an array is cut
-regularly: its cuts then say how many parts have one shape and lie alike in the chunks.
+regularly: its edges then say how many parts have one shape and lie alike in the chunks.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def _of_parts(case: Case, family: Family, spec: ArraySpec, times: int) -> Iterat
     unit = _unit(case, spec)
     axes = [
         _alike_along(n, axis, length)
-        for n, axis, length in zip(spec.shape, family.cuts, unit, strict=True)
+        for n, axis, length in zip(spec.shape, family.writer_edges, unit, strict=True)
     ]
     first = 0 if family.steps is None else 1
     for place in product(*(axis.items() for axis in axes)):
@@ -252,13 +252,13 @@ def _of_parts(case: Case, family: Family, spec: ArraySpec, times: int) -> Iterat
             yield AlikeCalls(Access(spec, box), count * times)
 
 
-def _alike_along(n: int, cuts: Shape, unit: int) -> dict[tuple[int, int], int]:
+def _alike_along(n: int, edges: Shape, unit: int) -> dict[tuple[int, int], int]:
     """Return one interval of each kind along an axis, with its number.
 
     Those of one kind have one length and lie alike in the units, and to the end of the axis.
     """
     found: dict[Shape, tuple[tuple[int, int], int]] = {}
-    for start, stop in zip((0, *cuts), (*cuts, n), strict=True):
+    for start, stop in zip((0, *edges), (*edges, n), strict=True):
         kind = stop - start, start % unit, min(n - stop, unit)
         first, count = found.get(kind, ((start, stop), 0))
         found[kind] = first, count + 1

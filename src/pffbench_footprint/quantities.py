@@ -291,11 +291,11 @@ def _shared_chunks_of(case: Footprint, kind: KindCalls) -> Amount:
     if isinstance(p.files, FileCount):
         chunks = sum(prod(_grid(one.spec, unit)) * one.times for one in kind.arrays)
         return at_most(chunks, "groups of ranks are not looked at one by one")
-    cuts = kind.family.cuts
+    edges = kind.family.writer_edges
     grid = _grid(spec, unit)
     shared = prod(grid) - prod(
-        n - len({cut // length for cut in axis if cut % length})
-        for n, length, axis in zip(grid, unit, cuts, strict=True)
+        n - len({edge // length for edge in axis if edge % length})
+        for n, length, axis in zip(grid, unit, edges, strict=True)
     )
     found = shared * times
     if not p.exchanges:
@@ -434,12 +434,12 @@ def _boundaries(case: Footprint, kind: KindCalls) -> tuple[Integers, int]:
     if _owned(case):
         sizes = [np.full(one.times, one.spec.nbytes, np.int64) for one in kind.arrays]
         return np.cumsum(np.concatenate(sizes)), 1
-    cuts = kind.family.cuts
-    axis = max((i for i, axis in enumerate(cuts) if axis), default=0)
-    if not cuts or not cuts[axis]:
+    edges = kind.family.writer_edges
+    axis = max((i for i, axis in enumerate(edges) if axis), default=0)
+    if not edges or not edges[axis]:
         return np.array([], np.int64), 0
     inner = prod(spec.shape[axis + 1 :]) * spec.itemsize
-    ends = np.cumsum(part_lengths((spec.shape[axis],), (cuts[axis],))[0], dtype=np.int64)
+    ends = np.cumsum(part_lengths((spec.shape[axis],), (edges[axis],))[0], dtype=np.int64)
     return ends * inner, prod(spec.shape[:axis])
 
 

@@ -81,7 +81,7 @@ def test_the_store_that_is_read_has_the_new_chunks_and_its_own_transfer():
 
 
 def test_big_endian_numbers_are_asked_of_the_store_alone():
-    (spec,) = WORKLOAD.arrays(parameters(byte_order="big", dtype="float32"), 1).arrays(0)
+    (spec,) = WORKLOAD.arrays(parameters(byte_order="big", dtype="float32"), 1).specs(0)
     assert (spec.dtype, spec.stored_dtype.str, spec.itemsize) == ("float32", ">f4", 4)
 
 
@@ -99,7 +99,7 @@ def test_ways_of_the_same_work_are_compared_and_the_roofline_repacks_nothing():
 
 def test_several_datasets_are_written_and_read_each_with_data_of_its_own():
     p = parameters(files="one", arrays="per_rank", datasets=3, granules=2)
-    specs = WORKLOAD.arrays(p, 2).arrays(0)
+    specs = WORKLOAD.arrays(p, 2).specs(0)
     assert [(s.name, s.number, s.owner) for s in specs] == [
         (f"granules_rank_{rank:06d}{end}", number, rank)
         for number, end in enumerate(["", "_1", "_2"])
@@ -123,7 +123,7 @@ def test_compression_can_be_removed_or_added_by_repacking():
 
 def test_one_call_names_the_datasets_that_it_rewrites():
     p = parameters(codec="gzip", level=6, datasets=3, repack_chunks=(1, 3, 5)).as_read()
-    command = command_of("old.h5", "new.h5", WORKLOAD.arrays(p, 1).arrays(0)[:2])
+    command = command_of("old.h5", "new.h5", WORKLOAD.arrays(p, 1).specs(0)[:2])
     assert command == [
         "h5repack", "-l", "granules,granules_1:CHUNK=1x3x5", "-f", "granules,granules_1:GZIP=6",
         "old.h5", "new.h5",

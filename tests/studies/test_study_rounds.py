@@ -13,7 +13,7 @@ def rounds_of(ranks, rank, layout, transfer, datasets):
     p = one.parameters_type(backend="hdf5", datasets=datasets, shape=(8,), **keys_of(layout),
                             transfer=transfer, order="interleaved")  # fmt: skip
     arrays = one.arrays(p, ranks)
-    specs, accesses = arrays.arrays(rank), arrays.writes(rank)
+    specs, accesses = arrays.specs(rank), arrays.writes(rank)
     return specs, accesses, list(study_rounds(p, arrays, ranks)(specs, accesses))
 
 

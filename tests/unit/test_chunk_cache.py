@@ -85,10 +85,10 @@ def test_all_ranks_together_move_each_element_once(layout, read, transfer, granu
 
 def test_a_rank_without_granules_has_no_array_but_calls_with_the_others():
     p = parameters(files="one", arrays="per_rank", transfer="collective", granules=2)
-    assert [s.owner for s in WORKLOAD.arrays(p, 4).arrays(3)] == [0, 1]
+    assert [s.owner for s in WORKLOAD.arrays(p, 4).specs(3)] == [0, 1]
     assert {a.box.size for a in WORKLOAD.arrays(p, 4).reads(3)} == {0}
     assert len(WORKLOAD.arrays(p, 4).reads(3)) == len(WORKLOAD.arrays(p, 4).reads(0)) == 24
-    assert WORKLOAD.arrays(parameters(files="per_rank", granules=2), 4).arrays(3) == []
+    assert WORKLOAD.arrays(parameters(files="per_rank", granules=2), 4).specs(3) == []
     assert WORKLOAD.arrays(p, 4).volume.arrays == 2
 
 

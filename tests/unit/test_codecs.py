@@ -195,7 +195,7 @@ def test_a_codec_is_told_in_words(stored, words):
 
 def test_tensorstore_is_told_all_that_is_asked_for():
     p = parameters("tensorstore", codec="blosc", compressor="zstd", level=7, shuffle="bit")
-    (spec,) = Hyperslab().arrays(p, 2).arrays(0)
+    (spec,) = Hyperslab().arrays(p, 2).specs(0)
     assert creation(2, None, spec) == {
         "shape": [70, 33, 50], "dtype": "<u2", "fill_value": 0, "chunks": [16, 20, 32],
         "compressor": {"id": "blosc", "cname": "zstd", "clevel": 7, "shuffle": 2},

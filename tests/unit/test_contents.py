@@ -145,7 +145,7 @@ def declared(p, ranks):
 def in_all_files(p, arrays, ranks):
     """Return the arrays of each file."""
     groups = p.groups(ranks)
-    return [arrays.arrays(groups.group(index).start) for index in range(groups.files)]
+    return [arrays.specs(groups.group(index).start) for index in range(groups.files)]
 
 
 def kind(spec):
@@ -161,9 +161,9 @@ def test_kinds_bytes_and_the_longest_call_are_those_of_the_arrays(case):
     grown = sum(f.stored_bytes(spec) - spec.nbytes for f in arrays.families for spec in everything)
     volume, kinds = arrays.volume, arrays.kinds
     assert volume.arrays == len(everything)
-    assert volume.nbytes == volume.extent == sum(spec.nbytes for spec in everything) + grown
+    assert volume.nbytes == volume.disk_bytes == sum(spec.nbytes for spec in everything) + grown
     assert {kind(spec) for spec in kinds} <= {kind(spec) for spec in everything}
-    listed = arrays.arrays(0)
+    listed = arrays.specs(0)
     assert {kind(spec) for spec in listed} <= {kind(spec) for spec in kinds}
     assert not listed or kind(kinds[0]) == kind(listed[0])
     calls = [a.nbytes for rank in range(ranks) for a in arrays.writes(rank)]
@@ -264,7 +264,7 @@ def test_the_writer_of_each_element_and_the_edges_follow_from_the_definition(
     (family,) = arrays.families
     edges = tuple(tuple((np.flatnonzero(np.diff(axis)) + 1).tolist()) for axis in by_axis)
     told = edges if steps is None else ((), *edges)
-    assert family.cuts == (told if layout == "one-shared" else ())
+    assert family.writer_edges == (told if layout == "one-shared" else ())
 
 
 @given(maps(), st.integers(1, 5), st.none() | st.integers(1, 3))
@@ -287,7 +287,7 @@ def test_ranks_move_the_elements_that_a_map_gives_to_their_processes(of, ranks, 
         total += int(wanted.sum())
         assert arrays.reads(rank)[-1].box.size == wanted.sum()
     assert arrays.volume.nbytes == (steps or 1) * total * 4
-    (spec,) = arrays.arrays(0)
+    (spec,) = arrays.specs(0)
     assert (spec.shape[-len(of.shape) :], spec.chunks) == (of.shape, "contiguous")
 
 

@@ -25,7 +25,7 @@ def a_cycle(fetched, collective=False, counts=True):
     return SimpleNamespace(
         comm=None, keeps_file=True, keeps_data=True, backend=backend,
         clock=SimpleNamespace(counts=counts, times=times),
-        collective=collective, observed=Observed(), read_path=str, reader_of=0,
+        collective=collective, observed=Observed(), read_path=str, author=0,
         step=lambda name: nullcontext(name), team=SimpleNamespace(is_root=True),
     )  # fmt: skip
 
@@ -35,9 +35,9 @@ def after(repetition, nbytes=0):
     cache = ChunkCacheSettings(nbytes, 521, 0.75)
     chunking = Chunking((5, 100), CHUNK // 500, True, cache)
     array = SimpleNamespace(layout=lambda *_: chunking)
-    pieces = [SimpleNamespace(box=box, spec=SimpleNamespace(name="d")) for box in ROWS]
+    transfers = [SimpleNamespace(box=box, spec=SimpleNamespace(name="d")) for box in ROWS]
     decodes = Decodes(repetition)
-    decodes.observe(repetition, Move("read", {"d": array}, pieces, []))()
+    decodes.observe(repetition, Move("read", {"d": array}, transfers, []))()
     decodes.count()
     return repetition.observed
 

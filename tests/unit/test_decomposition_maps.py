@@ -455,7 +455,7 @@ def test_a_plan_knows_of_a_map_what_listing_its_arrays_tells(tmp_path, ranks):
              "decomposition": {"file": str(tmp_path / "map.dat")}}  # fmt: skip
     p, pattern = msgspec.convert(plain, HyperslabParameters), Hyperslab()
     assert pattern.refuse(p, ranks, backend_class("posix")) is None
-    arrays = pattern.arrays(p, ranks).arrays(0)
+    arrays = pattern.arrays(p, ranks).specs(0)
     writes = [pattern.arrays(p, ranks).writes(rank) for rank in range(ranks)]
     assert [spec.shape for spec in arrays] == [(3, 2, 3)] * 2
     declared = pattern.arrays(p, ranks)
@@ -465,4 +465,4 @@ def test_a_plan_knows_of_a_map_what_listing_its_arrays_tells(tmp_path, ranks):
     assert sum(access.nbytes for some in writes for access in some) == volume.nbytes
     longest = max(access.nbytes for some in writes for access in some)
     assert declared.held == longest
-    assert declared.families[0].cuts == ((), (), ())
+    assert declared.families[0].writer_edges == ((), (), ())

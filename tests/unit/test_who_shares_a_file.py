@@ -52,7 +52,7 @@ def planned(ranks, topology=None, unsupported="refuse", **case):
 def work(p, ranks):
     """Return the arrays of each rank's file, and its calls."""
     found = workload(p.workload).arrays(p, ranks)
-    return [(found.arrays(rank), found.writes(rank), found.reads(rank)) for rank in range(ranks)]
+    return [(found.specs(rank), found.writes(rank), found.reads(rank)) for rank in range(ranks)]
 
 
 @pytest.mark.parametrize("ranks", [1, 3, 4, 7, 16])

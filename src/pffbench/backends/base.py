@@ -103,8 +103,8 @@ class LazyArrays(Mapping[str, Array]):
         return len(self._arrays)
 
 
-#: Inner boundaries between the ranks' parts, for each axis.
-Cuts = tuple[tuple[int, ...], ...]
+#: For each axis the indices at which the part of one rank ends and the next begins.
+Edges = tuple[tuple[int, ...], ...]
 
 #: Largest number of bytes that one call may move through MPI-IO: counts are C ints there.
 MPI_CALL_LIMIT = 2**31 - 1
@@ -277,7 +277,7 @@ class Backend(ABC, Generic[OptionsT]):
 
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: OptionsT, specs: Sequence[ArraySpec], cuts: Cuts
+        cls, parameters: Parameters, options: OptionsT, specs: Sequence[ArraySpec], edges: Edges
     ) -> str | None:
         """Return why a case is impossible for reasons that capabilities cannot express, or None.
 
@@ -290,9 +290,9 @@ class Backend(ABC, Generic[OptionsT]):
             The case.
         specs : sequence of ArraySpec
             The distinct kinds of arrays of the case.
-        cuts : tuple of tuple of int
-            Where the arrays that all ranks write together are cut: for each axis the indices
-            at which one rank's part ends and another's begins.
+        edges : tuple of tuple of int
+            Where the parts of writers meet in the arrays that ranks share: for each axis the
+            indices at which the part of one ends and the next begins.
         """
         return None
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from pffbench.backends.array_spec import ArraySpec, Capabilities
-from pffbench.backends.base import Buffer, Call, Cuts, Store
+from pffbench.backends.base import Buffer, Call, Edges, Store
 from pffbench.backends.chunk_limits import refuse_size
 from pffbench.backends.directory import DirectoryArray, DirectoryBackend, OpenFilesStore
 from pffbench.backends.inspection import Chunking, StoredAs
@@ -72,7 +72,11 @@ class Blosc2(DirectoryBackend[Blosc2Options]):
 
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: Blosc2Options, specs: Sequence[ArraySpec], cuts: Cuts
+        cls,
+        parameters: Parameters,
+        options: Blosc2Options,
+        specs: Sequence[ArraySpec],
+        edges: Edges,
     ) -> str | None:
         for spec in specs:
             if spec.chunks == "contiguous":

@@ -133,12 +133,12 @@ class ArrayInFile(msgspec.Struct, frozen=True):
         return self.runs(box).touched()
 
 
-def _outer_axes(shape: Shape, extent: Shape, steps: Shape) -> int:
+def _outer_axes(shape: Shape, box: Shape, steps: Shape) -> int:
     """Return how many of the slowest axes separate runs: the faster ones are contiguous."""
     axis = len(shape)
-    while axis and extent[axis - 1] == shape[axis - 1]:
+    while axis and box[axis - 1] == shape[axis - 1]:
         axis -= 1
-    apart = axis and steps[axis - 1] > 1 and extent[axis - 1] > 1
+    apart = axis and steps[axis - 1] > 1 and box[axis - 1] > 1
     return axis if apart else max(0, axis - 1)
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Buffer, Call, Cuts, NotInstalled, Store
+from pffbench.backends.base import Array, Buffer, Call, Edges, NotInstalled, Store
 from pffbench.backends.hdf5_files import (
     Hdf5FileOptions,
     Hdf5Format,
@@ -114,7 +114,7 @@ class Hdf5(Hdf5Format[Hdf5Options]):
 
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: Hdf5Options, specs: Sequence[ArraySpec], cuts: Cuts
+        cls, parameters: Parameters, options: Hdf5Options, specs: Sequence[ArraySpec], edges: Edges
     ) -> str | None:
         return (
             refuse_hints(options, parameters)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pffbench.backends.array_spec import EVERY_ARRAYS, EVERY_TRANSFER, ArraySpec, Capabilities
-from pffbench.backends.base import Array, Backend, Cuts, NotInstalled, Storage, Store
+from pffbench.backends.base import Array, Backend, Edges, NotInstalled, Storage, Store
 from pffbench.backends.hints import Hints
 from pffbench.backends.inspection import StoredAs
 from pffbench.backends.netcdf4_store import NetCdf4Array, NetCdf4Store, open_dataset
@@ -83,7 +83,11 @@ class NetCdf3(Backend[NetCdf3Options]):
 
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: NetCdf3Options, specs: Sequence[ArraySpec], cuts: Cuts
+        cls,
+        parameters: Parameters,
+        options: NetCdf3Options,
+        specs: Sequence[ArraySpec],
+        edges: Edges,
     ) -> str | None:
         if parameters.chunks not in ("auto", "contiguous"):
             return "classic netCDF has no chunks; leave chunks out, or name chunks: contiguous"

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pffbench.backends import hdf5_files as filters
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Cuts, Storage, Store, Unsafe
+from pffbench.backends.base import Edges, Storage, Store, Unsafe
 from pffbench.backends.hdf5_files import (
     Hdf5FileOptions,
     Hdf5Format,
@@ -93,7 +93,11 @@ class NetCdf4(Hdf5Format[NetCdf4Options]):
 
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: NetCdf4Options, specs: Sequence[ArraySpec], cuts: Cuts
+        cls,
+        parameters: Parameters,
+        options: NetCdf4Options,
+        specs: Sequence[ArraySpec],
+        edges: Edges,
     ) -> str | None:
         if reason := refuse_hints(options, parameters):
             return reason

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pffbench.backends.array_spec import EVERY_ARRAYS, ArraySpec, Capabilities
-from pffbench.backends.base import Buffer, Call, Cuts, Store
+from pffbench.backends.base import Buffer, Call, Edges, Store
 from pffbench.backends.directory import DirectoryArray, DirectoryBackend, OpenFilesStore
 from pffbench.backends.file_layout import ArrayInFile, Runs, bytes_of, write_runs
 from pffbench.backends.inspection import StoredAs
@@ -35,7 +35,7 @@ class Npy(DirectoryBackend[Options]):
 
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], cuts: Cuts
+        cls, parameters: Parameters, options: Options, specs: Sequence[ArraySpec], edges: Edges
     ) -> str | None:
         if parameters.chunks not in ("auto", "contiguous"):
             return "a .npy file has no chunks; leave chunks out, or name chunks: contiguous"

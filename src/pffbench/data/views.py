@@ -44,8 +44,8 @@ class Strided(DerivedSource):
         check_box(start, out.shape, shape)
         if out.size == 0:
             return
-        extent = [(n - 1) * step + 1 for n, step in zip(out.shape, self._stride, strict=True)]
-        between = np.empty(extent, self.dtype)
+        span = [(n - 1) * step + 1 for n, step in zip(out.shape, self._stride, strict=True)]
+        between = np.empty(span, self.dtype)
         self._source.fill(between, array, self.index(start), self._shape)
         out[...] = between[tuple(slice(None, None, step) for step in self._stride)]
 

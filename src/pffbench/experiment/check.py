@@ -263,7 +263,7 @@ class _Checker:
             raise type(error)(f"{where}: {error}") from None
         for of in arrays_of(p, self._ranks).families:
             refuse = backend_class(p.backend).refuse
-            if reason := refuse(as_in(p, of), case.options, of.kinds, of.cuts):
+            if reason := refuse(as_in(p, of), case.options, of.kinds, of.writer_edges):
                 if self._unsafe and isinstance(reason, Unsafe):
                     unsafe = unsafe or f"{of.label}{reason}"
                 elif not isinstance(reason, NotInstalled):

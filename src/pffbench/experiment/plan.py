@@ -133,7 +133,7 @@ def _stored(case: Case, family: Family, volume: Volume, in_turns: bool) -> tuple
     padding = 1.0 if in_turns else backend.storage(family.kinds[0], case.options).padding
     if backend.file_per == "chunk":
         files += _units(case, family, volume)
-    return files, int(volume.extent * (_FORMAT_OVERHEAD * padding))
+    return files, int(volume.disk_bytes * (_FORMAT_OVERHEAD * padding))
 
 
 def _units(case: Case, family: Family, volume: Volume) -> int:

@@ -28,10 +28,10 @@ class Box(msgspec.Struct, frozen=True):
     @property
     def stop(self) -> Shape:
         """Index past the last element along each axis."""
-        return tuple(a + e for a, e in zip(self.start, self.extent, strict=True))
+        return tuple(a + e for a, e in zip(self.start, self.span, strict=True))
 
     @property
-    def extent(self) -> Shape:
+    def span(self) -> Shape:
         """Length from the first to the last element along each axis, gaps included."""
         each = zip(self.shape, self.steps, strict=True)
         return tuple((n - 1) * step + 1 if n else 0 for n, step in each)
@@ -112,10 +112,10 @@ class Box(msgspec.Struct, frozen=True):
         axis = next(i for i, n in enumerate(self.shape) if n > 1)
         step = max(1, limit // math.prod(self.shape[axis + 1 :]))
         for first in range(0, self.shape[axis], step):
-            extent = min(step, self.shape[axis] - first)
+            length = min(step, self.shape[axis] - first)
             begin = self.start[axis] + first * self.steps[axis]
             start = (*self.start[:axis], begin, *self.start[axis + 1 :])
-            shape = (*self.shape[:axis], extent, *self.shape[axis + 1 :])
+            shape = (*self.shape[:axis], length, *self.shape[axis + 1 :])
             yield from Box(start, shape, self.stride).split(limit)
 
 

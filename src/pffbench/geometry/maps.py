@@ -103,7 +103,7 @@ class DecompositionMap(msgspec.Struct, frozen=True, eq=False, dict=True):
         return _of_ranks(self, ranks)[1]
 
     @cached_property
-    def extent(self) -> int:
+    def end(self) -> int:
         """Number of elements up to the last one that a process has."""
         return int((self.offsets + self.lengths).max())
 

@@ -31,7 +31,7 @@ class Stretches(Box, frozen=True, kw_only=True, eq=False, dict=True):
     increasing order, and do not overlap. `start` has an index for each axis of the array: leading
     ones are those of a time step, the others are 0.
 
-    They have no length for each axis, so some of `Box` is not defined for them: `extent`, `stop`,
+    They have no length for each axis, so some of `Box` is not defined for them: `span`, `stop`,
     `slices`, `common` and `inside`.
     """
 

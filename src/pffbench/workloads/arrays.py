@@ -57,14 +57,14 @@ class Volume(msgspec.Struct, frozen=True):
         Number of arrays that are defined.
     nbytes : int
         Bytes of array data that all ranks move, before compression.
-    extent : int
+    disk_bytes : int
         Upper bound of the bytes on disk, before compression: less than the arrays have where a
         decomposition map leaves gaps.
     """
 
     arrays: int
     nbytes: int
-    extent: int
+    disk_bytes: int
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -107,7 +107,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Parts that each rank reads of each array in place of what it wrote, one after the other.
     author : callable, optional
         Returns the rank that wrote what a rank reads, if it is another one.
-    extent : callable, optional
+    elements_on_disk : callable, optional
         Returns how many elements of an array are on disk, if not all of them.
     label : str
         Beginning of a message about these arrays; empty if the case has no others.
@@ -129,7 +129,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     read: Calls = at_once
     reading: tuple[Parts, ...] | None = None
     author: Callable[[int], int] | None = None
-    extent: Callable[[], int] | None = None
+    elements_on_disk: Callable[[], int] | None = None
     label: str = ""
 
     # ---- what is stored
@@ -278,11 +278,11 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         elif self.dealt_to is None:
             stored = prod(map(len, self.lengths))
         moved = whole if self.writers is not None or not self.irregular else self.cut.size
-        extent = moved if self.extent is None else self.extent()
-        return Volume(self.count * stored, each * moved, each * extent)
+        on_disk = moved if self.elements_on_disk is None else self.elements_on_disk()
+        return Volume(self.count * stored, each * moved, each * on_disk)
 
     @property
-    def cuts(self) -> tuple[Shape, ...]:
+    def writer_edges(self) -> tuple[Shape, ...]:
         """Where parts of ranks meet in arrays that they share, for each axis of the array.
 
         Chunks that reach over such a place have several writers.
@@ -407,7 +407,7 @@ class CaseArrays(msgspec.Struct, frozen=True, dict=True):
     in_turns: bool = False
     second_store: bool = False
 
-    def arrays(self, rank: int) -> list[ArraySpec]:
+    def specs(self, rank: int) -> list[ArraySpec]:
         """Return the arrays of the store that a rank opens, in the order of their definition.
 
         In a shared file these are the arrays of all ranks; in a file of one rank its own.
@@ -435,7 +435,9 @@ class CaseArrays(msgspec.Struct, frozen=True, dict=True):
         """Number and bytes of all arrays."""
         each = [volume for _, volume in self.counted]
         return Volume(
-            sum(v.arrays for v in each), sum(v.nbytes for v in each), sum(v.extent for v in each)
+            sum(v.arrays for v in each),
+            sum(v.nbytes for v in each),
+            sum(v.disk_bytes for v in each),
         )
 
     @property

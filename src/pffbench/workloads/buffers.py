@@ -25,7 +25,7 @@ from pffbench.workloads.transfers import Access, Round, Transfer
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from pffbench.workloads.route import Route, Stage
+    from pffbench.workloads.route import PlacedBatch, Route
 
 
 #: Names of counters: rows of the arrays, and those of them that are not as they were written.
@@ -47,11 +47,11 @@ class TransferMemory:
         self._repetition = repetition
         self._route = route
 
-    def turns(self, rounds: Iterable[Round]) -> Iterator[Sequence[Batch]]:
-        """Group batches that fit in memory together; collective, equal on all ranks.
+    def batches_that_fit(self, rounds: Iterable[Round]) -> Iterator[Sequence[Batch]]:
+        """Yield the batches that fit in memory together; collective, equally many on all ranks.
 
-        Data of a group are made before its first batch and verified after its last one, so that
-        each of thousands of small rounds consists of its phases only.
+        Their data are made before the first batch and verified after the last one, so that each of
+        thousands of small rounds consists of its phases only.
 
         Parameters
         ----------
@@ -64,76 +64,76 @@ class TransferMemory:
             if together > 1:
                 yield [Batch(one, one.accesses) for one in left[:together]]
             else:
-                parts = list(batches(comm, left[0].accesses, memory)) or [()]
+                parts = list(cut_to_fit(comm, left[0].accesses, memory)) or [()]
                 for number, part in enumerate(parts, start=1):
                     yield [Batch(left[0], part, number == 1, number == len(parts))]
             del left[:together]
 
-    def for_writing(self, group: Sequence[Batch]) -> list[Stage]:
-        """Make the data of a group of batches; return what moves in each; collective."""
+    def for_writing(self, batches: Sequence[Batch]) -> list[PlacedBatch]:
+        """Make the data of batches; return what moves in each; collective."""
         repetition = self._repetition
         with repetition.step("memory"):
-            memory = repetition.room.take(_held(group))
-        stages = self._place(group, memory)
+            memory = repetition.room.take(_held(batches))
+        in_memory = self._place(batches, memory)
         with repetition.step("data"):
-            for stage in stages:
-                for _, _, as_writer in stage.exchanged:
+            for placed in in_memory:
+                for _, _, as_writer in placed.exchanged:
                     as_writer.fill(0)  # touched before ranks send to it; elements of no rank are 0
-                for piece in stage.own:
-                    piece.fill(self._source(piece.spec))
-                for piece in stage.calls:
-                    repetition.blocks.update(piece.blocks)
+                for transfer in placed.own:
+                    transfer.fill(self._source(transfer.spec))
+                for transfer in placed.calls:
+                    repetition.blocks.update(transfer.blocks)
             if repetition.keeps_memory:
                 repetition.room.use_huge_pages()
-        return stages
+        return in_memory
 
-    def for_reading(self, group: Sequence[Batch]) -> list[Stage]:
-        """Prepare memory for reads; return what moves in each batch of a group; collective.
+    def for_reading(self, batches: Sequence[Batch]) -> list[PlacedBatch]:
+        """Prepare memory for reads; return what moves in each; collective.
 
         The route says where the memory is, and what it is filled with.
         """
-        return self._place(group, self._route.memory_for_reading(_held(group)))
+        return self._place(batches, self._route.memory_for_reading(_held(batches)))
 
-    def _place(self, group: Sequence[Batch], memory: Buffer) -> list[Stage]:
-        """Place the transfers of a group of batches one after the other in memory."""
-        stages, done = [], 0
-        for turn in group:
-            held = _held([turn])
-            stages.append(self._route.stage(turn.accesses, memory[done : done + held]))
+    def _place(self, batches: Sequence[Batch], memory: Buffer) -> list[PlacedBatch]:
+        """Place the transfers of batches one after the other in memory."""
+        placed, done = [], 0
+        for batch in batches:
+            held = _held([batch])
+            placed.append(self._route.place(batch.accesses, memory[done : done + held]))
             done += held
-        return stages
+        return placed
 
-    def verify(self, pieces: Sequence[Transfer], results: Sequence[Buffer]) -> None:
+    def verify(self, transfers: Sequence[Transfer], results: Sequence[Buffer]) -> None:
         """Compare what the transfers of a batch read with what it should be, every byte."""
-        for piece, got in zip(pieces, results, strict=True):
-            self._compare(piece, got)
+        for transfer, got in zip(transfers, results, strict=True):
+            self._compare(transfer, got)
 
-    def _compare(self, piece: Transfer, got: Buffer) -> None:
-        source = self._source(piece.spec)
+    def _compare(self, transfer: Transfer, got: Buffer) -> None:
+        source = self._source(transfer.spec)
         data = np.ascontiguousarray(np.ma.getdata(got))
-        if piece.spec.byte_order != "native":  # netCDF4-python returns that of the file
+        if transfer.spec.byte_order != "native":  # netCDF4-python returns that of the file
             data = data.astype(data.dtype.newbyteorder("="), copy=False)
-        data = data.reshape(piece.box.shape)
-        wrong = piece.verify(source, data)
+        data = data.reshape(transfer.box.shape)
+        wrong = transfer.verify(source, data)
         if self._repetition.counts_rows:
-            self._count_rows(piece, source, None if wrong is None else data)
+            self._count_rows(transfer, source, None if wrong is None else data)
         if not self._repetition.unsafe:
             self._note(wrong)
-        self._repetition.observed.verified_bytes += piece.memory.nbytes
+        self._repetition.observed.verified_bytes += transfer.memory.nbytes
 
-    def _count_rows(self, piece: Transfer, source: Source, data: Buffer | None) -> None:
+    def _count_rows(self, transfer: Transfer, source: Source, data: Buffer | None) -> None:
         """Count the rows of a call, and those with any wrong byte if its data are not right.
 
         A row is an index along the first axis of an array, in one time step.
         """
         axes = 1 + self._repetition.case.parameters.has_steps
-        rows = math.prod(piece.box.shape[:axes])
+        rows = math.prod(transfer.box.shape[:axes])
         lost = 0
         if data is not None and data.dtype != source.dtype:
             lost = rows
         elif data is not None:
             right = np.empty_like(data)
-            replace(piece, memory=right).fill(source)
+            replace(transfer, memory=right).fill(source)
             unequal = right.view(np.uint8) != data.view(np.uint8)
             lost = int(np.count_nonzero(unequal.reshape(rows, -1).any(axis=1)))
         self._repetition.observed.count("read", ROWS, rows)
@@ -167,12 +167,12 @@ class Batch(msgspec.Struct, frozen=True):
     last: bool = True
 
 
-def _held(group: Sequence[Batch]) -> int:
+def _held(batches: Sequence[Batch]) -> int:
     """Return the bytes of memory that accesses move through together."""
-    return sum(access.held for turn in group for access in turn.accesses)
+    return sum(access.held for batch in batches for access in batch.accesses)
 
 
-def batches(
+def cut_to_fit(
     comm: MPI.Intracomm, accesses: Sequence[Access], memory: int
 ) -> Iterator[Sequence[Access]]:
     """Cut the accesses into batches that fit in memory, the same number of them on all ranks.

@@ -78,7 +78,9 @@ class Decodes:
         """Return the chunking of the arrays that this rank moves data of."""
         if not self.repetition.keeps_data:
             return []
-        moved = dict.fromkeys(piece.spec.name for piece in move.pieces if piece.box.size)
+        moved = dict.fromkeys(
+            transfer.spec.name for transfer in move.transfers if transfer.box.size
+        )
         self._moved = tuple(dict.fromkeys((*self._moved, *moved)))
         collective = self.repetition.collective
         arrays = (move.arrays[name] for name in moved)

@@ -20,7 +20,7 @@ from pffbench.proc import open_descriptors
 from pffbench.workloads.attributes import Attributes
 from pffbench.workloads.read_proof import POISON
 from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.route import Closed, Route, Stage
+from pffbench.workloads.route import Closed, PlacedBatch, Route
 from pffbench.workloads.transfers import Access
 
 #: What a program finds out about an array: name, shape, type.
@@ -60,7 +60,7 @@ class Delivered(Route):
         team = repetition.team
         self._way = way(team) if reads else Delivery()
         self._attributes = attributes
-        self._specs = repetition.arrays.arrays(team.rank)
+        self._specs = repetition.arrays.specs(team.rank)
         self._expected = _descriptions(self._specs)
         self._described = self._expected
         self._text = b""
@@ -123,23 +123,23 @@ class Delivered(Route):
                 self._memory.fill(POISON)
         return self._memory
 
-    def stage(self, batch: Sequence[Access], memory: Buffer) -> Stage:
+    def place(self, batch: Sequence[Access], memory: Buffer) -> PlacedBatch:
         """Place the accesses in memory; the ranks that have the store open make the calls."""
-        own = super().stage(batch, memory).own
-        return Stage(own, own if self.opens else [])
+        own = super().place(batch, memory).own
+        return PlacedBatch(own, own if self.opens else [])
 
-    def receive(self, stage: Stage, got: list[Buffer]) -> list[Buffer]:
+    def receive(self, placed: PlacedBatch, got: list[Buffer]) -> list[Buffer]:
         """Deliver data and metadata, and verify the metadata that this rank has in the end."""
         text = self._text
         if self._way.delivers:
             received = 0 if self.opens else self._memory.nbytes
             clock = self._repetition.clock
             with clock.phase("distribute", received, operations=int(not self.opens)):
-                for piece, data in zip(stage.own, got, strict=False):
-                    if data is not piece.memory:  # an array that the library made
-                        np.copyto(piece.memory, np.ma.getdata(data))
+                for transfer, data in zip(placed.own, got, strict=False):
+                    if data is not transfer.memory:  # an array that the library made
+                        np.copyto(transfer.memory, np.ma.getdata(data))
                 text = self._way.deliver(text, self._memory)
-            got = [piece.memory for piece in stage.own]
+            got = [transfer.memory for transfer in placed.own]
         with self._repetition.step("verification"):
             self._compare(text)
         return got

@@ -38,7 +38,7 @@ from pffbench.geometry.stretches import Stretches
 from pffbench.workloads.arrays import CaseArrays, Family, array_name, one_part
 from pffbench.workloads.base import Impossible, Workload
 from pffbench.workloads.irregular import MapFile
-from pffbench.workloads.map_rules import check_map, elements_in_files, refuse_map
+from pffbench.workloads.map_rules import check_map, elements_on_disk, refuse_map
 from pffbench.workloads.refusals import unfit_chunks
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.write_read import write_read_cycle
@@ -226,7 +226,7 @@ def _family(p: HyperslabParameters, ranks: int) -> Family:
         steps=p.steps,
         block=_no_part if p.irregular else one_part,
         chunk_per_part=True,
-        extent=partial(elements_in_files, p, prod(whole)) if p.irregular else None,
+        elements_on_disk=partial(elements_on_disk, p, prod(whole)) if p.irregular else None,
     )
 
 

@@ -142,7 +142,7 @@ def _killed(repetition: Repetition, after: int) -> Outcome:
         for index in range(groups.files):
             stem = case.parameters.file_stem(index) + job.label
             path = scratch.path(job.directory, stem + repetition.backend.suffix)
-            specs = arrays.arrays(groups.group(index).start)
+            specs = arrays.specs(groups.group(index).start)
             outcomes.append(_read(path, specs, _source(job), after, variables))
             scratch.remove(path)
     kept, shown, opens = zip(*outcomes, strict=True)

@@ -77,7 +77,7 @@ def _refuse_overlaps(p: HyperslabParameters, backend: type[Backend]) -> str | No
 _BLOCK = 4096
 
 
-def elements_in_files(p: HyperslabParameters, whole: int) -> int:
+def elements_on_disk(p: HyperslabParameters, whole: int) -> int:
     """Return how many elements of an array of `whole` take space in files, an upper estimate.
 
     Holes take none in an array without chunks that each rank writes to by itself, unless a library
@@ -89,4 +89,4 @@ def elements_in_files(p: HyperslabParameters, whole: int) -> int:
         return whole
     found, each = p.decomposition.map, p.itemsize
     touched = int(found.lengths.sum()) + 2 * found.merged_count * _BLOCK // each
-    return min(found.extent, touched)
+    return min(found.end, touched)

@@ -36,7 +36,7 @@ class Move(msgspec.Struct):
         The phase.
     arrays : mapping of str to Array
         The open arrays, by name.
-    pieces : sequence of Transfer
+    transfers : sequence of Transfer
         The transfers, one for each call.
     calls : sequence of callable
         The calls that the arrays returned.
@@ -46,7 +46,7 @@ class Move(msgspec.Struct):
 
     phase: str
     arrays: Mapping[str, Array]
-    pieces: Sequence[Transfer]
+    transfers: Sequence[Transfer]
     calls: Sequence[Call]
     returned: Sequence[Any] = ()
 
@@ -70,7 +70,7 @@ def observe_memory(repetition: Repetition, move: Move) -> Callable[[], None] | N
     A read of less than a huge page gets its memory in small pages, which page faults count.
     """
     threads = repetition.backend.capabilities.threads
-    reads = move.reads and sum(piece.memory.nbytes for piece in move.pieces) >= _HUGE_PAGE
+    reads = move.reads and sum(transfer.memory.nbytes for transfer in move.transfers) >= _HUGE_PAGE
     if not (threads or reads):
         return None
     peak, observed = repetition.peak, repetition.observed
@@ -121,12 +121,12 @@ def observe_short(repetition: Repetition, move: Move) -> Callable[[], None]:
     """
 
     def note() -> None:
-        for piece, call, got in zip(move.pieces, move.calls, move.returned, strict=True):
-            if missing := piece.missing(move.arrays, call, got):
-                nbytes = piece.memory.nbytes
-                told = f"a call moved {nbytes - missing} of {nbytes} bytes of {piece.spec.name}"
+        for transfer, call, got in zip(move.transfers, move.calls, move.returned, strict=True):
+            if missing := transfer.missing(move.arrays, call, got):
+                nbytes = transfer.memory.nbytes
+                told = f"a call moved {nbytes - missing} of {nbytes} bytes of {transfer.spec.name}"
                 known = move.reads or repetition.short
-                why = "" if known else _diagnose(repetition, move, piece)
+                why = "" if known else _diagnose(repetition, move, transfer)
                 error = OSError(f"{told}: {why}" if why else told)
                 repetition.short.append((move.phase, error))
 
@@ -140,21 +140,21 @@ def raise_with_reason(repetition: Repetition, error: Exception, move: Move) -> N
     """
     if move.reads or isinstance(error, OSError):
         return
-    for piece in move.pieces:
-        why = _diagnose(repetition, move, piece)
+    for transfer in move.transfers:
+        why = _diagnose(repetition, move, transfer)
         if why and why not in str(error):
             raise OSError(f"{error}: {why}") from error
 
 
-def _diagnose(repetition: Repetition, move: Move, piece: Transfer) -> str:
+def _diagnose(repetition: Repetition, move: Move, transfer: Transfer) -> str:
     """Return why a box of a raw file cannot be written whole; empty if that is not known."""
-    array = move.arrays[piece.spec.name]
+    array = move.arrays[transfer.spec.name]
     if not (repetition.backend.capabilities.raw and isinstance(array, TellsLayout)):
         return ""
     layout = array.layout(False)
     if not isinstance(layout, ArrayInFile):
         return ""
-    return diagnose_short_write(repetition.path, layout, piece.box, piece.memory)
+    return diagnose_short_write(repetition.path, layout, transfer.box, transfer.memory)
 
 
 def observe_touched(repetition: Repetition, move: Move) -> Callable[[], None] | None:
@@ -170,16 +170,16 @@ def observe_touched(repetition: Repetition, move: Move) -> Callable[[], None] | 
     def note() -> None:
         with repetition.step("inspection"):
             layouts: dict[str, StoredLayout | None] = {}
-            for piece in move.pieces:
-                if not piece.box.size:
+            for transfer in move.transfers:
+                if not transfer.box.size:
                     continue
-                name = piece.spec.name
+                name = transfer.spec.name
                 if name not in layouts:
                     array = move.arrays[name]
                     layouts[name] = array.layout(False) if isinstance(array, TellsLayout) else None
                 if (layout := layouts[name]) is None:
                     continue
-                found = layout.touched(piece.box)
+                found = layout.touched(transfer.box)
                 repetition.observed.count(move.phase, f"touched_{found.kind}", found.count)
                 if found.nbytes is not None:
                     repetition.observed.count(move.phase, "touched_bytes", found.nbytes)

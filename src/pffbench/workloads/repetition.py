@@ -207,8 +207,8 @@ class Repetition(msgspec.Struct, frozen=True):
         return self.case.parameters.transfer_of_reads in self.backend.new_arrays
 
     @property
-    def reader_of(self) -> int:
-        """The rank whose part this rank reads."""
+    def author(self) -> int:
+        """The rank that wrote the part that this rank reads."""
         return self.team.topology.partners[self.team.rank] if self.shifted else self.team.rank
 
     @property
@@ -219,7 +219,7 @@ class Repetition(msgspec.Struct, frozen=True):
     @property
     def read_path(self) -> str:
         """The store that this rank reads."""
-        return self.path_of(self.reader_of)
+        return self.path_of(self.author)
 
     def path_of(self, rank: int) -> str:
         """Return the store of a rank."""

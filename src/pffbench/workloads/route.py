@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-class Stage(NamedTuple):
+class PlacedBatch(NamedTuple):
     """The transfers of a batch, placed in memory: what moves in one phase.
-
-    The stages of a repetition and those of a run (`pffbench.case.Stage`) are others.
 
     Parameters
     ----------
@@ -92,7 +90,7 @@ class Route:
     @property
     def author(self) -> int:
         """The rank whose part this rank moves."""
-        return self._repetition.reader_of if self._reads else self._repetition.team.rank
+        return self._repetition.author if self._reads else self._repetition.team.rank
 
     def accesses(self) -> list[Access]:
         """Return the accesses of this rank."""
@@ -134,25 +132,25 @@ class Route:
                 memory.fill(POISON)
         return memory
 
-    def stage(self, batch: Sequence[Access], memory: Buffer) -> Stage:
+    def place(self, batch: Sequence[Access], memory: Buffer) -> PlacedBatch:
         """Place a batch of accesses in memory; collective over the ranks of a file."""
         transfers = one_after_the_other(self._calls(batch, self._comm), memory)
-        return Stage(transfers, transfers)
+        return PlacedBatch(transfers, transfers)
 
     def _calls(self, batch: Sequence[Access], comm: MPI.Intracomm | None) -> list[Access]:
         repetition = self._repetition
         comm, limit = comm or repetition.team.comm, repetition.backend.call_limit
         return calls_of(comm, batch, limit, repetition.collective)
 
-    def send(self, stage: Stage) -> None:
+    def send(self, placed: PlacedBatch) -> None:
         """Send this rank's data to the ranks that write them; collective."""
 
-    def receive(self, stage: Stage, got: list[Buffer]) -> list[Buffer]:
+    def receive(self, placed: PlacedBatch, got: list[Buffer]) -> list[Buffer]:
         """Return this rank's data after a read; collective.
 
         Parameters
         ----------
-        stage : Stage
+        placed : PlacedBatch
             What moved.
         got : list of array
             What the calls of this rank read.
@@ -252,7 +250,7 @@ class ThroughWriters(Route):
         self._writers: MPI.Intracomm | None = None
         by_family = repetition.arrays.by_family(team.rank)
         self._accesses = [a for family, specs in by_family for a in self._relayed(family, specs)]
-        count = f"{len(self._ranks.places)} of {len(self._members)} ranks"
+        count = f"{len(self._ranks.positions)} of {len(self._members)} ranks"
         told = f"{count}, at most {Size(self._most)} of each array or step"
         repetition.observed.facts["writers"] = told
 
@@ -314,7 +312,7 @@ class ThroughWriters(Route):
         alone = self._writers.size == 1 and not self._repetition.collective
         return partial(open_store, self._path, None if alone else self._writers)
 
-    def stage(self, batch: Sequence[Access], memory: Buffer) -> Stage:
+    def place(self, batch: Sequence[Access], memory: Buffer) -> PlacedBatch:
         """Place each access in memory, then this writer's calls for it."""
         own: list[Transfer] = []
         transfers: list[Transfer] = []
@@ -330,32 +328,32 @@ class ThroughWriters(Route):
                 transfers += one_after_the_other(calls, as_writer)
             exchanged.append((access.exchange, mine, as_writer))
             done += access.held
-        return Stage(own, transfers, exchanged)
+        return PlacedBatch(own, transfers, exchanged)
 
-    def send(self, stage: Stage) -> None:
+    def send(self, placed: PlacedBatch) -> None:
         """Send each rank's data to the writers, in the phase `exchange`."""
         with self._repetition.step("preparation"):
-            calls = [exchange.to_writers(*memory) for exchange, *memory in stage.exchanged]
-        with self._repetition.clock.phase("exchange", _nbytes(stage), len(calls)):
+            calls = [exchange.to_writers(*memory) for exchange, *memory in placed.exchanged]
+        with self._repetition.clock.phase("exchange", _nbytes(placed), len(calls)):
             for call in calls:
                 call()
 
-    def receive(self, stage: Stage, got: list[Buffer]) -> list[Buffer]:
+    def receive(self, placed: PlacedBatch, got: list[Buffer]) -> list[Buffer]:
         """Send each rank the data that the writers read, in the phase `exchange_read`."""
         with self._repetition.step("preparation"):
-            calls = [exchange.from_writers(*memory) for exchange, *memory in stage.exchanged]
+            calls = [exchange.from_writers(*memory) for exchange, *memory in placed.exchanged]
             allocated = [
-                (piece.memory, np.ma.getdata(found))
-                for piece, found in zip(stage.calls, got, strict=True)
-                if found is not piece.memory
+                (transfer.memory, np.ma.getdata(found))
+                for transfer, found in zip(placed.calls, got, strict=True)
+                if found is not transfer.memory
             ]
-        with self._repetition.clock.phase("exchange_read", _nbytes(stage), len(calls)):
+        with self._repetition.clock.phase("exchange_read", _nbytes(placed), len(calls)):
             for memory, found in allocated:  # arrays that the library made
                 np.copyto(memory, found)
             for call in calls:
                 call()
-        return [piece.memory for piece in stage.own]
+        return [transfer.memory for transfer in placed.own]
 
 
-def _nbytes(stage: Stage) -> int:
-    return sum(piece.memory.nbytes for piece in stage.own)
+def _nbytes(placed: PlacedBatch) -> int:
+    return sum(transfer.memory.nbytes for transfer in placed.own)

@@ -51,14 +51,14 @@ def selected_boxes(
     return [_rows(part, first, len(range(first, last, step)), step)]
 
 
-def selected(selection: Selection, start: Shape, extent: Shape, rows: int, count: int) -> Mask:
+def selected(selection: Selection, start: Shape, shape: Shape, rows: int, count: int) -> Mask:
     """Return which elements of a box a selection takes, by their indices in the whole array.
 
     Parameters
     ----------
     selection, rows, count
         As of `selected_boxes`.
-    start, extent : tuple of int
+    start, shape : tuple of int
         First index and shape of the box.
 
     Returns
@@ -66,11 +66,11 @@ def selected(selection: Selection, start: Shape, extent: Shape, rows: int, count
     array of bool
         As many axes as the box; axes that do not matter have length 1.
     """
-    axes = len(extent)
+    axes = len(shape)
     if selection == "every_second_element":
-        even: Mask = np.arange(start[-1], start[-1] + extent[-1]) % 2 == 0
+        even: Mask = np.arange(start[-1], start[-1] + shape[-1]) % 2 == 0
         return even.reshape(*(1,) * (axes - 1), -1)
-    index = np.arange(start[0], start[0] + extent[0])
+    index = np.arange(start[0], start[0] + shape[0])
     taken: Mask
     if selection == "random_rows":
         taken = np.isin(index, slice_indices(rows, "random", count))
@@ -132,7 +132,7 @@ def box_starts(shape: Shape, box: Shape, position: Position, count: int) -> list
     count : int
         Number of boxes.
     """
-    room = [n - extent for n, extent in zip(shape, box, strict=True)]
+    room = [n - length for n, length in zip(shape, box, strict=True)]
     if position == "first":
         return [(0,) * len(shape)]
     if position == "middle":

@@ -31,7 +31,7 @@ from pffbench.workloads.buffers import TransferMemory
 from pffbench.workloads.refusals import unfit_chunks
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.route import Route, count_owned, route_of
-from pffbench.workloads.transfer_phase import write_pieces
+from pffbench.workloads.transfer_phase import write_transfers
 from pffbench.workloads.transfers import Round
 from pffbench.workloads.updates import extend
 from pffbench.workloads.write_read import (
@@ -180,7 +180,7 @@ def write_steps(repetition: Repetition, begun: Callable[[int], None] = nothing_h
 def _written(repetition: Repetition, route: Route, begun: Callable[[int], None]) -> set[str]:
     p, team, clock = _parameters(repetition), repetition.team, repetition.clock
     with repetition.step("plan"):
-        specs = repetition.arrays.arrays(team.rank)
+        specs = repetition.arrays.specs(team.rank)
         accesses = route.accesses()
         create = route.opener(repetition.backend.create)
         owner = repetition.groups.owner(team.rank)
@@ -196,16 +196,16 @@ def _written(repetition: Repetition, route: Route, begun: Callable[[int], None])
     growing = [s for s in specs if store.collective_growth or s.owner in (None, owner)]
     steps = (Round(specs, accesses[number :: p.steps]) for number in range(p.steps))
     number, memory = 0, TransferMemory(repetition, route)
-    for group in memory.turns(steps):
-        for turn, stage in zip(group, memory.for_writing(group), strict=True):
-            if turn.first:
+    for batches in memory.batches_that_fit(steps):
+        for batch, placed in zip(batches, memory.for_writing(batches), strict=True):
+            if batch.first:
                 if number:
                     extend(repetition, arrays, growing, number + 1, "define", opens=route.opens)
                 begun(number)
-            route.send(stage)
-            write_pieces(repetition, arrays, stage.calls)
-            number += turn.last
-            if turn.last and p.flush == "step":
+            route.send(placed)
+            write_transfers(repetition, arrays, placed.calls)
+            number += batch.last
+            if batch.last and p.flush == "step":
                 with clock.phase("flush"):
                     store.flush()
     return finish_writing(repetition, store)

@@ -1,7 +1,7 @@
 """The phases that move array data: calls prepared, timed, observed off the timer.
 
-Every such phase of every workload goes through `_moved`, so each observer sees all of them. Only
-library calls run between the two time stamps.
+Every such phase of every workload goes through `_make_calls`, so each observer sees all of them.
+Only library calls run between the two time stamps.
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ def into_memory(call: Call, out: Buffer) -> Call:
     return call
 
 
-def write_pieces(
+def write_transfers(
     repetition: Repetition,
     arrays: Mapping[str, Array],
-    pieces: Sequence[Transfer],
+    transfers: Sequence[Transfer],
     phase: str = "write",
 ) -> None:
     """Write transfers to arrays of an open store, in a phase of that name."""
     with repetition.step("preparation"):
-        calls = [piece.writer(arrays, repetition.collective) for piece in pieces]
-    _moved(repetition, Move(phase, arrays, pieces, calls), calls)
+        calls = [transfer.writer(arrays, repetition.collective) for transfer in transfers]
+    _make_calls(repetition, Move(phase, arrays, transfers, calls), calls)
 
 
-def read_pieces(
+def read_transfers(
     repetition: Repetition,
     arrays: Mapping[str, Array],
-    pieces: Sequence[Transfer],
+    transfers: Sequence[Transfer],
     sink: Sink = into_memory,
 ) -> list[Buffer]:
     """Read transfers from arrays of an open store and return the data."""
     with repetition.step("preparation"):
-        readers = [piece.reader(arrays, repetition.collective) for piece in pieces]
+        readers = [transfer.reader(arrays, repetition.collective) for transfer in transfers]
         calls = [
-            sink(reader, piece.memory) if piece.memory.size else reader
-            for piece, reader in zip(pieces, readers, strict=True)
+            sink(reader, transfer.memory) if transfer.memory.size else reader
+            for transfer, reader in zip(transfers, readers, strict=True)
         ]
-    move = Move("read", arrays, pieces, readers)
-    _moved(repetition, move, calls)
-    made = zip(move.returned, pieces, strict=True)
-    return [what_was_read(returned, piece.memory) for returned, piece in made]
+    move = Move("read", arrays, transfers, readers)
+    _make_calls(repetition, move, calls)
+    made = zip(move.returned, transfers, strict=True)
+    return [what_was_read(returned, transfer.memory) for returned, transfer in made]
 
 
-def _moved(repetition: Repetition, move: Move, calls: Sequence[Call]) -> None:
+def _make_calls(repetition: Repetition, move: Move, calls: Sequence[Call]) -> None:
     """Make the calls in their phase, with all observers; collective.
 
     Observers begin before the barrier in front of the phase and end after the one behind it.
     """
-    timed = repetition.clock.phase(move.phase, *amount(move.pieces))
+    timed = repetition.clock.phase(move.phase, *amount(move.transfers))
     begun = [observe(repetition, move) for observe in (*OBSERVERS, *repetition.observers)]
     with timed:
         try:
@@ -71,7 +71,7 @@ def _moved(repetition: Repetition, move: Move, calls: Sequence[Call]) -> None:
         end()
 
 
-def amount(pieces: Sequence[Transfer]) -> tuple[int, int]:
+def amount(transfers: Sequence[Transfer]) -> tuple[int, int]:
     """Return the bytes and the calls of a batch; empty calls do not count."""
-    nbytes = sum(piece.memory.nbytes for piece in pieces)
-    return nbytes, sum(1 for piece in pieces if piece.memory.size)
+    nbytes = sum(transfer.memory.nbytes for transfer in transfers)
+    return nbytes, sum(1 for transfer in transfers if transfer.memory.size)

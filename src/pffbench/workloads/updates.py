@@ -35,7 +35,7 @@ from pffbench.workloads.refusals import unfit_chunks
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.route import Route, count_owned, route_of
 from pffbench.workloads.selections import Mask, Selection, selected, selected_boxes
-from pffbench.workloads.transfer_phase import write_pieces
+from pffbench.workloads.transfer_phase import write_transfers
 from pffbench.workloads.transfers import Round
 from pffbench.workloads.write_read import (
     finish_writing,
@@ -223,11 +223,11 @@ def changed_elements(p: UpdatesParameters, ranks: int) -> Changed:
     """Return a function of the elements of a box that hold the newer data at the end."""
     rows = _whole(p, ranks).shape[0]
 
-    def is_changed(start: Shape, extent: Shape) -> Mask:
+    def is_changed(start: Shape, shape: Shape) -> Mask:
         if p.change == "append":
-            index = np.arange(start[0], start[0] + extent[0])
-            return (index >= rows).reshape(-1, *(1,) * (len(extent) - 1))
-        return selected(p.change, start, extent, rows, p.rows)
+            index = np.arange(start[0], start[0] + shape[0])
+            return (index >= rows).reshape(-1, *(1,) * (len(shape) - 1))
+        return selected(p.change, start, shape, rows, p.rows)
 
     return is_changed
 
@@ -260,7 +260,7 @@ def _change(repetition: Repetition) -> set[str]:
 def _changed(repetition: Repetition, route: Route) -> set[str]:
     p, team, clock = _parameters(repetition), repetition.team, repetition.clock
     with repetition.step("plan"):
-        specs = repetition.arrays.arrays(team.rank)
+        specs = repetition.arrays.specs(team.rank)
         accesses = route.accesses()
         backend = repetition.backend
         assert isinstance(backend, Changes)
@@ -283,13 +283,13 @@ def _changed(repetition: Repetition, route: Route) -> set[str]:
     # Each array has a call for each step.
     rounds = (Round(specs, accesses[step :: p.steps]) for step in range(p.steps))
     memory = TransferMemory(repetition, route)
-    for group in memory.turns(rounds):
-        for turn, stage in zip(group, memory.for_writing(group), strict=True):
-            if turn.first and p.change == "append":
+    for batches in memory.batches_that_fit(rounds):
+        for batch, placed in zip(batches, memory.for_writing(batches), strict=True):
+            if batch.first and p.change == "append":
                 rows += p.rows
                 extend(repetition, arrays, growing, rows, "extend", opens=route.opens)
-            route.send(stage)
-            write_pieces(repetition, arrays, stage.calls, "update")
+            route.send(placed)
+            write_transfers(repetition, arrays, placed.calls, "update")
     return finish_writing(repetition, store, "_update")
 
 

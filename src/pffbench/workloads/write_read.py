@@ -31,8 +31,8 @@ from pffbench.workloads.route import Route, count_owned, owned, route_of
 from pffbench.workloads.transfer_phase import (
     Sink,
     into_memory,
-    read_pieces,
-    write_pieces,
+    read_transfers,
+    write_transfers,
 )
 from pffbench.workloads.transfers import Round, Rounds, all_at_once
 
@@ -81,7 +81,7 @@ def _prepare_cache(repetition: Repetition, written: set[str]) -> tuple[CacheProo
         to_read = set().union(*comm.allgather(written))
     elif cache == "shifted":
         reader = repetition.team.topology.partners.index(repetition.team.rank)
-        to_read = comm.sendrecv(written, dest=reader, source=repetition.reader_of)
+        to_read = comm.sendrecv(written, dest=reader, source=repetition.author)
     return bring_about(repetition.team, cache, written, to_read, repetition.drop_hook), to_read
 
 
@@ -181,7 +181,7 @@ def _write(
 ) -> set[str]:
     team, clock = repetition.team, repetition.clock
     with repetition.step("plan"):
-        specs = repetition.arrays.arrays(team.rank)
+        specs = repetition.arrays.specs(team.rank)
         accesses = route.accesses()
         create = route.opener(repetition.backend.create)
         owner = repetition.groups.owner(team.rank)
@@ -190,18 +190,18 @@ def _write(
         store = create()
         repetition.open_stores.append(store)
     memory = TransferMemory(repetition, route)
-    for group in memory.turns(rounds(specs, accesses)):
+    for batches in memory.batches_that_fit(rounds(specs, accesses)):
         with repetition.step("preparation"):
-            definers = deque(store.definer(turn.round.specs) for turn in group if turn.first)
-        for turn, stage in zip(group, memory.for_writing(group), strict=True):
-            if turn.first:
-                these, define = turn.round.specs, definers.popleft()
+            definers = deque(store.definer(batch.round.specs) for batch in batches if batch.first)
+        for batch, placed in zip(batches, memory.for_writing(batches), strict=True):
+            if batch.first:
+                these, define = batch.round.specs, definers.popleft()
                 with clock.phase("define", operations=count_owned(these, owner)):
                     returned = define()
                 arrays = LazyArrays(store, these, returned)
                 attributes.write(repetition, store, arrays, these)
-            route.send(stage)
-            write_pieces(repetition, arrays, stage.calls)
+            route.send(placed)
+            write_transfers(repetition, arrays, placed.calls)
     return finish_writing(repetition, store)
 
 
@@ -269,7 +269,7 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
         if repetition.keeps_directory and repetition.keeps_data:
             observed.disk = disk_usage([repetition.scratch.path(repetition.directory)])
             looks = repetition.inspect and team.is_root
-            if looks and repetition.arrays.arrays(0):
+            if looks and repetition.arrays.specs(0):
                 observed.stored_as = describe_store(repetition)
     return files
 
@@ -284,7 +284,7 @@ def _count_stored(repetition: Repetition) -> None:
     if not counts or not isinstance(backend, SizesChunks):
         return
     owner = repetition.groups.owner(team.rank)
-    names = [spec.name for spec in owned(repetition.arrays.arrays(team.rank), owner)]
+    names = [spec.name for spec in owned(repetition.arrays.specs(team.rank), owner)]
     if not names:
         return  # a rank without data has no file
     for found in backend.stored_chunks(repetition.path, names):
@@ -318,7 +318,7 @@ def _read(
 ) -> None:
     clock = repetition.clock
     with repetition.step("plan"):
-        specs = repetition.arrays.arrays(route.author)
+        specs = repetition.arrays.specs(route.author)
         accesses = route.accesses()
         open_store = route.opener(repetition.backend.open)
     with clock.phase("open", operations=route.openings):
@@ -326,25 +326,26 @@ def _read(
         repetition.open_stores.append(store)
     every_array = store.collective_lookup or attributes.of_every_array(store)
     memory = TransferMemory(repetition, route)
-    for group in memory.turns(rounds(specs, accesses)):
+    for batches in memory.batches_that_fit(rounds(specs, accesses)):
         with repetition.step("preparation"):
-            wants = [_wanted(turn.round, every_array) for turn in group if turn.first]
+            wants = [_wanted(batch.round, every_array) for batch in batches if batch.first]
             openers = deque((wanted, route.look_up(store, wanted)) for wanted in wants)
-        placed, results = memory.for_reading(group), []
-        for turn, stage in zip(group, placed, strict=True):
-            if turn.first:
+        in_memory, results = memory.for_reading(batches), []
+        for batch, placed in zip(batches, in_memory, strict=True):
+            if batch.first:
                 wanted, open_wanted = openers.popleft()
-                with clock.phase(route.lookup, operations=route.described(turn.round.specs)):
+                with clock.phase(route.lookup, operations=route.described(batch.round.specs)):
                     returned = open_wanted()
                 arrays = route.wrap(store, wanted, returned)
                 looked_up = wanted if route.opens else []
                 described = route.described(looked_up)
                 route.note_values(attributes.read(repetition, store, arrays, looked_up, described))
-            results.append(route.receive(stage, read_pieces(repetition, arrays, stage.calls, sink)))
+            got = read_transfers(repetition, arrays, placed.calls, sink)
+            results.append(route.receive(placed, got))
         with repetition.step("verification"):
             if repetition.keeps_data:
-                for stage, got in zip(placed, results, strict=True):
-                    memory.verify(stage.own, got)
+                for placed, got in zip(in_memory, results, strict=True):
+                    memory.verify(placed.own, got)
         del results
     note_hints_of_reading(repetition, store)
     with clock.phase("close_read", operations=route.openings):

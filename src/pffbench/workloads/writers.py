@@ -30,12 +30,12 @@ class WriterRanks(msgspec.Struct, frozen=True):
     ----------
     order : tuple of int
         All ranks, those of a node next to each other.
-    places : tuple of int
-        The places of the writers in `order`, increasing; the first is 0.
+    positions : tuple of int
+        The positions of the writers in `order`, increasing; the first is 0.
     """
 
     order: tuple[int, ...]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
 
     @classmethod
     def of(cls, writers: Literal["all"] | Writers, topology: Topology) -> WriterRanks:
@@ -48,23 +48,23 @@ class WriterRanks(msgspec.Struct, frozen=True):
         if writers.count is not None:
             return cls(order, _spread(0, size, writers.count))
         assert writers.per_node is not None
-        places: list[int] = []
+        positions: list[int] = []
         first = 0
         for ranks in Counter(nodes).values():
-            places += _spread(first, ranks, min(writers.per_node, ranks))
+            positions += _spread(first, ranks, min(writers.per_node, ranks))
             first += ranks
-        return cls(order, tuple(places))
+        return cls(order, tuple(positions))
 
     @property
     def ranks(self) -> tuple[int, ...]:
         """The writer ranks; the first is rank 0."""
-        return tuple(self.order[place] for place in self.places)
+        return tuple(self.order[position] for position in self.positions)
 
     def gathered(self) -> Iterator[Sequence[int]]:
         """Yield for each writer the ranks from its own to the next writer."""
-        ends = (*self.places[1:], len(self.order))
-        for place, end in zip(self.places, ends, strict=True):
-            yield self.order[place:end]
+        ends = (*self.positions[1:], len(self.order))
+        for position, end in zip(self.positions, ends, strict=True):
+            yield self.order[position:end]
 
 
 def _spread(first: int, length: int, count: int) -> tuple[int, ...]:
@@ -89,7 +89,7 @@ def parts_of_writers(
     unit : tuple of int
         Shape of a chunk, or of a shard.
     """
-    count = len(writers.places)
+    count = len(writers.positions)
     found: Sequence[Sequence[Box]]
     if rearranger == "gather":
         found = [[parts[rank] for rank in ranks] for ranks in writers.gathered()]
@@ -248,6 +248,6 @@ def largest_share(writers: WriterRanks, parts: Sequence[Box], nodes: Sequence[in
     for rank, part in enumerate(parts):
         held[nodes[rank]] += part.size
     for rank in writers.ranks:
-        held[nodes[rank]] += -(-total // len(writers.places))
+        held[nodes[rank]] += -(-total // len(writers.positions))
     ranks = Counter(nodes)
     return max(-(-held[node] // ranks[node]) for node in ranks)

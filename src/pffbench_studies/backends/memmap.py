@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Array, Buffer, Call, Cuts, Store
+from pffbench.backends.base import Array, Buffer, Call, Edges, Store
 from pffbench.backends.file_layout import ArrayInFile
 from pffbench.backends.inspection import StoredAs, StoredLayout, Touched
 from pffbench.backends.raw.layout import RawOptions, RawStore, place_of
@@ -67,7 +67,7 @@ class Memmap(Posix):
 
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: RawOptions, specs: Sequence[ArraySpec], cuts: Cuts
+        cls, parameters: Parameters, options: RawOptions, specs: Sequence[ArraySpec], edges: Edges
     ) -> str | None:
         if parameters.changes_arrays:
             return "backend memmap has no files that change"

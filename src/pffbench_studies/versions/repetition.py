@@ -160,7 +160,7 @@ def _prepare_cache(repetition: Repetition, written: set[str]) -> None:
 
 def _read(repetition: Repetition, keeper: VersionStore, target: _Target) -> None:
     """Read the versions of a target and verify them off the timer."""
-    author, clock = repetition.reader_of, repetition.clock
+    author, clock = repetition.author, repetition.clock
     path = repetition.read_path
 
     def region(name: str) -> AbstractContextManager[object]:

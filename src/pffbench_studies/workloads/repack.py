@@ -43,7 +43,7 @@ def repack_by_library(
     """
     team = repetition.team
     with repetition.step("plan"):
-        before, after = (part.arrays.arrays(team.rank) for part in (repetition, anew))
+        before, after = (part.arrays.specs(team.rank) for part in (repetition, anew))
         owned = count_owned(before, repetition.groups.owner(team.rank))
         memory = np.empty(max((access.nbytes for access in copies), default=0), np.uint8)
         memory.fill(0)  # touched before the time begins
@@ -97,7 +97,7 @@ def repack_by_program(
     team = repetition.team
     mine = repetition.keeps_file
     with repetition.step("plan"):
-        specs: Sequence[ArraySpec] = anew.arrays.arrays(team.rank)
+        specs: Sequence[ArraySpec] = anew.arrays.specs(team.rank)
         if datasets is not None:
             specs = [spec for spec in specs if spec.number < datasets]
         paths = repetition.path, anew.path

@@ -9,7 +9,7 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.data import make_source
 from pffbench.geometry.box import Box
 from pffbench.observe.allocator import TransferBuffer
-from pffbench.workloads.buffers import batches, calls_of, one_after_the_other
+from pffbench.workloads.buffers import calls_of, cut_to_fit, one_after_the_other
 from pffbench.workloads.transfer_phase import amount
 from pffbench.workloads.transfers import Access
 
@@ -38,29 +38,29 @@ def check(seed):
     accesses = accesses_of(draw, COMM.rank, shape, draw.randrange(1, 12))
     memory, limit = draw.choice([1, 500, 2000, 10**6]), draw.choice([None, 4, 100, 1000])
     collective = draw.random() < 0.5
-    cut = list(batches(COMM, accesses, memory))
+    cut = list(cut_to_fit(COMM, accesses, memory))
     assert [a for batch in cut for a in batch] == accesses
     assert len(set(COMM.allgather(len(cut)))) == 1
     for batch in cut:
         buffer = ROOM.take(sum(access.nbytes for access in batch))
         assert buffer.nbytes <= max(memory, max((a.nbytes for a in batch), default=0))
-        pieces = one_after_the_other(calls_of(COMM, batch, limit, collective), buffer)
-        check_pieces(pieces, batch, buffer, limit)
+        transfers = one_after_the_other(calls_of(COMM, batch, limit, collective), buffer)
+        check_transfers(transfers, batch, buffer, limit)
         if collective:
-            assert len(set(COMM.allgather(len(pieces)))) == 1
+            assert len(set(COMM.allgather(len(transfers)))) == 1
     return len(cut)
 
 
-def check_pieces(pieces, batch, buffer, limit):
-    moved = [piece for piece in pieces if piece.box.size]
-    assert sum(piece.memory.nbytes for piece in moved) == buffer.nbytes
-    assert amount(pieces) == (buffer.nbytes, len(moved))
+def check_transfers(transfers, batch, buffer, limit):
+    moved = [transfer for transfer in transfers if transfer.box.size]
+    assert sum(transfer.memory.nbytes for transfer in moved) == buffer.nbytes
+    assert amount(transfers) == (buffer.nbytes, len(moved))
     if limit is not None:
-        assert all(piece.memory.nbytes <= limit for piece in moved)
-    for piece in moved:
-        piece.fill(SOURCE)
+        assert all(transfer.memory.nbytes <= limit for transfer in moved)
+    for transfer in moved:
+        transfer.fill(SOURCE)
     done = 0
-    for access in batch:  # what the pieces filled is what the whole boxes hold
+    for access in batch:  # what the transfers filled is what the whole boxes hold
         whole = np.empty(access.box.shape, "int32")
         SOURCE.fill(whole, 0, access.box.start, access.spec.shape)
         assert buffer[done : done + whole.nbytes].tobytes() == whole.tobytes()

@@ -8,7 +8,7 @@ from pffbench.workloads.repetition import Repetition
 
 def _path_of_another(repetition):
     size = repetition.team.size
-    return repetition.path_of((repetition.reader_of + size // 2) % size)
+    return repetition.path_of((repetition.author + size // 2) % size)
 
 
 if __name__ == "__main__":

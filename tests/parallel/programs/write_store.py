@@ -40,7 +40,7 @@ def write(directory, case):
     alone = p.files == "per_rank"
     stem = f"rank-{COMM.rank}" if alone else "shared"
     store = backend.create(str(directory / (stem + backend.suffix)), None if alone else COMM)
-    arrays = define_arrays(store, pattern.arrays(p, COMM.size).arrays(COMM.rank))
+    arrays = define_arrays(store, pattern.arrays(p, COMM.size).specs(COMM.rank))
     source = make_source(p.source, p.dtype, seed=1)
     for access in pattern.arrays(p, COMM.size).writes(COMM.rank):
         spec, box = access.spec, access.box

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Cuts, Unsafe
+from pffbench.backends.base import Edges, Unsafe
 from pffbench.backends.chunk_limits import refuse_codec
 from pffbench.backends.inspection import Chunking, StoredAs, StoredChunks
 from pffbench.geometry.box import Box, Shape
@@ -21,7 +21,7 @@ from pffbench.geometry.cut import nearest_aligned
 
 
 def refuse_chunks(
-    zarr_format: int, shards: Shape | None, specs: Sequence[ArraySpec], cuts: Cuts
+    zarr_format: int, shards: Shape | None, specs: Sequence[ArraySpec], edges: Edges
 ) -> str | None:
     """Return which rule the chunks of a case break, or None.
 
@@ -31,7 +31,7 @@ def refuse_chunks(
         Version of the format.
     shards : tuple of int or None
         Shape of a shard.
-    specs, cuts
+    specs, edges
         As of `Backend.refuse`.
     """
     if shards is not None and zarr_format == 2:
@@ -41,8 +41,8 @@ def refuse_chunks(
             return "a Zarr array is always chunked; name a chunk shape, rank_part or auto"
         if reason := _refuse_shards(shards, spec) or refuse_codec(spec):
             return reason
-    shared = [spec for spec in specs if spec.owner is None and any(cuts)]
-    return next(filter(None, (_refuse_sharing(shards, spec, cuts) for spec in shared)), None)
+    shared = [spec for spec in specs if spec.owner is None and any(edges)]
+    return next(filter(None, (_refuse_sharing(shards, spec, edges) for spec in shared)), None)
 
 
 def _refuse_shards(shards: Shape | None, spec: ArraySpec) -> str | None:
@@ -59,21 +59,21 @@ def _refuse_shards(shards: Shape | None, spec: ArraySpec) -> str | None:
     return None
 
 
-def _refuse_sharing(shards: Shape | None, spec: ArraySpec, cuts: Cuts) -> Unsafe | None:
+def _refuse_sharing(shards: Shape | None, spec: ArraySpec, edges: Edges) -> Unsafe | None:
     """Refuse chunks that two ranks would write to: each would undo the other's write unnoticed."""
     unit, what = (shards, "shard") if shards else (spec.chunks, "chunk")
     if unit == "library":
-        legal = [nearest_aligned(n, n, list(c)) for n, c in zip(spec.shape, cuts, strict=True)]
+        legal = [nearest_aligned(n, n, list(c)) for n, c in zip(spec.shape, edges, strict=True)]
         return Unsafe(
             "Zarr's automatic chunks would be shared by ranks, which loses data; name chunks, "
             f"such as {legal}"
         )
     assert isinstance(unit, tuple)
-    if all(cut % length == 0 for length, axis in zip(unit, cuts, strict=True) for cut in axis):
+    if all(edge % length == 0 for length, axis in zip(unit, edges, strict=True) for edge in axis):
         return None
     legal = [
         nearest_aligned(length, n, list(axis))
-        for length, n, axis in zip(unit, spec.shape, cuts, strict=True)
+        for length, n, axis in zip(unit, spec.shape, edges, strict=True)
     ]
     return Unsafe(
         f"Zarr {what}s of {list(unit)} would be shared by ranks, which loses data; "

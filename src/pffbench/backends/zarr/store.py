@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import EVERY_ARRAYS, ArraySpec, Capabilities
-from pffbench.backends.base import Backend, Call, Cuts, OptionsT, Storage
+from pffbench.backends.base import Backend, Call, Edges, OptionsT, Storage
 from pffbench.backends.directory import DirectoryArray, DirectoryStore, create_on_root, is_root
 from pffbench.backends.inspection import StoredAs, StoredChunks, places
 from pffbench.backends.zarr.format import (
@@ -168,10 +168,10 @@ class ZarrDirectory(Backend[OptionsT]):
 
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: OptionsT, specs: Sequence[ArraySpec], cuts: Cuts
+        cls, parameters: Parameters, options: OptionsT, specs: Sequence[ArraySpec], edges: Edges
     ) -> str | None:
         zarr_format = options.format if isinstance(options, FormatOptions) else 2
-        return refuse_chunks(zarr_format, shards_of(options), specs, cuts)
+        return refuse_chunks(zarr_format, shards_of(options), specs, edges)
 
     @classmethod
     def storage(cls, spec: ArraySpec, options: OptionsT) -> Storage:

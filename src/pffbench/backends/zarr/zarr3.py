@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Buffer, Call, Cuts, Store
+from pffbench.backends.base import Buffer, Call, Edges, Store
 from pffbench.backends.directory import create_on_root, is_root
 from pffbench.backends.inspection import Chunking, places
 from pffbench.backends.mapped_attributes import MappedAttributes
@@ -239,7 +239,7 @@ class Zarr(ZarrDirectory[ZarrOptions]):
 
     @classmethod
     def refuse(
-        cls, parameters: Parameters, options: ZarrOptions, specs: Sequence[ArraySpec], cuts: Cuts
+        cls, parameters: Parameters, options: ZarrOptions, specs: Sequence[ArraySpec], edges: Edges
     ) -> str | None:
         if reason := refuse_settings(options, parameters, specs):
             return reason
@@ -247,7 +247,7 @@ class Zarr(ZarrDirectory[ZarrOptions]):
             return "zarr.consolidated: the metadata of arrays that grow would be those from before"
         if options.chunk_grid == "rectilinear":
             return None  # no two ranks share a chunk
-        return super().refuse(parameters, options, specs, cuts)
+        return super().refuse(parameters, options, specs, edges)
 
     def create(self, path: str, comm: MPI.Intracomm | None) -> Store:
         """Let rank 0 create the group; concurrent creation would destroy it."""
