@@ -51,23 +51,15 @@ _WITH_DATASETS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Match:
-    """A case of pffbench and the options of IOR that do the same.
+    """A case of pffbench and the options of IOR that do the same."""
 
-    Parameters
-    ----------
-    name : str
-        What both do.
-    case : str
-        The case's own keys, as an experiment has them.
-    options : str
-        The options of IOR.
-    mark : float or None
-        The least ratio of the rates, None where it is only told.
-    """
-
+    #: What both do.
     name: str
+    #: The case's own keys, as an experiment has them.
     case: str
+    #: The options of IOR.
     options: str
+    #: The least ratio of the rates, None where it is only told.
     mark: float | None
 
     @property

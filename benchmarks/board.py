@@ -30,20 +30,13 @@ from pffbench.experiment.standard import STANDARDS  # noqa: E402
 
 
 class Library(NamedTuple):
-    """A library.
+    """A library."""
 
-    Parameters
-    ----------
-    backend : str
-        The backend that uses it.
-    versions : tuple of str
-        Its last versions with a wheel for the Python of Debian 12.
-    more : str
-        A requirement in addition to the version.
-    """
-
+    #: The backend that uses it.
     backend: str
+    #: Its last versions with a wheel for the Python of Debian 12.
     versions: tuple[str, ...]
+    #: A requirement in addition to the version.
     more: str = ""
 
 

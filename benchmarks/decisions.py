@@ -145,14 +145,9 @@ def _sigma(cv: float) -> float:
 
 
 class Measured(NamedTuple):
-    """The noise of a real run: whole rounds of its residuals, drawn with repetition.
+    """The noise of a real run: whole rounds of its residuals, drawn with repetition."""
 
-    Parameters
-    ----------
-    residuals : array, shape (comparisons, ways, rounds)
-        Logarithms of times less the mean of their case.
-    """
-
+    #: Logarithms of times less the mean of their case. Shape (comparisons, ways, rounds).
     residuals: Array
 
     def __call__(self, rng: np.random.Generator, shape: tuple[int, int, int], _cv: float) -> Array:
@@ -164,20 +159,13 @@ class Measured(NamedTuple):
 
 
 class Simulated(NamedTuple):
-    """The end of a simulated run.
+    """The end of a simulated run."""
 
-    Parameters
-    ----------
-    prices : dict of str to dict of int to float
-        For each total the price of each format.
-    words : dict of (str, int, int, int) to Verdict
-        By total, comparison (-1 for their average) and two formats.
-    rounds : int
-        When it stopped.
-    """
-
+    #: For each total the price of each format.
     prices: dict[str, dict[int, float]]
+    #: By total, comparison (-1 for their average) and two formats.
     words: dict[tuple[str, int, int, int], Verdict]
+    #: When it stopped.
     rounds: int
 
     def recommended(self, total: str) -> int:

@@ -24,20 +24,13 @@ _SEED = 1
 
 @dataclass(frozen=True)
 class Given:
-    """What a person asks for.
+    """What a person asks for."""
 
-    Parameters
-    ----------
-    pairs : int
-        How many pairs are measured of each row.
-    ranks : tuple of int
-        Numbers of ranks; empty where each script is to take its own.
-    place : Path
-        Directory in which files may be made.
-    """
-
+    #: How many pairs are measured of each row.
     pairs: int
+    #: Numbers of ranks; empty where each script is to take its own.
     ranks: tuple[int, ...]
+    #: Directory in which files may be made.
     place: Path
 
     def ranks_or(self, *usual: int) -> tuple[int, ...]:
@@ -53,19 +46,13 @@ class Given:
 
 @dataclass(frozen=True)
 class Ratio:
-    """The median of the ratios of pairs, and its interval.
+    """The median of the ratios of pairs, and its interval."""
 
-    Parameters
-    ----------
-    middle, low, high : float
-        The median, and the ends of its 95 % interval.
-    pairs : int
-        How many there were.
-    """
-
+    #: The median, and the ends of its 95 % interval.
     middle: float
     low: float
     high: float
+    #: How many there were.
     pairs: int
 
     @classmethod
@@ -115,28 +102,19 @@ class Mark:
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison.
+    """One comparison."""
 
-    Parameters
-    ----------
-    what, against : str
-        What is measured, and what beside.
-    mark : Mark or None
-        What the ratio has to reach; None where it is only told.
-    ratio : Ratio or None
-        The median over pairs; None where nothing was measured.
-    ours, theirs : str
-        Both figures with their unit.
-    note : str
-        Why nothing was measured, or what else to know.
-    """
-
+    #: What is measured, and what beside.
     what: str
     against: str
+    #: What the ratio has to reach; None where it is only told.
     mark: Mark | None
+    #: The median over pairs; None where nothing was measured.
     ratio: Ratio | None
+    #: Both figures with their unit.
     ours: str = ""
     theirs: str = ""
+    #: Why nothing was measured, or what else to know.
     note: str = ""
 
     @property

@@ -17,27 +17,18 @@ _NARROW = 4.0
 
 
 class Axis(NamedTuple):
-    """A quantity along an edge of a panel.
+    """A quantity along an edge of a panel."""
 
-    Parameters
-    ----------
-    title : str
-        The quantity, and its unit where the numbers lack one.
-    low, high : float
-        Its ends.
-    write : callable
-        Formats a number.
-    log : bool
-        Whether it is logarithmic.
-    numbers : sequence of float
-        The numbers that have labels; by default round ones.
-    """
-
+    #: The quantity, and its unit where the numbers lack one.
     title: str
+    #: Its ends.
     low: float
     high: float
+    #: Formats a number.
     write: Callable[[float], str] = "{:g}".format
+    #: Whether it is logarithmic.
     log: bool = True
+    #: The numbers that have labels; by default round ones.
     numbers: Sequence[float] = ()
 
     def place(self, value: float) -> float:

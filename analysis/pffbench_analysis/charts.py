@@ -32,67 +32,44 @@ _NOTHING = float("nan")
 
 
 class Panel(NamedTuple):
-    """A part of a figure with axes of its own.
+    """A part of a figure with axes of its own."""
 
-    Parameters
-    ----------
-    heading : str
-        The line above it; may be empty.
-    width, height : float
-        Pixels of its drawing, without heading and names.
-    drawing : str
-        Elements of SVG.
-    rows : tuple of str
-        Names of its rows; empty where its vertical axis is a quantity.
-    names : str
-        Elements of SVG that name the rows, left of the drawing.
-    left : float
-        Pixels of the names.
-    """
-
+    #: The line above it; may be empty.
     heading: str
+    #: Pixels of its drawing, without heading and names.
     width: float
     height: float
+    #: Elements of SVG.
     drawing: str
+    #: Names of its rows; empty where its vertical axis is a quantity.
     rows: tuple[str, ...] = ()
+    #: Elements of SVG that name the rows, left of the drawing.
     names: str = ""
+    #: Pixels of the names.
     left: float = 0.0
 
 
 class Mark(NamedTuple):
-    """A number in a row of a chart of dots.
+    """A number in a row of a chart of dots."""
 
-    Parameters
-    ----------
-    row : str
-        The name of the row.
-    value : float
-        The number.
-    low, high : float
-        Its interval; NaN if it has none.
-    colour : str
-        Of the mark.
-    text : str
-        What stands right of the row.
-    shape : {"circle", "square", "diamond"}
-        Of the mark.
-    filled : bool
-        Whether it is filled; hollow is for what is not sure.
-    rounds : sequence of float
-        Single values, drawn as small dots, the first uppermost.
-    about : str
-        What pointing at it shows.
-    """
-
+    #: The name of the row.
     row: str
+    #: The number.
     value: float
+    #: Its interval; NaN if it has none.
     low: float = _NOTHING
     high: float = _NOTHING
+    #: Of the mark.
     colour: str = INK
+    #: What stands right of the row.
     text: str = ""
+    #: Of the mark.
     shape: Shape = "circle"
+    #: Whether it is filled; hollow is for what is not sure.
     filled: bool = True
+    #: Single values, drawn as small dots, the first uppermost.
     rounds: Sequence[float] = ()
+    #: What pointing at it shows.
     about: str = ""
 
 
@@ -169,31 +146,21 @@ def _dot(one: Mark, x: Axis, y: float, height: float) -> str:
 
 
 class Line(NamedTuple):
-    """A line of a chart of lines.
+    """A line of a chart of lines."""
 
-    Parameters
-    ----------
-    name : str
-        What it is.
-    x, y : sequence of float
-        Its places.
-    low, high : sequence of float
-        Intervals at its places; empty if it has none.
-    colour : str
-        Its colour.
-    dash : str
-        Its dashes, as in SVG; empty for a whole line.
-    marked : bool
-        Whether its places have marks, which are hollow on a dashed line.
-    """
-
+    #: What it is.
     name: str
+    #: Its places.
     x: Sequence[float]
     y: Sequence[float]
+    #: Intervals at its places; empty if it has none.
     low: Sequence[float] = ()
     high: Sequence[float] = ()
+    #: Its colour.
     colour: str = INK
+    #: Its dashes, as in SVG; empty for a whole line.
     dash: str = ""
+    #: Whether its places have marks, which are hollow on a dashed line.
     marked: bool = True
 
 
@@ -224,25 +191,17 @@ def lines(heading: str, curves: Iterable[Line], x: Axis, y: Axis) -> Panel:
 
 
 class Point(NamedTuple):
-    """A point of a scatter: two numbers, the second one with its interval.
+    """A point of a scatter: two numbers, the second one with its interval."""
 
-    Parameters
-    ----------
-    name : str
-        What it is.
-    x, y : float
-        The numbers.
-    low, high : float
-        Interval of `y`; NaN if it has none.
-    colour : str
-        Its colour.
-    """
-
+    #: What it is.
     name: str
+    #: The numbers.
     x: float
     y: float
+    #: Interval of `y`; NaN if it has none.
     low: float = _NOTHING
     high: float = _NOTHING
+    #: Its colour.
     colour: str = INK
 
 

@@ -17,19 +17,13 @@ ABSENT = "–"
 
 @dataclass(frozen=True)
 class Difference:
-    """A fact in which two runs differ.
+    """A fact in which two runs differ."""
 
-    Parameters
-    ----------
-    key : str
-        Its path: ``size``, ``experiment``, ``software``, ``mpi_io``, ``filesystem``,
-        ``inputs``, ``hosts``, ``binding``, ``environment`` or ``slurm``, then the names below it,
-        joined by dots.
-    a, b : str
-        Recorded values; `ABSENT` where only the other run has the fact.
-    """
-
+    #: Its path: ``size``, ``experiment``, ``software``, ``mpi_io``, ``filesystem``, ``inputs``,
+    #: ``hosts``, ``binding``, ``environment`` or ``slurm``, then the names below it, joined by
+    #: dots.
     key: str
+    #: Recorded values; `ABSENT` where only the other run has the fact.
     a: str
     b: str
 

@@ -26,35 +26,23 @@ class Entry(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A figure.
+    """A figure."""
 
-    Parameters
-    ----------
-    heading : str
-        The first line.
-    panels : sequence of Panel
-        From the left, then below.
-    about : str
-        What was measured.
-    legend : sequence of Entry
-        Above the panels.
-    notes : sequence of str
-        How to read it.
-    alarms : sequence of str
-        Problems of the run.
-    foot : str
-        Source of the data.
-    columns : int
-        Largest number of panels side by side.
-    """
-
+    #: The first line.
     heading: str
+    #: From the left, then below.
     panels: Sequence[Panel]
+    #: What was measured.
     about: str = ""
+    #: Above the panels.
     legend: Sequence[Entry] = ()
+    #: How to read it.
     notes: Sequence[str] = ()
+    #: Problems of the run.
     alarms: Sequence[str] = ()
+    #: Source of the data.
     foot: str = ""
+    #: Largest number of panels side by side.
     columns: int = 3
 
     def svg(self) -> str:

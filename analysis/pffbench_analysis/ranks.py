@@ -20,20 +20,13 @@ Times = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class RankTimes(NamedTuple):
-    """Times of the ranks in one phase of one case, in seconds.
+    """Times of the ranks in one phase of one case, in seconds."""
 
-    Parameters
-    ----------
-    first : list of int
-        The ranks; of groups of neighbours the first one.
-    median : list of float
-        Median of each over the repetitions; of a group the median of its ranks.
-    low, high : list of float
-        The extremes over the repetitions, and the ranks of a group.
-    """
-
+    #: The ranks; of groups of neighbours the first one.
     first: list[int]
+    #: Median of each over the repetitions; of a group the median of its ranks.
     median: list[float]
+    #: The extremes over the repetitions, and the ranks of a group.
     low: list[float]
     high: list[float]
 

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
 from itertools import chain
+from pydoc import locate
 from unittest.mock import patch
 
 import msgspec
@@ -16,7 +17,7 @@ from pffbench.case import Parameters
 from pffbench.cli import make_parser
 from pffbench.commands import commands_by_task
 from pffbench.commands.describe import keys_of
-from pffbench.docstrings import field_descriptions, first_line
+from pffbench.descriptions import field_descriptions, first_line
 from pffbench.doctor.examination import CHECKS, CHECKS_OF_SCRATCH
 from pffbench.errors import EXIT_STATUSES
 from pffbench.experiment.schema import WORKLOAD, ZIP, Experiment
@@ -175,7 +176,7 @@ def _columns() -> Iterator[str]:
     for kind, title in _RECORDS.items():
         if title:
             yield from (f"### {title}", "")
-        yield from _described(kind, field_descriptions(kind), "key")
+        yield from _described(kind, "key")
     yield from ("## `samples.csv`", "")
     yield "The same for people and pandas: a row for each phase of each repetition, then a row for"
     yield "each total, which has only `seconds`."
@@ -195,9 +196,9 @@ def _columns() -> Iterator[str]:
         [(f"`{heading_of(column)}`", f"`{name}`", _shown(column)) for name, column in brought],
     )
     yield from ("## `run.json`", "")
-    yield from _described(RunRecord, field_descriptions(RunRecord), "key")
+    yield from _described(RunRecord, "key")
     yield from ("### A case of `run.json`", "")
-    yield from _described(CaseEntry, field_descriptions(CaseEntry), "key")
+    yield from _described(CaseEntry, "key")
 
 
 def heading_of(column: PhaseColumn | CountColumn) -> str:
@@ -219,9 +220,9 @@ def _shown(column: PhaseColumn | CountColumn) -> str:
     return f"time of phase `{column.phase}`{each}"
 
 
-def _described(kind: type, names: Iterable[str], what: str = "column") -> Iterator[str]:
+def _described(kind: type, what: str) -> Iterator[str]:
     texts = field_descriptions(kind)
-    yield from table((what, "meaning"), [(f"`{name}`", texts[name]) for name in names])
+    yield from table((what, "meaning"), [(f"`{name}`", text) for name, text in texts.items()])
 
 
 def _commands() -> Iterator[str]:
@@ -263,3 +264,5 @@ def _api() -> Iterator[str]:
         "pffbench.record.run_json.RunRecord",
     ):
         yield from (f"::: {name}", "")
+        if isinstance(record := locate(name), type) and field_descriptions(record):
+            yield from _described(record, "field")

@@ -53,90 +53,60 @@ _BYTES_PART = 0.01
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Writing or reading: what all ranks did in one repetition.
+    """Writing or reading: what all ranks did in one repetition."""
 
-    Parameters
-    ----------
-    calls, opens, nbytes : int
-        System calls on the files, those of them that open a file, and the bytes that they moved:
-        the fewest of a repetition.
-    memory : float
-        MiB of memory that had to be mapped (page faults).
-    back : int
-        Bytes that were read while data were written.
-    more_calls, more_opens : int
-        How many more there were in another repetition, since threads race to make directories.
-    seconds : float or None
-        Median time; None if it was not measured on an idle machine.
-    """
-
+    #: System calls on the files, those of them that open a file, and the bytes that they moved: the
+    #: fewest of a repetition.
     calls: int
     opens: int
     nbytes: int
+    #: MiB of memory that had to be mapped (page faults).
     memory: float
+    #: Bytes that were read while data were written.
     back: int = 0
+    #: How many more there were in another repetition, since threads race to make directories.
     more_calls: int = 0
     more_opens: int = 0
+    #: Median time; None if it was not measured on an idle machine.
     seconds: float | None = None
 
 
 class CaseRow(msgspec.Struct, frozen=True):
-    """A case.
+    """A case."""
 
-    Parameters
-    ----------
-    work : str
-        Its workload.
-    format : str
-        Its format, with the options in which cases of the standard differ.
-    files : int
-        Number of files.
-    write, read : Part
-        Its counts.
-    """
-
+    #: Its workload.
     work: str
+    #: Its format, with the options in which cases of the standard differ.
     format: str
+    #: Number of files.
     files: int
+    #: Its counts.
     write: Part
     read: Part
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """What the standard counted on a stack, or with a version of a library.
+    """What the standard counted on a stack, or with a version of a library."""
 
-    Parameters
-    ----------
-    standard : int
-        Version of the standard.
-    digest : str
-        Digest of its work.
-    date : str
-        Day of the counts.
-    ranks : int
-        Number of ranks.
-    system, machine, filesystem : str
-        Operating system, processors, and type of the file system.
-    software : dict
-        Versions of the libraries that the cases use.
-    cases : list of CaseRow
-        The cases.
-    left_out : dict
-        Reasons why cases were left out, by reason the formats.
-    times : str
-        Why it has no times; empty if it has.
-    """
-
+    #: Version of the standard.
     standard: int
+    #: Digest of its work.
     digest: str
+    #: Day of the counts.
     date: str
+    #: Number of ranks.
     ranks: int
+    #: Operating system, processors, and type of the file system.
     system: str
     machine: str
     filesystem: str
+    #: Versions of the libraries that the cases use.
     software: dict[str, str]
+    #: The cases.
     cases: list[CaseRow]
+    #: Reasons why cases were left out, by reason the formats.
     left_out: dict[str, list[str]] = {}
+    #: Why it has no times; empty if it has.
     times: str = "not measured"
 
 

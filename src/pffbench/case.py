@@ -47,24 +47,17 @@ class Key(msgspec.Struct, frozen=True):
     """What a key of an experiment is, in the annotation that declares it.
 
     ``transfer: Way[Transfer]`` declares a way, ``datasets: DataSize[Count]`` a size.
-
-    Parameters
-    ----------
-    way : bool
-        Whether it is a way of doing the same work: cases that differ in nothing else are compared
-        with each other, and with the raw bytes, to which chunks and codecs mean nothing.
-    size : bool
-        Whether it says how large the data are, or how many.
-    data : bool
-        Whether it says which data are written, or the state of files. The arrays are the same
-        whatever its value is.
-    shape : bool
-        Whether it is the shape of an array, or of a rank's part.
     """
 
+    #: Whether it is a way of doing the same work: cases that differ in nothing else are compared
+    #: with each other, and with the raw bytes, to which chunks and codecs mean nothing.
     way: bool = False
+    #: Whether it says how large the data are, or how many.
     size: bool = False
+    #: Whether it says which data are written, or the state of files. The arrays are the same
+    #: whatever its value is.
     data: bool = False
+    #: Whether it is the shape of an array, or of a rank's part.
     shape: bool = False
 
 
@@ -92,7 +85,9 @@ def keys_that_are(
 class PerNodeOrCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A number on each node, or in all."""
 
+    #: Number on each node.
     per_node: Count | None = None
+    #: Number in all.
     count: Count | None = None
 
     #: The key whose value it is.
@@ -115,39 +110,22 @@ class PerNodeOrCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
 class FileCount(PerNodeOrCount, frozen=True):
     """Number of files, each of a group of consecutive ranks: on each node, or in all.
 
-    Parameters
-    ----------
-    per_node : int, optional
-        Number on each node. All nodes must have equally many ranks.
-    count : int, optional
-        Number in all. The sizes of groups differ by at most one rank.
+    With a number on each node all nodes must have equally many ranks. With a number in all the
+    sizes of groups differ by at most one rank.
     """
 
     key = "files"
 
 
 class GroupedFiles(FileCount, frozen=True, kw_only=True):
-    """A number of files, and which ranks share each of them, as a plan has found.
+    """A number of files, and which ranks share each of them, as a plan has found."""
 
-    Parameters
-    ----------
-    groups : FileGroups
-        The ranks of each file.
-    """
-
+    #: The ranks of each file.
     groups: FileGroups
 
 
 class Writers(PerNodeOrCount, frozen=True):
-    """Number of writer ranks of a file: on each node, or in all.
-
-    Parameters
-    ----------
-    per_node : int, optional
-        Number on each node.
-    count : int, optional
-        Number in all, spread evenly over the ranks.
-    """
+    """Number of writer ranks of a file: on each node, or in all, spread evenly over the ranks."""
 
     key = "writers"
 
@@ -171,82 +149,60 @@ class Parameters(
 
     All fields can be hashed (tuples, no lists), since planning caches results for all cases that
     share parameters.
-
-    Parameters
-    ----------
-    backend : str
-        Name of the backend: the format and the library that writes it.
-    files : {"one", "per_rank"}, or {"per_node": int}, or {"count": int}
-        Number of files: one for all ranks, one for each rank, or so many on each node, or in all.
-        Consecutive ranks share a file.
-    arrays : {"shared", "per_rank"}
-        Arrays in a file that ranks share. ``shared``: each array is cut over these ranks.
-        ``per_rank``: each rank has its own arrays. With a file for each rank both are the same.
-    transfer : {"independent", "collective"}
-        Calls of the ranks in a file that they share: each rank separately, or all together.
-    settings : {"matched", "defaults"}
-        Whether the libraries are configured to do equal work. ``matched``: equal work for all (same
-        chunks, no fill, no compression unless a codec is named). ``defaults``: the defaults of each
-        library.
-    dtype : str, optional
-        Element type. Default: ``float32``, or with ``source: file`` the type in the file.
-    source : str
-        Data to write: ``uniform`` (incompressible), ``integers``, ``constant``, ``smooth``, or
-        ``file`` for your own data. The studies add ``cris`` (spectra of a sounder) and the volumes
-        ``image``, ``dense`` and ``sparse``, which are ``uint16`` unless a type is given.
-    file : str, optional
-        With ``source: file``: your HDF5, netCDF, Zarr or .npy file. ``package:NAME/PATH`` is a file
-        of an installed Python package.
-    variable : str, optional
-        With ``source: file``: the variable in the file.
-    chunks : {"auto", "rank_part", "contiguous"} or list of int
-        Chunk shape. ``rank_part``: one chunk is one rank's part. ``contiguous``: no chunks.
-        ``auto``: ``rank_part`` in ``matched``, the library's choice in ``defaults``.
-    codec : {"auto", "none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc"}
-        Compression of the chunks. ``auto``: none in ``matched``, the library's choice in
-        ``defaults``. `level`, `compressor` and `shuffle` are for the codecs of a list that have
-        them; ``none`` has none of them.
-    level : int, optional
-        Level of the codec. Default: 4 for gzip, 3 for zstd, 5 for blosc.
-    compressor : {"blosclz", "lz4", "lz4hc", "zlib", "zstd"}, optional
-        Compressor inside Blosc (default: lz4).
-    shuffle : {"none", "byte", "bit"}, optional
-        Shuffle before compression. Default: by bytes in Blosc, none in the other codecs.
-    durability : {"close", "flush", "sync"}
-        End of writing. ``close``: the library has closed the file. ``flush``: with a flush by the
-        library before. ``sync``: bytes and directories are on the device.
-    cache : {"warm", "shifted", "dropped", "separate"}
-        State of the page cache before reading. ``warm``: the written data are still in memory.
-        ``shifted``: a rank reads data that a rank on another node wrote. ``dropped``: the pages
-        were evicted. ``separate``: one job writes and another one, on other nodes, reads
-        (``--stage``).
-    writers : "all", or {"per_node": int}, or {"count": int}
-        With `rearranger`: the ranks that open, write and read a file: their number on each node, or
-        in all.
-    rearranger : {"none", "gather", "box", "chunk_owner"}
-        Destination of each rank's data before they are written, and origin after they are read
-        (arrays that ranks share only). ``none``: each rank writes and reads its own. ``gather``:
-        the writer of its group of ranks, which makes each rank's calls. ``box``: writers that have
-        equal slabs of what is moved. ``chunk_owner``: writers that have whole chunks or shards.
     """
 
+    #: Name of the backend: the format and the library that writes it.
     backend: Way[str]
+    #: Number of files: one for all ranks, one for each rank, or so many on each node, or in all.
+    #: Consecutive ranks share a file.
     files: Literal["one", "per_rank"] | FileCount = "one"
+    #: Arrays in a file that ranks share. ``shared``: each array is cut over these ranks.
+    #: ``per_rank``: each rank has its own arrays. With a file for each rank both are the same.
     arrays: Arrays = "shared"
+    #: Calls of the ranks in a file that they share: each rank separately, or all together.
     transfer: Way[Transfer] = "independent"
+    #: Whether the libraries are configured to do equal work. ``matched``: equal work for all (same
+    #: chunks, no fill, no compression unless a codec is named). ``defaults``: the defaults of each
+    #: library.
     settings: Way[Settings] = "matched"
+    #: Element type. Default: ``float32``, or with ``source: file`` the type in the file.
     dtype: DType | None = None
+    #: Data to write: ``uniform`` (incompressible), ``integers``, ``constant``, ``smooth``, or
+    #: ``file`` for your own data. The studies add ``cris`` (spectra of a sounder) and the volumes
+    #: ``image``, ``dense`` and ``sparse``, which are ``uint16`` unless a type is given.
     source: OfData[str] = "uniform"
+    #: With ``source: file``: your HDF5, netCDF, Zarr or .npy file. ``package:NAME/PATH`` is a file
+    #: of an installed Python package.
     file: OfData[str | None] = None
+    #: With ``source: file``: the variable in the file.
     variable: OfData[str | None] = None
+    #: Chunk shape. ``rank_part``: one chunk is one rank's part. ``contiguous``: no chunks.
+    #: ``auto``: ``rank_part`` in ``matched``, the library's choice in ``defaults``.
     chunks: Way[Literal["auto", "rank_part", "contiguous"] | ChunkShape] = "auto"
+    #: Compression of the chunks. ``auto``: none in ``matched``, the library's choice in
+    #: ``defaults``. `level`, `compressor` and `shuffle` are for the codecs of a list that have
+    #: them; ``none`` has none of them.
     codec: Way[Codec] = "auto"
+    #: Level of the codec. Default: 4 for gzip, 3 for zstd, 5 for blosc.
     level: Way[Annotated[int, msgspec.Meta(ge=0, le=22)] | None] = None
+    #: Compressor inside Blosc (default: lz4).
     compressor: Way[Compressor | None] = None
+    #: Shuffle before compression. Default: by bytes in Blosc, none in the other codecs.
     shuffle: Way[Shuffle | None] = None
+    #: End of writing. ``close``: the library has closed the file. ``flush``: with a flush by the
+    #: library before. ``sync``: bytes and directories are on the device.
     durability: OfData[Durability] = "close"
+    #: State of the page cache before reading. ``warm``: the written data are still in memory.
+    #: ``shifted``: a rank reads data that a rank on another node wrote. ``dropped``: the pages were
+    #: evicted. ``separate``: one job writes and another one, on other nodes, reads (``--stage``).
     cache: OfData[CacheState] = "warm"
+    #: With `rearranger`: the ranks that open, write and read a file: their number on each node, or
+    #: in all.
     writers: Way[Literal["all"] | Writers] = "all"
+    #: Destination of each rank's data before they are written, and origin after they are read
+    #: (arrays that ranks share only). ``none``: each rank writes and reads its own. ``gather``: the
+    #: writer of its group of ranks, which makes each rank's calls. ``box``: writers that have equal
+    #: slabs of what is moved. ``chunk_owner``: writers that have whole chunks or shards.
     rearranger: Way[Rearranger] = "none"
 
     #: What is impossible without each library that only some cases need, by its import name.
@@ -367,23 +323,15 @@ def _tag_of(kind: type[Parameters]) -> str:
 
 
 class Case(msgspec.Struct, frozen=True, dict=True):
-    """One point of the sweep, with a name that stays the same from run to run.
+    """One point of the sweep, with a name that stays the same from run to run."""
 
-    Parameters
-    ----------
-    parameters : Parameters
-        Parameters of the workload.
-    options : Options
-        Options of the backend.
-    roofline : bool
-        Whether pffbench added the case, to show the cost of the raw bytes.
-    environment : str
-        Name of its environment, in a run of several; else empty.
-    """
-
+    #: Parameters of the workload.
     parameters: Parameters
+    #: Options of the backend.
     options: Options
+    #: Whether pffbench added the case, to show the cost of the raw bytes.
     roofline: bool = False
+    #: Name of its environment, in a run of several; else empty.
     environment: str = ""
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -13,25 +13,17 @@ Part = Literal["write", "update", "read"]
 
 
 class Phase(NamedTuple):
-    """A phase of a repetition.
+    """A phase of a repetition."""
 
-    Parameters
-    ----------
-    name : str
-        Its name in the results.
-    part : {"write", "update", "read"} or None
-        The total that it belongs to.
-    does : {"files", "arrays", "data", "ranks", "device"}
-        Its work: opens or closes files or removes them, defines or opens arrays, moves data to or
-        from files, moves data between ranks, or waits until data are on the device, as closing a
-        file that was written does.
-    meaning : str
-        What is timed; the reference of the documentation has it.
-    """
-
+    #: Its name in the results.
     name: str
+    #: The total that it belongs to.
     part: Part | None
+    #: Its work: opens or closes files or removes them, defines or opens arrays, moves data to or
+    #: from files, moves data between ranks, or waits until data are on the device, as closing a
+    #: file that was written does.
     does: Literal["files", "arrays", "data", "ranks", "device"]
+    #: What is timed; the reference of the documentation has it.
     meaning: str
 
 

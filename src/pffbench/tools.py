@@ -8,17 +8,11 @@ from typing import NamedTuple
 
 
 class ToolOutput(NamedTuple):
-    """Output of a program.
+    """Output of a program."""
 
-    Parameters
-    ----------
-    ok : bool
-        Whether it ended well in time.
-    text : str
-        Its standard output; or ``unknown: …`` with the reason of the failure.
-    """
-
+    #: Whether it ended well in time.
     ok: bool
+    #: Its standard output; or ``unknown: …`` with the reason of the failure.
     text: str
 
 

@@ -23,23 +23,15 @@ _ARCHIVED = re.compile(r"([0-9a-f]{40})\n(.*)")
 
 
 class Origin(NamedTuple):
-    """Where the code comes from.
+    """Where the code comes from."""
 
-    Parameters
-    ----------
-    version : str
-        That of the last release; with ``.postN`` after N further commits, where tags are known.
-    commit : str or None
-        None where nothing names it. A built package has twelve digits of it.
-    dirty : bool or None
-        Whether tracked files differ from the commit; None outside of a checkout.
-    released : bool
-        Whether the commit is known to be that of the release.
-    """
-
+    #: That of the last release; with ``.postN`` after N further commits, where tags are known.
     version: str
+    #: None where nothing names it. A built package has twelve digits of it.
     commit: str | None = None
+    #: Whether tracked files differ from the commit; None outside of a checkout.
     dirty: bool | None = None
+    #: Whether the commit is known to be that of the release.
     released: bool = False
 
     def __str__(self) -> str:

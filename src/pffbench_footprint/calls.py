@@ -49,76 +49,48 @@ _GROUP = "pffbench.footprint"
 
 
 class AlikeArrays(msgspec.Struct, frozen=True):
-    """Arrays that differ in name, place and owner only.
+    """Arrays that differ in name, place and owner only."""
 
-    Parameters
-    ----------
-    spec : ArraySpec
-        One of them.
-    times : int
-        Number of them in all stores.
-    """
-
+    #: One of them.
     spec: ArraySpec
+    #: Number of them in all stores.
     times: int
 
 
 class AlikeCalls(msgspec.Struct, frozen=True):
-    """Library calls on boxes of one shape, which lie alike in their arrays.
+    """Library calls on boxes of one shape, which lie alike in their arrays."""
 
-    Parameters
-    ----------
-    access : Access
-        One of them.
-    times : int
-        Number of them, of all ranks.
-    """
-
+    #: One of them.
     access: Access
+    #: Number of them, of all ranks.
     times: int
 
 
 class Exchanged(msgspec.Struct, frozen=True):
-    """What ranks send to writers, of one array or step.
+    """What ranks send to writers, of one array or step."""
 
-    Parameters
-    ----------
-    elements : int
-        Elements that ranks send to other ranks.
-    largest : int
-        Elements of the part and the boxes of the writer that holds most.
-    """
-
+    #: Elements that ranks send to other ranks.
     elements: int
+    #: Elements of the part and the boxes of the writer that holds most.
     largest: int
 
 
 class KindCalls(msgspec.Struct, frozen=True):
-    """Arrays of one kind of a case, and the calls that move them.
+    """Arrays of one kind of a case, and the calls that move them."""
 
-    Parameters
-    ----------
-    family : Family
-        The arrays.
-    arrays : list of AlikeArrays
-        The arrays of all stores.
-    writes, reads : list of AlikeCalls
-        The calls of all ranks.
-    opened : int
-        Arrays that ranks open to read, added up over the ranks.
-    writers, readers : sequence of int, optional
-        The ranks that open a store to write, and to read; None where all do.
-    exchanged : Exchanged, optional
-        Where data go through writers.
-    """
-
+    #: The arrays.
     family: Family
+    #: The arrays of all stores.
     arrays: list[AlikeArrays]
+    #: The calls of all ranks.
     writes: list[AlikeCalls]
     reads: list[AlikeCalls]
+    #: Arrays that ranks open to read, added up over the ranks.
     opened: int
+    #: The ranks that open a store to write, and to read; None where all do.
     writers: Sequence[int] | None = None
     readers: Sequence[int] | None = None
+    #: Where data go through writers.
     exchanged: Exchanged | None = None
 
     def nbytes(self, calls: Iterable[AlikeCalls]) -> int:

@@ -116,29 +116,19 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """What is printed.
+    """What is printed."""
 
-    Parameters
-    ----------
-    file : str
-        The experiment.
-    topology : Topology
-        The ranks.
-    stripe : Stripe or None
-        Of the file system.
-    cases : dict of int to Case
-        The cases by their numbers.
-    found : dict of str to (Footprint, dict of str to Amount)
-        By the name of a case.
-    left_out : list of (str, str)
-        Names of the other cases, with the reason.
-    """
-
+    #: The experiment.
     file: str
+    #: The ranks.
     topology: Topology
+    #: Of the file system.
     stripe: Stripe | None
+    #: The cases by their numbers.
     cases: Mapping[int, Case]
+    #: By the name of a case.
     found: Mapping[str, tuple[Footprint, Mapping[str, Amount]]]
+    #: Names of the other cases, with the reason.
     left_out: Sequence[tuple[str, str]]
 
 

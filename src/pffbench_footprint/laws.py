@@ -33,20 +33,13 @@ LEFT_OUT = "chunks that hold nothing but the fill value are left out"
 
 
 class Amount(msgspec.Struct, frozen=True):
-    """A number with what is known of it.
+    """A number with what is known of it."""
 
-    Parameters
-    ----------
-    value : int or None
-        The number; None if unknown.
-    certainty : {"exact", "at least", "at most", "unknown"}
-        Whether it is the number, or a bound of it.
-    why : str
-        Why it is not exact.
-    """
-
+    #: The number; None if unknown.
     value: int | None
+    #: Whether it is the number, or a bound of it.
     certainty: Certainty = "exact"
+    #: Why it is not exact.
     why: str = ""
 
     @property
@@ -82,29 +75,19 @@ def unknown(why: str) -> Amount:
 
 
 class Requests(msgspec.Struct, frozen=True):
-    """System calls that move array data.
+    """System calls that move array data."""
 
-    Parameters
-    ----------
-    sizes : mapping of int to int
-        Number of calls by their bytes.
-    certainty : {"exact", "at least", "unknown"}
-        What is known of their number; at least the bytes of `sizes` are moved in any case.
-    sized : bool
-        Whether the bytes are known: those of compressed chunks are not.
-    all_bytes : bool
-        Whether the bytes are all that are moved.
-    why : str
-        Why anything is not known.
-    fewest : int, optional
-        Number of calls that are sure, where not all of `sizes` are.
-    """
-
+    #: Number of calls by their bytes.
     sizes: Mapping[int, int] = msgspec.field(default_factory=dict)
+    #: What is known of their number; at least the bytes of `sizes` are moved in any case.
     certainty: Literal["exact", "at least", "unknown"] = "exact"
+    #: Whether the bytes are known: those of compressed chunks are not.
     sized: bool = True
+    #: Whether the bytes are all that are moved.
     all_bytes: bool = True
+    #: Why anything is not known.
     why: str = ""
+    #: Number of calls that are sure, where not all of `sizes` are.
     fewest: int | None = None
 
     @property
@@ -168,29 +151,19 @@ def split_sizes(nbytes: int, count: int, most: int = _KERNEL_MOST) -> Counter[in
 
 
 class TransferMode(NamedTuple):
-    """How a case moves its data.
+    """How a case moves its data."""
 
-    Parameters
-    ----------
-    options : Options
-        Options of the backend.
-    settings : {"matched", "defaults"}
-        As of the case.
-    alone : bool
-        Whether one rank has the file open alone.
-    collective : bool
-        Whether the transfer is collective.
-    owned : bool
-        Whether each array is moved by one rank.
-    zeros : bool
-        Whether a chunk may hold nothing but the fill value.
-    """
-
+    #: Options of the backend.
     options: Any
+    #: As of the case.
     settings: Settings
+    #: Whether one rank has the file open alone.
     alone: bool
+    #: Whether the transfer is collective.
     collective: bool
+    #: Whether each array is moved by one rank.
     owned: bool
+    #: Whether a chunk may hold nothing but the fill value.
     zeros: bool = False
 
 
@@ -202,31 +175,21 @@ class Inodes(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Counts of a case that laws of opening and naming files start from.
+    """Counts of a case that laws of opening and naming files start from."""
 
-    Parameters
-    ----------
-    writers, readers : int
-        Ranks that open a store to write, and to read.
-    stores, arrays : int
-        Stores and arrays.
-    inodes : Inodes
-        Files and directories that remain.
-    write_calls : int
-        Library calls that write something, of all ranks.
-    read_requests : int
-        System calls that read array data, at least.
-    opened : int
-        Arrays that ranks open to read, added up over the ranks.
-    """
-
+    #: Ranks that open a store to write, and to read.
     writers: int
     readers: int
+    #: Stores and arrays.
     stores: int
     arrays: int
+    #: Files and directories that remain.
     inodes: Inodes
+    #: Library calls that write something, of all ranks.
     write_calls: int
+    #: System calls that read array data, at least.
     read_requests: int
+    #: Arrays that ranks open to read, added up over the ranks.
     opened: int
 
 
@@ -480,18 +443,12 @@ def is_rectilinear(options: Options) -> bool:
 
 
 class ZarrCalls(FileCalls, frozen=True):
-    """A directory of chunk files, or of shards.
-
-    Parameters
-    ----------
-    reads_to_the_end : bool
-        Whether a file is read until a call returns nothing, as Python reads one.
-    described : tuple of int
-        Files that describe a group or an array, in formats 2 and 3.
-    """
+    """A directory of chunk files, or of shards."""
 
     store: Inodes = Inodes(1, 1)
+    #: Whether a file is read until a call returns nothing, as Python reads one.
     reads_to_the_end: bool = False
+    #: Files that describe a group or an array, in formats 2 and 3.
     described: tuple[int, int] = (1, 1)
 
     def of_store(self, options: Any) -> Inodes:

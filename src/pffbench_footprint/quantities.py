@@ -49,35 +49,22 @@ _CHOOSES = "the library chooses chunks"
 
 
 class Stripe(msgspec.Struct, frozen=True):
-    """Stripes of a parallel file system.
+    """Stripes of a parallel file system."""
 
-    Parameters
-    ----------
-    nbytes : int
-        Bytes of a stripe.
-    servers : int
-        Servers that a file is striped over.
-    """
-
+    #: Bytes of a stripe.
     nbytes: int
+    #: Servers that a file is striped over.
     servers: int
 
 
 class Footprint(msgspec.Struct, frozen=True, dict=True):
-    """One repetition of a case: its calls and the law of its format.
+    """One repetition of a case: its calls and the law of its format."""
 
-    Parameters
-    ----------
-    case : Case
-        The case.
-    topology : Topology
-        The ranks and their nodes.
-    stripe : Stripe, optional
-        Of the file system.
-    """
-
+    #: The case.
     case: Case
+    #: The ranks and their nodes.
     topology: Topology
+    #: Of the file system.
     stripe: Stripe | None = None
 
     @cached_property
@@ -190,32 +177,21 @@ Law = Callable[[Footprint], Amount]
 
 
 class FootprintQuantity(msgspec.Struct, frozen=True):
-    """A quantity of a footprint.
+    """A quantity of a footprint."""
 
-    Parameters
-    ----------
-    name : str
-        Its name in JSON.
-    unit : {"", "B"}
-        Bytes, or a number.
-    explanation : str
-        One sentence.
-    law : callable
-        Its value of a case whose backend has a law.
-    without_law : bool
-        Whether it can be told of any backend.
-    of_stripes : bool
-        Whether it is told where the stripes of the file system are given.
-    of_files : bool
-        Whether it is less where files of chunks are left out.
-    """
-
+    #: Its name in JSON.
     name: str
+    #: Bytes, or a number.
     unit: str
+    #: One sentence.
     explanation: str
+    #: Its value of a case whose backend has a law.
     law: Law
+    #: Whether it can be told of any backend.
     without_law: bool = False
+    #: Whether it is told where the stripes of the file system are given.
     of_stripes: bool = False
+    #: Whether it is less where files of chunks are left out.
     of_files: bool = False
 
     def of(self, case: Footprint) -> Amount:

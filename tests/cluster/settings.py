@@ -30,44 +30,30 @@ def _user() -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """One cluster.
+    """One cluster."""
 
-    Parameters
-    ----------
-    directory : str
-        Absolute path of the directory that holds everything of this cluster.
-    nodes : int
-        Number of nodes: node1, node2, and so on.
-    cpus, memory : int
-        What each node claims to have: CPUs and MiB. Nothing is enforced, and the claim may
-        exceed the machine.
-    shared : tuple of str
-        Paths that all nodes see although they lie below a private directory, beside the cluster's
-        own directory, which they always see.
-    disks : tuple of str
-        Names of nodes that boot with what slurmd left on their disks. The others have none.
-    kill_wait : int
-        Seconds that Slurm leaves between SIGTERM and SIGKILL.
-    extra : str
-        Further lines of slurm.conf.
-    moosefs : bool
-        Mount one MooseFS on all nodes, in ``directory``/moosefs.
-    user_namespace : bool
-        Started without root, so that everything is owned by one user.
-    user, uid, gid
-        Who started it, and runs every daemon and job.
-    """
-
+    #: Absolute path of the directory that holds everything of this cluster.
     directory: str
+    #: Number of nodes: node1, node2, and so on.
     nodes: int = 4
+    #: What each node claims to have: CPUs and MiB. Nothing is enforced, and the claim may exceed
+    #: the machine.
     cpus: int = 32
     memory: int = 16000
+    #: Paths that all nodes see although they lie below a private directory, beside the cluster's
+    #: own directory, which they always see.
     shared: tuple[str, ...] = ()
+    #: Names of nodes that boot with what slurmd left on their disks. The others have none.
     disks: tuple[str, ...] = ()
+    #: Seconds that Slurm leaves between SIGTERM and SIGKILL.
     kill_wait: int = 5
+    #: Further lines of slurm.conf.
     extra: str = ""
+    #: Mount one MooseFS on all nodes, in ``directory``/moosefs.
     moosefs: bool = False
+    #: Started without root, so that everything is owned by one user.
     user_namespace: bool = False
+    #: Who started it, and runs every daemon and job.
     user: str = field(default_factory=_user)
     uid: int = field(default_factory=os.geteuid)
     gid: int = field(default_factory=os.getegid)

@@ -38,10 +38,7 @@ PHASE = {
 KEY_OF_A_PHASE = {
     "record/repetitions.py": (
         "    idle_seconds: float = 0.0\n",
-        "    idle_seconds: float = 0.0\n    own_mean: float = 0.0\n",
-        '    """\n\n    phase: str\n    seconds: Seconds\n',
-        "    own_mean : float\n        Mean own time.\n"
-        '    """\n\n    phase: str\n    seconds: Seconds\n',
+        "    idle_seconds: float = 0.0\n    #: Mean own time.\n    own_mean: float = 0.0\n",
     ),
     "record/reduction.py": (
         "        own_min=_number(float(own.min())),\n",
@@ -282,7 +279,7 @@ def test_a_backend_runs(run):
 @pytest.mark.full
 def test_the_copys_own_tests_pass(copy):
     """No list of names in the tests has to be changed, nor a document."""
-    names = ("docstrings", "results_document", "summary", "registry", "documents")
+    names = ("descriptions", "results_document", "summary", "registry", "documents")
     files = [copy / "tests" / "unit" / f"test_{name}.py" for name in names]
     python(copy, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *files, cwd=copy)
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from launch import REPOSITORY
-from pffbench.docstrings import field_descriptions
+from pffbench.descriptions import field_descriptions
 from pffbench.record.repetitions import (
     Counted,
     MachineState,

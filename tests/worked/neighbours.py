@@ -15,14 +15,9 @@ from pffbench.workloads.write_read import write_read_cycle
 
 
 class NeighboursParameters(Parameters, frozen=True, kw_only=True, tag="neighbours"):
-    """Parameters of the workload `neighbours`.
+    """Parameters of the workload `neighbours`."""
 
-    Parameters
-    ----------
-    shape : list of int
-        Shape of the array that each rank writes.
-    """
-
+    #: Shape of the array that each rank writes.
     shape: ArrayShape
 
 

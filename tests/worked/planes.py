@@ -11,14 +11,9 @@ from pffbench.workloads.base import Workload
 
 
 class PlanesParameters(Parameters, frozen=True, kw_only=True, tag="planes"):
-    """Parameters of the workload `planes`.
+    """Parameters of the workload `planes`."""
 
-    Parameters
-    ----------
-    shape : list of int
-        Shape of the array, which is cut along its first axis.
-    """
-
+    #: Shape of the array, which is cut along its first axis.
     shape: GivenShape[ArrayShape]
 
 

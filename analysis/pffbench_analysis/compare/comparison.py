@@ -25,30 +25,20 @@ from pffbench_analysis.differences import ABSENT, Difference, differences
 
 
 class Row(NamedTuple):
-    """A total of a case, or of all cases of a format.
+    """A total of a case, or of all cases of a format."""
 
-    Parameters
-    ----------
-    name, heading : str
-        What was measured, and in which total.
-    cells : sequence of (Cell, Cell)
-        New and old; none where it is not comparable.
-    verdict : Verdict
-        What is shown of new over old.
-    phase : str
-        Of a difference, the phase that it is mostly in.
-    reason : str
-        Why it is not comparable; empty if it is.
-    hides : bool
-        Whether the reason may hide a slowdown. A time below the resolution hides none.
-    """
-
+    #: What was measured, and in which total.
     name: str
     heading: str
+    #: New and old; none where it is not comparable.
     cells: Sequence[tuple[Cell, Cell]] = ()
+    #: What is shown of new over old.
     verdict: Verdict = NOTHING
+    #: Of a difference, the phase that it is mostly in.
     phase: str = ""
+    #: Why it is not comparable; empty if it is.
     reason: str = ""
+    #: Whether the reason may hide a slowdown. A time below the resolution hides none.
     hides: bool = False
 
     @property
@@ -78,33 +68,22 @@ def _typical(cells: Sequence[Cell]) -> float:
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """Two sides, compared.
+    """Two sides, compared."""
 
-    Parameters
-    ----------
-    old, new : Side
-        The sides.
-    rows : tuple of Row
-        All cases of a format together, then each total of each case.
-    control : tuple of Row
-        Raw transfers next to formats, which show whether the machine changed.
-    alone : tuple of Lone
-        Cases of one side.
-    differences : tuple of Difference
-        Other differences between the runs: possible causes of a difference in time.
-    starts : (int, int)
-        Number of starts of the program on each side.
-    cases : int
-        Number of cases that are judged.
-    """
-
+    #: The sides.
     old: Side
     new: Side
+    #: All cases of a format together, then each total of each case.
     rows: tuple[Row, ...]
+    #: Raw transfers next to formats, which show whether the machine changed.
     control: tuple[Row, ...]
+    #: Cases of one side.
     alone: tuple[Lone, ...]
+    #: Other differences between the runs: possible causes of a difference in time.
     differences: tuple[Difference, ...]
+    #: Number of starts of the program on each side.
     starts: tuple[int, int]
+    #: Number of cases that are judged.
     cases: int
 
     @property

@@ -45,28 +45,19 @@ _VARIABLE = frozenset(
 
 
 class CountDifference(msgspec.Struct, frozen=True):
-    """A counter of a case whose values differ between two runs.
+    """A counter of a case whose values differ between two runs."""
 
-    Parameters
-    ----------
-    case : str
-        Label of the case.
-    phase, counter : str
-        What was counted, over all ranks.
-    base, new : tuple of float
-        Smallest and largest value of a repetition.
-    units : int
-        Number of chunks, or of arrays, that the phase moves or defines; 1 where it is not known.
-    unit : str
-        ``chunk`` or ``array``.
-    """
-
+    #: Label of the case.
     case: str
+    #: What was counted, over all ranks.
     phase: str
     counter: str
+    #: Smallest and largest value of a repetition.
     base: tuple[float, float]
     new: tuple[float, float]
+    #: Number of chunks, or of arrays, that the phase moves or defines; 1 where it is not known.
     units: int = 1
+    #: ``chunk`` or ``array``.
     unit: str = ""
 
     @property
@@ -89,28 +80,19 @@ class CountDifference(msgspec.Struct, frozen=True):
 
 
 class CountComparison(msgspec.Struct, frozen=True):
-    """The counts of two runs.
+    """The counts of two runs."""
 
-    Parameters
-    ----------
-    base, new : str
-        The runs.
-    cases, counts : int
-        Number of cases that both have, and of counts compared.
-    differences : tuple of CountDifference
-        Those that differ, the largest factor first.
-    alone : tuple of str
-        Cases that only one run has, each with the reason.
-    chance : int
-        Number of counts that differ by no more than ranks which make the same directory at once.
-    """
-
+    #: The runs.
     base: str
     new: str
+    #: Number of cases that both have, and of counts compared.
     cases: int
     counts: int
+    #: Those that differ, the largest factor first.
     differences: tuple[CountDifference, ...]
+    #: Cases that only one run has, each with the reason.
     alone: tuple[str, ...]
+    #: Number of counts that differ by no more than ranks which make the same directory at once.
     chance: int = 0
 
 

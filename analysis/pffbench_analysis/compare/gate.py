@@ -21,35 +21,22 @@ MORE_STARTS = "three runs of each side show less (pffbench compare OLD … -- NE
 
 
 class Gate(NamedTuple):
-    """What a gate allows.
+    """What a gate allows."""
 
-    Parameters
-    ----------
-    limit : float
-        The largest allowed relative slowdown.
-    allow_missing : bool
-        Whether a side passes where a total of the old one could not be compared.
-    """
-
+    #: The largest allowed relative slowdown.
     limit: float
+    #: Whether a side passes where a total of the old one could not be compared.
     allow_missing: bool = False
 
 
 class Outcome(NamedTuple):
-    """What a comparison ends with.
+    """What a comparison ends with."""
 
-    Parameters
-    ----------
-    status : int
-        The exit status.
-    sentence : str
-        The verdict.
-    gate : Gate, optional
-        What was allowed.
-    """
-
+    #: The exit status.
     status: int
+    #: The verdict.
     sentence: str
+    #: What was allowed.
     gate: Gate | None = None
 
 

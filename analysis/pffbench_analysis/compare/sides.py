@@ -18,17 +18,11 @@ from pffbench_analysis.differences import ABSENT
 
 
 class Side(msgspec.Struct, frozen=True):
-    """The runs of one side: of one experiment, program and machine.
+    """The runs of one side: of one experiment, program and machine."""
 
-    Parameters
-    ----------
-    which : {"old", "new"}
-        The side.
-    runs : tuple of MeasuredRun
-        One or more, each of which is a start of the program.
-    """
-
+    #: The side.
     which: Literal["old", "new"]
+    #: One or more, each of which is a start of the program.
     runs: tuple[MeasuredRun, ...]
 
     @property

@@ -19,23 +19,15 @@ _ELSEWHERE = ("reasons", "remarks", "name", "question")
 
 
 class Facts(NamedTuple):
-    """Facts with one value each, and groups of facts below them.
+    """Facts with one value each, and groups of facts below them."""
 
-    Parameters
-    ----------
-    name : str
-        Subject of the facts.
-    values : list of (str, str)
-        Names and values.
-    parts : list of Facts
-        Nested groups.
-    more : int
-        Number of facts not shown.
-    """
-
+    #: Subject of the facts.
     name: str
+    #: Names and values.
     values: list[tuple[str, str]]
+    #: Nested groups.
     parts: list[Facts]
+    #: Number of facts not shown.
     more: int
 
 

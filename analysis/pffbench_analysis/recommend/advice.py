@@ -29,29 +29,19 @@ _FARTHEST = 10
 
 
 class Advice(NamedTuple):
-    """The recommendation of a run.
+    """The recommendation of a run."""
 
-    Parameters
-    ----------
-    directory : Path
-        The results directory.
-    answer : Answer
-        The answer for the purpose.
-    program : str
-        A program that uses the recommended way; empty if there is none.
-    why_none : str
-        Why there is none.
-    notes : sequence of str
-        What is to be known about the program.
-    time : str
-        How long the user's data need, in a sentence; empty if that was not asked.
-    """
-
+    #: The results directory.
     directory: Path
+    #: The answer for the purpose.
     answer: Answer
+    #: A program that uses the recommended way; empty if there is none.
     program: str = ""
+    #: Why there is none.
     why_none: str = ""
+    #: What is to be known about the program.
     notes: Sequence[str] = ()
+    #: How long the user's data need, in a sentence; empty if that was not asked.
     time: str = ""
 
     def lines(self) -> Iterator[str]:

@@ -41,23 +41,15 @@ class NoCodeError(Exception):
 
 @dataclass(frozen=True)
 class Geometry:
-    """The part of an array that a rank holds, for any number of ranks if possible.
+    """The part of an array that a rank holds, for any number of ranks if possible."""
 
-    Parameters
-    ----------
-    grid : tuple of str
-        Ranks along each axis, as Python.
-    block : tuple of int
-        Shape of the part of a rank.
-    shape : tuple of int or None
-        The whole array where it is not a multiple of the block in each axis.
-    count : int
-        Arrays of each rank, or in total where all ranks write them together.
-    """
-
+    #: Ranks along each axis, as Python.
     grid: tuple[str, ...]
+    #: Shape of the part of a rank.
     block: Shape
+    #: The whole array where it is not a multiple of the block in each axis.
     shape: Shape | None
+    #: Arrays of each rank, or in total where all ranks write them together.
     count: int
 
 

@@ -35,24 +35,16 @@ Kind = Literal["weak", "strong"]
 
 
 class Point(NamedTuple):
-    """A total of a case at one size of the job.
+    """A total of a case at one size of the job."""
 
-    Parameters
-    ----------
-    size : int
-        Ranks or nodes, whichever the series varies.
-    runs : tuple of MeasuredRun
-        The runs of this size, each a start of the program.
-    cell : Cell
-        Their times.
-    verdict : Verdict or None
-        What is shown of the ideal time over the measured one, which is the efficiency: *slower*
-        where it is below 1. None at the smallest size, and where bytes do not scale.
-    """
-
+    #: Ranks or nodes, whichever the series varies.
     size: int
+    #: The runs of this size, each a start of the program.
     runs: tuple[MeasuredRun, ...]
+    #: Their times.
     cell: Cell
+    #: What is shown of the ideal time over the measured one, which is the efficiency: *slower*
+    #: where it is below 1. None at the smallest size, and where bytes do not scale.
     verdict: Verdict | None = None
 
     @property
@@ -91,24 +83,16 @@ class Point(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A total of a case over all sizes of the job, the smallest first.
+    """A total of a case over all sizes of the job, the smallest first."""
 
-    Parameters
-    ----------
-    case, label : str
-        Name of the case, and what sets it apart from the others.
-    heading : str
-        What is measured.
-    kind : {"weak", "strong"} or None
-        Whether bytes grow with the ranks or stay; None for a single size.
-    points : tuple of Point
-        One or more.
-    """
-
+    #: Name of the case, and what sets it apart from the others.
     case: str
     label: str
+    #: What is measured.
     heading: str
+    #: Whether bytes grow with the ranks or stay; None for a single size.
     kind: Kind | None
+    #: One or more.
     points: tuple[Point, ...]
 
     @property
@@ -126,26 +110,17 @@ class Curve(NamedTuple):
 
 
 class Series(msgspec.Struct, frozen=True):
-    """Runs of one experiment at several sizes of the job.
+    """Runs of one experiment at several sizes of the job."""
 
-    Parameters
-    ----------
-    runs : tuple of MeasuredRun
-        The smallest first.
-    over : {"ranks", "nodes"}
-        Unit of the sizes.
-    curves : tuple of Curve
-        Every total of every case, raw transfers last.
-    alarms : tuple of str
-        Why times may show something else than how the work scales.
-    notes : tuple of str
-        Remarks, such as facts in which runs differ.
-    """
-
+    #: The smallest first.
     runs: tuple[MeasuredRun, ...]
+    #: Unit of the sizes.
     over: Over
+    #: Every total of every case, raw transfers last.
     curves: tuple[Curve, ...]
+    #: Why times may show something else than how the work scales.
     alarms: tuple[str, ...]
+    #: Remarks, such as facts in which runs differ.
     notes: tuple[str, ...]
 
     @property

@@ -17,65 +17,44 @@ ByteOrder = Literal["native", "big"]
 
 
 class ArraySpec(msgspec.Struct, frozen=True):
-    """An array of a store: its shape and type, its storage and its data.
+    """An array of a store: its shape and type, its storage and its data."""
 
-    Parameters
-    ----------
-    name : str
-        Name in the store.
-    shape : tuple of int
-        Shape of the stored array.
-    dtype : str
-        NumPy name of the element type; in memory it has native byte order.
-    number : int
-        Number of the logical array whose data it holds (see `pffbench.data`).
-    origin : tuple of int
-        Where the stored array's first element lies in the logical array.
-    logical_shape : tuple of int
-        Shape of the logical array.
-    offset : int
-        Bytes of the arrays before it in the store; its place in a raw file.
-    owner : int or None
-        The only rank that writes it; None when all ranks write it together.
-    chunks : tuple of int, "contiguous" or "library"
-        Chunk shape, no chunks, or the library's own choice.
-    codec : {"none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc", "library"}
-        Compression.
-    level : int
-        Level of the codec.
-    fill : {"none", "library"}
-        Whether the library may write fill values before the data.
-    byte_order : {"native", "big"}
-        Byte order in the store; the library converts, within the transfer. Raw bytes stay as
-        they are.
-    compressor : {"blosclz", "lz4", "lz4hc", "zlib", "zstd"}
-        Compressor inside Blosc.
-    shuffle : {"none", "byte", "bit"}
-        Shuffle applied before compression.
-    growth : int
-        Rows appended along the first axis after the array has been written; if not 0, the axis is
-        unlimited.
-    parts : tuple, optional
-        Of an array that all ranks write: the lengths of their parts along each axis; a number for
-        parts of that length.
-    """
-
+    #: Name in the store.
     name: str
+    #: Shape of the stored array.
     shape: Shape
+    #: NumPy name of the element type; in memory it has native byte order.
     dtype: str
+    #: Number of the logical array whose data it holds (see `pffbench.data`).
     number: int
+    #: Where the stored array's first element lies in the logical array.
     origin: Shape
+    #: Shape of the logical array.
     logical_shape: Shape
+    #: Bytes of the arrays before it in the store; its place in a raw file.
     offset: int
+    #: The only rank that writes it; None when all ranks write it together.
     owner: int | None
+    #: Chunk shape, no chunks, or the library's own choice.
     chunks: Shape | Literal["contiguous", "library"]
+    #: Compression.
     codec: Literal["none", "gzip", "szip", "zstd", "lz4", "lzf", "blosc", "library"]
+    #: Level of the codec.
     level: int
+    #: Whether the library may write fill values before the data.
     fill: Literal["none", "library"]
+    #: Byte order in the store; the library converts, within the transfer. Raw bytes stay as they
+    #: are.
     byte_order: ByteOrder = "native"
+    #: Compressor inside Blosc.
     compressor: Compressor = "lz4"
+    #: Shuffle applied before compression.
     shuffle: Shuffle = "none"
+    #: Rows appended along the first axis after the array has been written; if not 0, the axis is
+    #: unlimited.
     growth: int = 0
+    #: Of an array that all ranks write: the lengths of their parts along each axis; a number for
+    #: parts of that length.
     parts: tuple[int | Shape, ...] | None = None
 
     @property
@@ -118,62 +97,42 @@ class Capabilities(msgspec.Struct, frozen=True):
     """Capabilities of a backend; cases beyond them are refused when a run is planned.
 
     A backend names what it has, and nothing that it lacks.
-
-    Parameters
-    ----------
-    arrays : frozenset of str
-        Supported values of `arrays` in files that ranks share; none if they cannot share a file.
-        Every backend supports a file for each rank.
-    transfers : frozenset of str
-        Supported transfers in a shared file.
-    codecs : frozenset of str
-        Supported codecs.
-    shuffles : mapping of str to frozenset of str
-        Shuffles that each codec supports; none for a codec that is not named.
-    compressors : frozenset of str
-        Compressors supported inside Blosc.
-    codec_libraries : mapping of str to str
-        Import names of optional packages that codecs need.
-    byte_orders : frozenset of str
-        Supported byte orders in the store.
-    option_libraries : mapping of (str, value) to str
-        Import names of optional packages that values of its options need.
-    raw : bool
-        Whether it stores bytes without a description, which serve as the roofline.
-    discards : bool
-        Whether written data cannot be read back.
-    new_arrays : frozenset of str
-        Transfers whose reads return new arrays, as their users call the library; the allocation is
-        part of the read. Other reads land in memory of the caller.
-    reads_by_mmap : bool
-        Whether reads go through a map of the file, and not through read(2) and its like.
-    attributes : bool
-        Whether arrays have attributes: the trait `HasAttributes` of its stores.
-    threads : bool
-        Whether the library may move data in threads of its own, so that those that ran are
-        counted.
-    stretches : bool
-        Whether ranks can move stretches of an array that are no box, as decomposition maps have
-        them.
-    call_per_box : bool
-        Whether it moves them by a call for each of their boxes.
     """
 
+    #: Supported values of `arrays` in files that ranks share; none if they cannot share a file.
+    #: Every backend supports a file for each rank.
     arrays: frozenset[str] = frozenset()
+    #: Supported transfers in a shared file.
     transfers: frozenset[str] = frozenset({"independent"})
+    #: Supported codecs.
     codecs: frozenset[str] = frozenset({"none"})
+    #: Shuffles that each codec supports; none for a codec that is not named.
     shuffles: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
+    #: Compressors supported inside Blosc.
     compressors: frozenset[str] = frozenset()
+    #: Import names of optional packages that codecs need.
     codec_libraries: Mapping[str, str] = msgspec.field(default_factory=dict)
+    #: Import names of optional packages that values of its options need.
     option_libraries: Mapping[tuple[str, Any], str] = msgspec.field(default_factory=dict)
+    #: Supported byte orders in the store.
     byte_orders: frozenset[str] = frozenset({"native"})
+    #: Whether it stores bytes without a description, which serve as the roofline.
     raw: bool = False
+    #: Whether written data cannot be read back.
     discards: bool = False
+    #: Transfers whose reads return new arrays, as their users call the library; the allocation is
+    #: part of the read. Other reads land in memory of the caller.
     new_arrays: frozenset[str] = frozenset()
+    #: Whether reads go through a map of the file, and not through read(2) and its like.
     reads_by_mmap: bool = False
+    #: Whether arrays have attributes: the trait `HasAttributes` of its stores.
     attributes: bool = False
+    #: Whether the library may move data in threads of its own, so that those that ran are counted.
     threads: bool = False
+    #: Whether ranks can move stretches of an array that are no box, as decomposition maps have
+    #: them.
     stretches: bool = False
+    #: Whether it moves them by a call for each of their boxes.
     call_per_box: bool = False
 
     def libraries(self, codec: str, options: Options) -> tuple[str, ...]:

@@ -198,18 +198,12 @@ class Unsafe(str):
 
 
 class Storage(msgspec.Struct, frozen=True):
-    """How a backend stores an array, for planning.
+    """How a backend stores an array, for planning."""
 
-    Parameters
-    ----------
-    unit : tuple of int or None
-        Shape of what the array is stored in: a chunk, or a shard; None if not known. One rank at a
-        time may write to it where libraries rewrite it as a whole.
-    padding : float
-        Ratio of stored to array bytes where the library's own chunks are larger.
-    """
-
+    #: Shape of what the array is stored in: a chunk, or a shard; None if not known. One rank at a
+    #: time may write to it where libraries rewrite it as a whole.
     unit: Shape | None = None
+    #: Ratio of stored to array bytes where the library's own chunks are larger.
     padding: float = 1.0
 
 

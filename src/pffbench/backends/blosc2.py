@@ -32,15 +32,10 @@ _LARGEST_CHUNK = 2**31 - 1 - 32
 
 
 class Blosc2Options(Options, frozen=True, kw_only=True):
-    """Options of Blosc2; every default is the library's own.
+    """Options of Blosc2; every default is the library's own."""
 
-    Parameters
-    ----------
-    threads : int, optional
-        Threads that compress and decompress. The library's default is one per core. With
-        ``matched`` each rank has one.
-    """
-
+    #: Threads that compress and decompress. The library's default is one per core. With ``matched``
+    #: each rank has one.
     threads: Annotated[int, msgspec.Meta(ge=1, le=4096)] | None = None
 
 

@@ -23,17 +23,11 @@ _AT_ONCE = 2**20
 
 
 class Runs(msgspec.Struct, frozen=True):
-    """The runs of a file that make up a box: equally long, in the order of the file.
+    """The runs of a file that make up a box: equally long, in the order of the file."""
 
-    Parameters
-    ----------
-    offsets : array of int64
-        Where each begins, in bytes.
-    length : int
-        Bytes of each.
-    """
-
+    #: Where each begins, in bytes.
     offsets: npt.NDArray[np.int64]
+    #: Bytes of each.
     length: int
 
     @property
@@ -58,14 +52,9 @@ class Runs(msgspec.Struct, frozen=True):
 
 
 class UnequalRuns(Runs, frozen=True):
-    """The runs of a file that make up stretches of an array, in the order of the file.
+    """The runs of a file that make up stretches of an array, in the order of the file."""
 
-    Parameters
-    ----------
-    lengths : array of int64
-        Bytes of each; `length` is their sum.
-    """
-
+    #: Bytes of each; `length` is their sum.
     lengths: npt.NDArray[np.int64]
 
     @classmethod
@@ -79,20 +68,13 @@ class UnequalRuns(Runs, frozen=True):
 
 
 class ArrayInFile(msgspec.Struct, frozen=True):
-    """An array that lies in a file in one piece, in the order of C.
+    """An array that lies in a file in one piece, in the order of C."""
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the array.
-    itemsize : int
-        Bytes of an element.
-    begin : int
-        Bytes before the first element.
-    """
-
+    #: Shape of the array.
     shape: Shape
+    #: Bytes of an element.
     itemsize: int
+    #: Bytes before the first element.
     begin: int
 
     def runs(self, box: Box) -> Runs:

@@ -50,31 +50,23 @@ _BOUNDS: dict[Libver, str] = {
 
 
 class Hdf5Options(Hdf5FileOptions, frozen=True, kw_only=True):
-    """Options of HDF5; every default is the library's own.
+    """Options of HDF5; every default is the library's own."""
 
-    Parameters
-    ----------
-    collective_metadata : bool, optional
-        Metadata is read and written collectively (``H5Pset_all_coll_metadata_ops``,
-        ``H5Pset_coll_metadata_write``). The library's default is off. ``matched`` switches it on,
-        because netCDF-C always does.
-    libver : {"earliest", "v108", "v110", "v112", "v114", "latest"}, optional
-        Lowest version of the file format that is written (``H5Pset_libver_bounds``). The library's
-        default is ``earliest`` before HDF5 2.0. ``matched`` uses ``v108``, which netCDF-C always
-        sets.
-    api : {"high_level", "low_level"}
-        Calls that move the data: slices of ``h5py.Dataset``, as in most programs, or H5Dwrite and
-        H5Dread with data spaces made in advance and reads into the caller's memory, to measure the
-        cost of slices. Stretches of a decomposition map always use ``low_level``, because slices
-        have no unions.
-    swmr : bool
-        Whether a new file is switched to single writer, multiple readers (``H5Fstart_swmr_write``)
-        once its datasets are defined. It needs a file for each rank, and ``libver: latest``.
-    """
-
+    #: Metadata is read and written collectively (``H5Pset_all_coll_metadata_ops``,
+    #: ``H5Pset_coll_metadata_write``). The library's default is off. ``matched`` switches it on,
+    #: because netCDF-C always does.
     collective_metadata: bool | None = None
+    #: Lowest version of the file format that is written (``H5Pset_libver_bounds``). The library's
+    #: default is ``earliest`` before HDF5 2.0. ``matched`` uses ``v108``, which netCDF-C always
+    #: sets.
     libver: Libver | None = None
+    #: Calls that move the data: slices of ``h5py.Dataset``, as in most programs, or H5Dwrite and
+    #: H5Dread with data spaces made in advance and reads into the caller's memory, to measure the
+    #: cost of slices. Stretches of a decomposition map always use ``low_level``, because slices
+    #: have no unions.
     api: Api = "high_level"
+    #: Whether a new file is switched to single writer, multiple readers (``H5Fstart_swmr_write``)
+    #: once its datasets are defined. It needs a file for each rank, and ``libver: latest``.
     swmr: bool = False
 
 

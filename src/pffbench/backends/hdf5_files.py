@@ -51,48 +51,31 @@ _BLOSC_USUAL = (0, 0, 0, 0, 5, 1, 0)
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """A filter of a dataset.
+    """A filter of a dataset."""
 
-    Parameters
-    ----------
-    number : int
-        Its registered number.
-    values : tuple of int
-        Its parameters.
-    """
-
+    #: Its registered number.
     number: int
+    #: Its parameters.
     values: tuple[int, ...]
 
 
 class Codec(msgspec.Struct, frozen=True, kw_only=True):
-    """A codec of HDF5 files: its filter, its options, and what may go wrong with it.
+    """A codec of HDF5 files: its filter, its options, and what may go wrong with it."""
 
-    Parameters
-    ----------
-    number : int
-        Registered number of its filter.
-    options : callable
-        The options of an array: parameters of the filter for plug-ins, otherwise those of h5py.
-    plugin : bool
-        Whether the filter is a plug-in, of the package hdf5plugin.
-    netcdf : callable, optional
-        Arguments of netCDF4's ``createVariable``, without the shuffle. Plug-ins need none. A
-        built-in filter without them is one of h5py alone, which other programs lack.
-    shuffles : frozenset of str
-        The shuffles that may precede it.
-    gives_up : bool
-        Whether it leaves a chunk as it is if it cannot make it smaller.
-    has_level : bool
-        Whether its first parameter in a file is the level.
-    """
-
+    #: Registered number of its filter.
     number: int
+    #: The options of an array: parameters of the filter for plug-ins, otherwise those of h5py.
     options: Callable[[ArraySpec], Any] = lambda _: None
+    #: Whether the filter is a plug-in, of the package hdf5plugin.
     plugin: bool = False
+    #: Arguments of netCDF4's ``createVariable``, without the shuffle. Plug-ins need none. A
+    #: built-in filter without them is one of h5py alone, which other programs lack.
     netcdf: Callable[[ArraySpec], dict[str, Any]] | None = None
+    #: The shuffles that may precede it.
     shuffles: frozenset[str] = frozenset()
+    #: Whether it leaves a chunk as it is if it cannot make it smaller.
     gives_up: bool = False
+    #: Whether its first parameter in a file is the level.
     has_level: bool = False
 
 
@@ -368,31 +351,22 @@ def select_union(space: Any, stretches: Stretches) -> None:
 
 
 class Hdf5FileOptions(Options, frozen=True, kw_only=True):
-    """Options of HDF5 files, through any library.
+    """Options of HDF5 files, through any library."""
 
-    Parameters
-    ----------
-    chunk_cache : Size, optional
-        Bytes of the chunk cache of each array (``H5Pset_cache``, ``nc_set_var_chunk_cache``). The
-        default is the library's own: in netCDF 4.9 it is 16 MiB, and up to 64 MiB for larger
-        chunks. ``matched`` sets 1 MiB in all libraries that have a chunk cache.
-    alignment : Size, optional
-        Objects of at least this size begin at multiples of it (``H5Pset_alignment``,
-        ``nc_set_alignment``).
-    alignment_threshold : Size, optional
-        With ``alignment``: the smallest size of objects that are aligned (default: the alignment).
-    hints : dict
-        MPI-IO hints for files that ranks share, such as ``{cb_nodes: 4, romio_ds_write: disable}``.
-        The hints in force are read back into `run.json`. A hint without effect causes a warning.
-    striping : dict, optional
-        Stripes of new files that ranks share, on Lustre: ``count`` servers (-1 for all), ``size``
-        bytes on each.
-    """
-
+    #: Bytes of the chunk cache of each array (``H5Pset_cache``, ``nc_set_var_chunk_cache``). The
+    #: default is the library's own: in netCDF 4.9 it is 16 MiB, and up to 64 MiB for larger chunks.
+    #: ``matched`` sets 1 MiB in all libraries that have a chunk cache.
     chunk_cache: CacheSize | None = None
+    #: Objects of at least this size begin at multiples of it (``H5Pset_alignment``,
+    #: ``nc_set_alignment``).
     alignment: SmallSize | None = None
+    #: With ``alignment``: the smallest size of objects that are aligned (default: the alignment).
     alignment_threshold: SmallSize | None = None
+    #: MPI-IO hints for files that ranks share, such as ``{cb_nodes: 4, romio_ds_write: disable}``.
+    #: The hints in force are read back into `run.json`. A hint without effect causes a warning.
     hints: Hints = {}  # noqa: RUF012 -- msgspec copies a mutable default
+    #: Stripes of new files that ranks share, on Lustre: ``count`` servers (-1 for all), ``size``
+    #: bytes on each.
     striping: Striping | None = None
 
     def __post_init__(self) -> None:

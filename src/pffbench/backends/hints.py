@@ -44,17 +44,11 @@ _STRIPE_UNIT = 2**16
 
 
 class Striping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Stripes of a new file on Lustre.
+    """Stripes of a new file on Lustre."""
 
-    Parameters
-    ----------
-    count : int, optional
-        Number of servers, -1 for all.
-    size : Size, optional
-        Bytes on a server before the file continues on the next one: a multiple of 64 KiB.
-    """
-
+    #: Number of servers, -1 for all.
     count: Annotated[int, msgspec.Meta(ge=-1, le=9999)] | None = None
+    #: Bytes on a server before the file continues on the next one: a multiple of 64 KiB.
     size: Size | None = None
 
     def __post_init__(self) -> None:
@@ -135,21 +129,14 @@ def info_of(options: HasHints, usual: MPI.Info) -> Iterator[MPI.Info]:
 
 
 class Hint(msgspec.Struct, frozen=True):
-    """A hint or a stripe of a file that was asked for, and what became of it.
+    """A hint or a stripe of a file that was asked for, and what became of it."""
 
-    Parameters
-    ----------
-    name, asked : str
-        The hint, and the value asked for.
-    in_force : bool or None
-        Whether the file goes by it; None if that is unknown.
-    why : str
-        Why it is not in force, or why that is unknown.
-    """
-
+    #: The hint, and the value asked for.
     name: str
     asked: str
+    #: Whether the file goes by it; None if that is unknown.
     in_force: bool | None = None
+    #: Why it is not in force, or why that is unknown.
     why: str = ""
 
     def __str__(self) -> str:
@@ -157,20 +144,13 @@ class Hint(msgspec.Struct, frozen=True):
 
 
 class FileHints(msgspec.Struct, frozen=True):
-    """The hints of an open file: those asked for, and all that it goes by.
+    """The hints of an open file: those asked for, and all that it goes by."""
 
-    Parameters
-    ----------
-    asked : tuple of Hint
-        Hints and stripes that were asked for.
-    component : str
-        The component of MPI-IO that serves the file; empty if none does.
-    goes_by : tuple of (str, str)
-        Names and values of all hints that the component reports.
-    """
-
+    #: Hints and stripes that were asked for.
     asked: tuple[Hint, ...]
+    #: The component of MPI-IO that serves the file; empty if none does.
     component: str = ""
+    #: Names and values of all hints that the component reports.
     goes_by: tuple[tuple[str, str], ...] = ()
 
 

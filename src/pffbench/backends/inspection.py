@@ -17,20 +17,13 @@ from pffbench.units import Size
 
 
 class ChunkCacheSettings(msgspec.Struct, frozen=True):
-    """Settings of a dataset's chunk cache.
+    """Settings of a dataset's chunk cache."""
 
-    Parameters
-    ----------
-    nbytes : int
-        Bytes of chunks that it may hold; 0 switches it off.
-    slots : int
-        Length of its hash table; 0 switches it off.
-    preemption : float
-        The setting ``w0``: 0 evicts the least recently used chunk, 1 only fully accessed chunks.
-    """
-
+    #: Bytes of chunks that it may hold; 0 switches it off.
     nbytes: int
+    #: Length of its hash table; 0 switches it off.
     slots: int
+    #: The setting ``w0``: 0 evicts the least recently used chunk, 1 only fully accessed chunks.
     preemption: float
 
     def __str__(self) -> str:
@@ -83,38 +76,24 @@ class StoredLayout(Protocol):
 
 
 class StoredChunks(msgspec.Struct, frozen=True):
-    """Size of an array's chunks on disk.
+    """Size of an array's chunks on disk."""
 
-    Parameters
-    ----------
-    count : int
-        Number of chunks.
-    nbytes : int
-        Bytes of all of them, as stored.
-    """
-
+    #: Number of chunks.
     count: int
+    #: Bytes of all of them, as stored.
     nbytes: int
 
 
 class StoredAs(msgspec.Struct, frozen=True):
-    """Storage layout of an array, read from the file.
+    """Storage layout of an array, read from the file."""
 
-    Parameters
-    ----------
-    chunks : tuple of int or None
-        Chunk shape; None when contiguous or raw.
-    codec : str
-        Compression as the file names it.
-    fill : str
-        Whether fill values are written: ``never``, ``always``, ``if set`` or ``raw``.
-    more : dict
-        Further properties, such as the format version or the shard shape.
-    """
-
+    #: Chunk shape; None when contiguous or raw.
     chunks: Shape | None = None
+    #: Compression as the file names it.
     codec: str = "none"
+    #: Whether fill values are written: ``never``, ``always``, ``if set`` or ``raw``.
     fill: str = "raw"
+    #: Further properties, such as the format version or the shard shape.
     more: dict[str, str] = msgspec.field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -133,19 +112,13 @@ class Touched(msgspec.Struct, frozen=True):
 
     A library may move more (read-ahead, its own buffers) or less (elements picked out of a chunk,
     pages already in memory): this is the demand of the storage layout.
-
-    Parameters
-    ----------
-    kind : {"runs", "chunks"}
-        Unit of `count`.
-    count : int
-        Runs of the file, or chunks, that hold the box.
-    nbytes : int or None
-        Bytes of the pages or chunks; None where chunks are compressed.
     """
 
+    #: Unit of `count`.
     kind: Literal["runs", "chunks"]
+    #: Runs of the file, or chunks, that hold the box.
     count: int
+    #: Bytes of the pages or chunks; None where chunks are compressed.
     nbytes: int | None
 
 

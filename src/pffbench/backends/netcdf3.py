@@ -28,24 +28,17 @@ _CDF2_LIMIT = 2**32 - 4
 
 
 class NetCdf3Options(Options, frozen=True, kw_only=True):
-    """Options of the classic formats.
+    """Options of the classic formats."""
 
-    Parameters
-    ----------
-    format : {"cdf5", "cdf2"}
-        Classic format. ``cdf5``: 64-bit data (netCDF-C 4.4 and PnetCDF). ``cdf2``: 64-bit offset,
-        which all readers support. Variables of ``cdf2`` are smaller than 4 GiB and have no 64-bit
-        integers.
-    fill : bool, optional
-        Whether variables are filled before data are written. The library's default is on.
-        ``matched`` switches it off.
-    enddef : {"explicit", "implicit"}
-        End of define mode. ``explicit``: after all variables of a phase are defined. ``implicit``:
-        the library ends it at the first access to data.
-    """
-
+    #: Classic format. ``cdf5``: 64-bit data (netCDF-C 4.4 and PnetCDF). ``cdf2``: 64-bit offset,
+    #: which all readers support. Variables of ``cdf2`` are smaller than 4 GiB and have no 64-bit
+    #: integers.
     format: Literal["cdf5", "cdf2"] = "cdf5"
+    #: Whether variables are filled before data are written. The library's default is on.
+    #: ``matched`` switches it off.
     fill: bool | None = None
+    #: End of define mode. ``explicit``: after all variables of a phase are defined. ``implicit``:
+    #: the library ends it at the first access to data.
     enddef: Literal["explicit", "implicit"] = "explicit"
 
     # What an open netCDF-4 file asks of its options, and the classic formats do not have.

@@ -34,25 +34,18 @@ _UNLIMITED_CHUNK = (2**12, 2**24)
 
 
 class NetCdf4Options(Hdf5FileOptions, frozen=True, kw_only=True):
-    """Options of netCDF-4; every default but that of `enddef` is the library's own.
+    """Options of netCDF-4; every default but that of `enddef` is the library's own."""
 
-    Parameters
-    ----------
-    fill : bool, optional
-        Whether variables are filled before data are written. The library's default is on.
-        ``matched`` switches it off.
-    dimensions : {"fixed", "unlimited_shared", "unlimited_private"}
-        Dimensions of fixed length, or unlimited ones, shared by all variables of the same rank or
-        private to each variable. The library finds the length of an unlimited dimension by visiting
-        all variables of the file at each access.
-    enddef : {"explicit", "implicit"}
-        End of define mode. ``explicit``: after all variables of a phase are defined, so that the
-        phase includes their creation in the file. ``implicit``: the library creates them at the
-        first access to data, as in a program that never calls ``nc_enddef``.
-    """
-
+    #: Whether variables are filled before data are written. The library's default is on.
+    #: ``matched`` switches it off.
     fill: bool | None = None
+    #: Dimensions of fixed length, or unlimited ones, shared by all variables of the same rank or
+    #: private to each variable. The library finds the length of an unlimited dimension by visiting
+    #: all variables of the file at each access.
     dimensions: Literal["fixed", "unlimited_shared", "unlimited_private"] = "fixed"
+    #: End of define mode. ``explicit``: after all variables of a phase are defined, so that the
+    #: phase includes their creation in the file. ``implicit``: the library creates them at the
+    #: first access to data, as in a program that never calls ``nc_enddef``.
     enddef: Literal["explicit", "implicit"] = "explicit"
 
     @property

@@ -30,26 +30,17 @@ if TYPE_CHECKING:
 
 
 class _Definition(msgspec.Struct, frozen=True):
-    """Definition of a variable, as passed to the library.
+    """Definition of a variable, as passed to the library."""
 
-    Parameters
-    ----------
-    dimensions : dict of str to int or None
-        Its dimensions and their lengths; None for an unlimited one.
-    names : tuple of str
-        Names of the dimensions.
-    dtype : numpy.dtype
-        Element type in the file.
-    settings : dict
-        Further arguments of ``createVariable``.
-    add_filter : callable or None
-        Adds the compression filter, if it is a plug-in of HDF5.
-    """
-
+    #: Its dimensions and their lengths; None for an unlimited one.
     dimensions: dict[str, int | None]
+    #: Names of the dimensions.
     names: tuple[str, ...]
+    #: Element type in the file.
     dtype: Any
+    #: Further arguments of ``createVariable``.
     settings: dict[str, Any]
+    #: Adds the compression filter, if it is a plug-in of HDF5.
     add_filter: Callable[[Any], None] | None
 
 

@@ -29,23 +29,15 @@ Rank = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
 class NullOptions(Options, frozen=True, kw_only=True):
-    """Delays and faults of the `null` backend.
+    """Delays and faults of the `null` backend."""
 
-    Parameters
-    ----------
-    delays : dict of str to float
-        Seconds of a verb, such as ``{write: 0.01}``.
-    delay_rank : int, optional
-        The only rank that is delayed (default: all).
-    fail : str, optional
-        The verb that raises an error.
-    fail_rank : int
-        The rank that raises it.
-    """
-
+    #: Seconds of a verb, such as ``{write: 0.01}``.
     delays: dict[Verb, Seconds] = {}  # noqa: RUF012 -- msgspec copies a mutable default
+    #: The only rank that is delayed (default: all).
     delay_rank: Rank | None = None
+    #: The verb that raises an error.
     fail: Verb | None = None
+    #: The rank that raises it.
     fail_rank: Rank = 0
 
 

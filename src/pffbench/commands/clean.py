@@ -79,23 +79,15 @@ def _ending(found: list[StaleScratch], parent: str, removed: bool) -> Iterator[s
 
 
 class StaleScratch(msgspec.Struct, frozen=True):
-    """A scratch directory, and whether it may be removed.
+    """A scratch directory, and whether it may be removed."""
 
-    Parameters
-    ----------
-    leftover : Leftover
-        Contents of its marker.
-    usage : DiskUsage or None
-        Size of its contents; None when it cannot be read.
-    removable : bool
-        Whether it is unneeded, as far as can be known.
-    why : str
-        How that is known, or why it stays.
-    """
-
+    #: Contents of its marker.
     leftover: Leftover
+    #: Size of its contents; None when it cannot be read.
     usage: DiskUsage | None
+    #: Whether it is unneeded, as far as can be known.
     removable: bool
+    #: How that is known, or why it stays.
     why: str
 
     @property

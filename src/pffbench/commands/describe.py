@@ -9,30 +9,22 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import msgspec
 
-from pffbench.docstrings import field_descriptions
+from pffbench.descriptions import field_descriptions
 from pffbench.units import Size
 
 _WIDTH = 80
 
 
 class Key(msgspec.Struct, frozen=True):
-    """A key of an experiment.
+    """A key of an experiment."""
 
-    Parameters
-    ----------
-    name : str
-        The key.
-    meaning : str
-        What it does, in a sentence or two.
-    allowed : str
-        The allowed values, in the words of an experiment file.
-    default : str or None
-        The value when it is not given; None for a key that must be given.
-    """
-
+    #: The key.
     name: str
+    #: What it does, in a sentence or two.
     meaning: str
+    #: The allowed values, in the words of an experiment file.
     allowed: str
+    #: The value when it is not given; None for a key that must be given.
     default: str | None
 
 

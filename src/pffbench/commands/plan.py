@@ -55,32 +55,21 @@ _JSON_VERSION = 1
 
 
 class PlannedRun(msgspec.Struct, frozen=True):
-    """A plan with the facts of this machine that it is judged by.
+    """A plan with the facts of this machine that it is judged by."""
 
-    Parameters
-    ----------
-    file : str
-        The experiment.
-    plan : Plan
-        The plan.
-    scratch : str
-        Directory of the files.
-    there : FileSystem
-        Its file system.
-    duration : SecondsRange
-        Estimated seconds.
-    left_out_if_slow : frozenset of str
-        Cases that the time budget does not hold on a slow machine.
-    warnings : tuple of str
-        Reasons why results would not mean what they are meant to.
-    """
-
+    #: The experiment.
     file: str
+    #: The plan.
     plan: Plan
+    #: Directory of the files.
     scratch: str
+    #: Its file system.
     there: FileSystem
+    #: Estimated seconds.
     duration: SecondsRange
+    #: Cases that the time budget does not hold on a slow machine.
     left_out_if_slow: frozenset[str]
+    #: Reasons why results would not mean what they are meant to.
     warnings: tuple[str, ...]
 
     @classmethod

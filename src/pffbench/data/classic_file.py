@@ -29,20 +29,13 @@ _T = TypeVar("_T")
 
 
 class ClassicVariable(msgspec.Struct, frozen=True):
-    """A variable of a classic file.
+    """A variable of a classic file."""
 
-    Parameters
-    ----------
-    values : ndarray
-        Its values, mapped from the file.
-    grows : bool
-        Whether its first axis is the unlimited dimension.
-    attributes : frozenset of str
-        Names of its attributes.
-    """
-
+    #: Its values, mapped from the file.
     values: Array
+    #: Whether its first axis is the unlimited dimension.
     grows: bool
+    #: Names of its attributes.
     attributes: frozenset[str] = frozenset()
 
     @property

@@ -26,22 +26,15 @@ class Contents(msgspec.Struct, frozen=True):
     """The arrays of a file.
 
     One member that cannot be read does not keep the others from being used.
-
-    Parameters
-    ----------
-    kind : str
-        Format of the file.
-    arrays : dict
-        Objects of the file's library, by name; an array without a name has the empty one.
-    unreadable : dict
-        Why other members cannot be read, by name.
-    attribute : callable
-        Returns an attribute of the file; raises KeyError or AttributeError without one.
     """
 
+    #: Format of the file.
     kind: Format
+    #: Objects of the file's library, by name; an array without a name has the empty one.
     arrays: dict[str, Any] = {}
+    #: Why other members cannot be read, by name.
     unreadable: dict[str, str] = {}
+    #: Returns an attribute of the file; raises KeyError or AttributeError without one.
     attribute: Callable[[str], Any] = _no_attribute
 
 

@@ -28,44 +28,28 @@ class UntriedError(Exception):
 
 
 class Trial(NamedTuple):
-    """A corruption of a public report.
+    """A corruption of a public report."""
 
-    Parameters
-    ----------
-    report : str
-        Repository and number of the report on GitHub.
-    subject : str
-        The data that it corrupts.
-    remedy : str
-        What to do where it does.
-    attempt : callable
-        Gets a directory and the communicator of all ranks. Returns what is wrong, or an empty text.
-    ranks : int
-        Number of ranks that it needs. Rank 0 alone makes a trial of one rank.
-    """
-
+    #: Repository and number of the report on GitHub.
     report: str
+    #: The data that it corrupts.
     subject: str
+    #: What to do where it does.
     remedy: str
+    #: Gets a directory and the communicator of all ranks. Returns what is wrong, or an empty text.
     attempt: Callable[[Path, Any], str]
+    #: Number of ranks that it needs. Rank 0 alone makes a trial of one rank.
     ranks: int = 1
 
 
 class Attempt(NamedTuple):
-    """The outcome of a trial.
+    """The outcome of a trial."""
 
-    Parameters
-    ----------
-    trial : Trial
-        The trial.
-    fault : str
-        What was wrong; empty if nothing was.
-    untried : str
-        Why it was not possible; empty if it was.
-    """
-
+    #: The trial.
     trial: Trial
+    #: What was wrong; empty if nothing was.
     fault: str = ""
+    #: Why it was not possible; empty if it was.
     untried: str = ""
 
 

@@ -34,32 +34,21 @@ _PACKING = ("scale_factor", "add_offset")
 
 
 class FileArray(msgspec.Struct, frozen=True):
-    """How an array is stored; arrays that are stored alike have equal records.
+    """How an array is stored; arrays that are stored alike have equal records."""
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Its shape.
-    dtype : str
-        Its type, as NumPy names it.
-    chunks : tuple of int or None
-        Shape of a chunk; None for a contiguous array.
-    codec : str
-        Codec with level and shuffle, as `StoredAs.codec`.
-    shards : tuple of int or None
-        Shape of a shard of Zarr.
-    grows : bool
-        Whether the first axis is unlimited.
-    unreadable : str
-        Why the array cannot be read; empty if it can.
-    """
-
+    #: Its shape.
     shape: Shape
+    #: Its type, as NumPy names it.
     dtype: str
+    #: Shape of a chunk; None for a contiguous array.
     chunks: Shape | None = None
+    #: Codec with level and shuffle, as `StoredAs.codec`.
     codec: str = "none"
+    #: Shape of a shard of Zarr.
     shards: Shape | None = None
+    #: Whether the first axis is unlimited.
     grows: bool = False
+    #: Why the array cannot be read; empty if it can.
     unreadable: str = ""
 
     @property

@@ -29,23 +29,15 @@ _CONCURRENCY = 10
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """What each rank may take, on the node that allows least.
+    """What each rank may take, on the node that allows least."""
 
-    Parameters
-    ----------
-    memory : int
-        Bytes.
-    open_files : int
-        Files that it may open beside those that are open at the start (``ulimit -n``).
-    addresses : int
-        Bytes of addresses beside those that it has at the start (``ulimit -v``).
-    tasks : int
-        Processes and threads that it may start (``ulimit -u``, ``pids.max`` of a control group).
-    """
-
+    #: Bytes.
     memory: int
+    #: Files that it may open beside those that are open at the start (``ulimit -n``).
     open_files: int
+    #: Bytes of addresses beside those that it has at the start (``ulimit -v``).
     addresses: int = sys.maxsize
+    #: Processes and threads that it may start (``ulimit -u``, ``pids.max`` of a control group).
     tasks: int = sys.maxsize
 
 

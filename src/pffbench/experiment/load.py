@@ -107,26 +107,17 @@ def _refuse_too_many(data: Any, name: str) -> None:
 
 
 class LoadedExperiment(msgspec.Struct, frozen=True):
-    """An experiment and its cases, before the check for a number of ranks.
+    """An experiment and its cases, before the check for a number of ranks."""
 
-    Parameters
-    ----------
-    path : str
-        The file, for messages.
-    experiment : Experiment
-        Its contents.
-    cases : tuple of (str, Case)
-        The cases in the order of the file, each with its place in the file.
-    idle : tuple of str
-        Options of backends that none of their cases has: each with its place and a reason.
-    ranks : int, optional
-        Number of ranks of the run that it repeats.
-    """
-
+    #: The file, for messages.
     path: str
+    #: Its contents.
     experiment: Experiment
+    #: The cases in the order of the file, each with its place in the file.
     cases: tuple[tuple[str, Case], ...]
+    #: Options of backends that none of their cases has: each with its place and a reason.
     idle: tuple[str, ...] = ()
+    #: Number of ranks of the run that it repeats.
     ranks: int | None = None
 
     def compare_ranks(self, ranks: int) -> Iterator[str]:

@@ -52,36 +52,25 @@ _COPIES = 2
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False):
-    """Cost of one repetition of a case.
+    """Cost of one repetition of a case."""
 
-    Parameters
-    ----------
-    nbytes : int
-        Bytes of array data, all ranks.
-    arrays : int
-        Arrays that are defined, all ranks.
-    files : int
-        Files on disk, as far as they are known beforehand.
-    space : int
-        Bytes on disk, an upper estimate.
-    memory : int
-        Bytes of memory on the rank that needs most, without the libraries themselves; writer ranks
-        need more.
-    writer_memory, writer_memory_of_rank : int
-        Bytes that a writer rank holds, and more bytes for each rank of its node; 0 where there are
-        no writer ranks.
-    calls : int
-        Calls of all ranks together to write, where each rank makes one for the arrays of every
-        rank; else 0.
-    """
-
+    #: Bytes of array data, all ranks.
     nbytes: int
+    #: Arrays that are defined, all ranks.
     arrays: int
+    #: Files on disk, as far as they are known beforehand.
     files: int
+    #: Bytes on disk, an upper estimate.
     space: int
+    #: Bytes of memory on the rank that needs most, without the libraries themselves; writer ranks
+    #: need more.
     memory: int
+    #: Bytes that a writer rank holds, and more bytes for each rank of its node; 0 where there are
+    #: no writer ranks.
     writer_memory: int = 0
     writer_memory_of_rank: int = 0
+    #: Calls of all ranks together to write, where each rank makes one for the arrays of every rank;
+    #: else 0.
     calls: int = 0
 
     def memory_of_writer(self, ranks_of_node: int) -> int:
@@ -166,36 +155,24 @@ def _count_units(spec: ArraySpec, unit: tuple[int, ...] | None) -> int:
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The cases of a run.
+    """The cases of a run."""
 
-    Parameters
-    ----------
-    experiment : Experiment
-        The experiment.
-    ranks : int
-        Number of ranks of the check.
-    cases : tuple of Case
-        The cases, in the order of the first round.
-    left_out : tuple of (str, str)
-        Names of the cases that are impossible and may be skipped, each with the reason.
-    costs : dict of str to Cost
-        Cost of one repetition of each case, by its name.
-    limits : tuple of str
-        The cases that are left out because of the libraries that are installed: for each backend
-        and reason their number, the reason and the remedies. Also why there is no extra cold read.
-    remarks : tuple of str
-        Options and hints that have no effect, each with the reason, and what else to know.
-    unsafe : dict of str to str
-        With ``unsafe: true``: why every other run refuses a case, by the name of the case.
-    """
-
+    #: The experiment.
     experiment: Experiment
+    #: Number of ranks of the check.
     ranks: int
+    #: The cases, in the order of the first round.
     cases: tuple[Case, ...]
+    #: Names of the cases that are impossible and may be skipped, each with the reason.
     left_out: tuple[tuple[str, str], ...]
+    #: Cost of one repetition of each case, by its name.
     costs: Mapping[str, Cost]
+    #: The cases that are left out because of the libraries that are installed: for each backend and
+    #: reason their number, the reason and the remedies. Also why there is no extra cold read.
     limits: tuple[str, ...] = ()
+    #: Options and hints that have no effect, each with the reason, and what else to know.
     remarks: tuple[str, ...] = ()
+    #: With ``unsafe: true``: why every other run refuses a case, by the name of the case.
     unsafe: Mapping[str, str] = {}
 
     def is_limit(self, reason: str) -> bool:

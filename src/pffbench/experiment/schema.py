@@ -10,7 +10,7 @@ import msgspec
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Count, ExperimentName, Natural
 from pffbench.data import source_names
-from pffbench.docstrings import field_descriptions, first_line
+from pffbench.descriptions import field_descriptions, first_line
 from pffbench.plugins import plugins
 from pffbench.units import Duration, Size
 from pffbench.workloads.registry import workload, workload_names
@@ -27,24 +27,16 @@ ZIP = "Keys whose lists advance together instead of in all combinations: `[datas
 
 
 class EnvironmentEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An environment of a run of several: a Python with its libraries, and its start command.
+    """An environment of a run of several: a Python with its libraries, and its start command."""
 
-    Parameters
-    ----------
-    name : str
-        Its name, in all results.
-    python : str, optional
-        Its Python, such as ``.envs/new/bin/python``.
-    activate : str, optional
-        A script that Bash sources before it starts ``python``, such as one that loads modules.
-    command : str, optional
-        A command that starts its Python with the arguments that follow, such as ``apptainer exec
-        new.sif python3``.
-    """
-
+    #: Its name, in all results.
     name: ExperimentName
+    #: Its Python, such as ``.envs/new/bin/python``.
     python: str | None = None
+    #: A script that Bash sources before it starts ``python``, such as one that loads modules.
     activate: str | None = None
+    #: A command that starts its Python with the arguments that follow, such as ``apptainer exec
+    #: new.sif python3``.
     command: str | None = None
 
 
@@ -54,101 +46,72 @@ def this_environment() -> EnvironmentEntry:
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An experiment: cases to sweep, number of repetitions, and stopping rules.
+    """An experiment: cases to sweep, number of repetitions, and stopping rules."""
 
-    Parameters
-    ----------
-    name : str
-        Short name; the results directory is named after it.
-    question : str
-        The question that the experiment answers, in a sentence.
-    study : str, optional
-        The study that the experiment repeats. The report compares with its published numbers.
-    cases : list
-        Each entry is a mapping of a case's parameters. Any scalar may be a list: all combinations
-        are run, or lists advance together if ``zip`` names them.
-    common : dict
-        Parameters of all entries. The entry's own parameters have priority.
-    scale : float
-        Multiplies the first axis of each ``shape`` and ``shape_per_rank``, rounded up.
-    repetitions : {"auto"} or int
-        Repetitions that count. ``auto``: after 25 or more the run ends when the way that it
-        recommends costs at most `regret`, and a run that compares nothing ends after 10. A number:
-        the repetitions of each case.
-    max_repetitions : int
-        With ``repetitions: auto``: maximum number of repetitions of a case.
-    regret : float
-        With ``repetitions: auto``: the price of the recommended way, as a part of the time of the
-        best way, at which the run may end.
-    starts : int, optional
-        In place of `repetitions`: number of repetitions, each with a new start of the ranks, so
-        that the intervals include the variation between starts of a program. Start such a run
-        without a launcher.
-    warmup : int
-        Repetitions before these, which are in the raw data and not in the statistics.
-    seed : int
-        Seed of the data.
-    roofline : bool
-        Whether raw transfers of the same bytes are run in addition to the formats.
-    unsupported : {"refuse", "skip"}
-        Treatment of cases that a backend does not support.
-    memory : Size
-        Maximum bytes of the buffers of a rank. A larger single call gets as much as it needs.
-    time_budget : Duration, optional
-        No round of repetitions begins that would end later than this many seconds. Cases are left
-        out if their first repetitions do not fit, the least important first.
-    hang_timeout : Duration, optional
-        Longest time of a step of a repetition, after which the job is ended with a report of the
-        position of each rank. Default: 10 minutes, and more for large or slow cases.
-    counters : bool or {"calls"}
-        Whether CPU seconds, page faults, bytes and system calls of each phase are counted in
-        `repetitions.jsonl`. ``calls``: strace(1) also counts the calls on the files by name, for
-        ``pffbench compare --counts``. It slows each call, so the times mean nothing.
-    unsafe : bool
-        Whether cases run in which ranks may lose data, because they share chunks or shards or write
-        compressed chunks independently. The run then ends in a table of lost rows, and its times
-        are not valid.
-    cold_reads : {"compared", "extra"}
-        Treatment of cases with ``cache: dropped``. ``compared``: as all cases. ``extra``: a
-        separate comparison of their reads only. These cases are left out if the page cache cannot
-        be dropped.
-    node_local : bool
-        Whether each node has a separate scratch directory, such as a burst buffer or an NVMe disk.
-        Only for cases with a file for each rank in which each rank reads its own data.
-    environments : list
-        Environments to compare: every round runs all cases in each of them, alternating. Start such
-        a run without a launcher.
-    step_repetitions : int
-        With environments: number of times that a job step runs each case after the warm-up. Their
-        median counts as one repetition.
-    launcher : str, optional
-        With environments: the command that starts the ranks of each, such as ``srun -n 64``.
-        Default: the command of the batch system, or ``mpiexec`` with all cores.
-    """
-
+    #: Short name; the results directory is named after it.
     name: ExperimentName
+    #: The question that the experiment answers, in a sentence.
     question: str = ""
+    #: The study that the experiment repeats. The report compares with its published numbers.
     study: str | None = None
+    #: Each entry is a mapping of a case's parameters. Any scalar may be a list: all combinations
+    #: are run, or lists advance together if ``zip`` names them.
     cases: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=1000)]
+    #: Parameters of all entries. The entry's own parameters have priority.
     common: dict[str, Any] = {}
+    #: Multiplies the first axis of each ``shape`` and ``shape_per_rank``, rounded up.
     scale: Annotated[float, msgspec.Meta(gt=0, le=1_000_000)] = 1.0
+    #: Repetitions that count. ``auto``: after 25 or more the run ends when the way that it
+    #: recommends costs at most `regret`, and a run that compares nothing ends after 10. A number:
+    #: the repetitions of each case.
     repetitions: Literal["auto"] | Count = "auto"
+    #: With ``repetitions: auto``: maximum number of repetitions of a case.
     max_repetitions: Count = 40
+    #: With ``repetitions: auto``: the price of the recommended way, as a part of the time of the
+    #: best way, at which the run may end.
     regret: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.10
+    #: In place of `repetitions`: number of repetitions, each with a new start of the ranks, so that
+    #: the intervals include the variation between starts of a program. Start such a run without a
+    #: launcher.
     starts: Count | None = None
+    #: Repetitions before these, which are in the raw data and not in the statistics.
     warmup: Natural = 1
+    #: Seed of the data.
     seed: Natural = 1
+    #: Whether raw transfers of the same bytes are run in addition to the formats.
     roofline: bool = True
+    #: Treatment of cases that a backend does not support.
     unsupported: Literal["refuse", "skip"] = "refuse"
+    #: Maximum bytes of the buffers of a rank. A larger single call gets as much as it needs.
     memory: Size = msgspec.field(default_factory=lambda: Size(64 * 2**20))
+    #: No round of repetitions begins that would end later than this many seconds. Cases are left
+    #: out if their first repetitions do not fit, the least important first.
     time_budget: Duration | None = None
+    #: Longest time of a step of a repetition, after which the job is ended with a report of the
+    #: position of each rank. Default: 10 minutes, and more for large or slow cases.
     hang_timeout: Duration | None = None
+    #: Whether CPU seconds, page faults, bytes and system calls of each phase are counted in
+    #: `repetitions.jsonl`. ``calls``: strace(1) also counts the calls on the files by name, for
+    #: ``pffbench compare --counts``. It slows each call, so the times mean nothing.
     counters: bool | Literal["calls"] = False
+    #: Whether cases run in which ranks may lose data, because they share chunks or shards or write
+    #: compressed chunks independently. The run then ends in a table of lost rows, and its times are
+    #: not valid.
     unsafe: bool = False
+    #: Treatment of cases with ``cache: dropped``. ``compared``: as all cases. ``extra``: a separate
+    #: comparison of their reads only. These cases are left out if the page cache cannot be dropped.
     cold_reads: Literal["compared", "extra"] = "compared"
+    #: Whether each node has a separate scratch directory, such as a burst buffer or an NVMe disk.
+    #: Only for cases with a file for each rank in which each rank reads its own data.
     node_local: bool = False
+    #: Environments to compare: every round runs all cases in each of them, alternating. Start such
+    #: a run without a launcher.
     environments: Annotated[tuple[EnvironmentEntry, ...], msgspec.Meta(max_length=50)] = ()
+    #: With environments: number of times that a job step runs each case after the warm-up. Their
+    #: median counts as one repetition.
     step_repetitions: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 3
+    #: With environments: the command that starts the ranks of each, such as ``srun -n 64``.
+    #: Default: the command of the batch system, or ``mpiexec`` with all cores.
     launcher: str | None = None
 
     @property
@@ -167,7 +130,7 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of an experiment file, with all backends' and workloads' keys.
 
     A scalar may always be a list of scalars, which is swept; the schema says so. Every key has the
-    description that its record's docstring gives it, which editors show.
+    description that the comment above its field gives, which editors show.
     """
     schema: dict[str, Any] = msgspec.json.schema(Experiment, schema_hook=_schema_of)
     experiment = schema["$defs"]["Experiment"]

@@ -29,20 +29,13 @@ _LINE = re.compile(r"^# (\w+): +(.*(?:\n#  +\S.*)*)", re.MULTILINE)
 
 
 class ShippedExperiment(msgspec.Struct, frozen=True):
-    """An experiment of the package.
+    """An experiment of the package."""
 
-    Parameters
-    ----------
-    name : str
-        The name that `pffbench run` takes.
-    question : str
-        The question that it answers, in a sentence.
-    takes : str
-        Ranks and time.
-    """
-
+    #: The name that `pffbench run` takes.
     name: str
+    #: The question that it answers, in a sentence.
     question: str
+    #: Ranks and time.
     takes: str
 
 

@@ -20,17 +20,11 @@ _DIGITS = 16
 
 
 class Standard(msgspec.Struct, frozen=True):
-    """The standard that a run measured.
+    """The standard that a run measured."""
 
-    Parameters
-    ----------
-    version : int
-        Its number.
-    digest : str
-        The digest of its work.
-    """
-
+    #: Its number.
     version: int
+    #: The digest of its work.
     digest: str
 
     def __str__(self) -> str:

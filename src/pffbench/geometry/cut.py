@@ -50,27 +50,19 @@ class Cut(Parts, Protocol):
 
 
 class Grid(msgspec.Struct, frozen=True):
-    """An array that is cut by a grid of ranks.
+    """An array that is cut by a grid of ranks."""
 
-    Parameters
-    ----------
-    whole : tuple of int
-        Shape of the array.
-    grid : tuple of int
-        The ranks along each axis, see `process_grid`. They are laid out in C order, as
-        ``MPI_Cart_create`` does.
-    distribution : {"block", "balanced", "leading"}
-        ``block`` is the BLOCK distribution of HPF and ScaLAPACK: ``ceil(n / p)`` elements to
-        each rank, the last ones fewer or none; its edges fall on multiples of one number,
-        so chunks can be aligned to them. ``balanced``: the parts differ by at most one element.
-        ``leading``: the same, and the first ranks have the larger parts.
-    unit : tuple of int, optional
-        Shape of what is not cut: parts consist of whole ones, of chunks for example.
-    """
-
+    #: Shape of the array.
     whole: Shape
+    #: The ranks along each axis, see `process_grid`. They are laid out in C order, as
+    #: ``MPI_Cart_create`` does.
     grid: Shape
+    #: ``block`` is the BLOCK distribution of HPF and ScaLAPACK: ``ceil(n / p)`` elements to each
+    #: rank, the last ones fewer or none; its edges fall on multiples of one number, so chunks can
+    #: be aligned to them. ``balanced``: the parts differ by at most one element. ``leading``: the
+    #: same, and the first ranks have the larger parts.
     distribution: Distribution | Literal["leading"] = "block"
+    #: Shape of what is not cut: parts consist of whole ones, of chunks for example.
     unit: Shape | None = None
 
     @classmethod
@@ -115,17 +107,11 @@ class Grid(msgspec.Struct, frozen=True):
 
 
 class Region(msgspec.Struct, frozen=True):
-    """A box of an array that is cut over ranks.
+    """A box of an array that is cut over ranks."""
 
-    Parameters
-    ----------
-    start : tuple of int
-        Where the box begins.
-    cut : Grid
-        How it is cut, as if it were an array.
-    """
-
+    #: Where the box begins.
     start: Shape
+    #: How it is cut, as if it were an array.
     cut: Grid
 
     def part(self, rank: int) -> Box:
@@ -135,14 +121,9 @@ class Region(msgspec.Struct, frozen=True):
 
 
 class Everything(msgspec.Struct, frozen=True):
-    """An array of which each rank has all.
+    """An array of which each rank has all."""
 
-    Parameters
-    ----------
-    whole : tuple of int
-        Shape of the array.
-    """
-
+    #: Shape of the array.
     whole: Shape
 
     def part(self, rank: int) -> Box:  # noqa: ARG002 -- all ranks have the same

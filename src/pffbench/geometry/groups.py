@@ -9,19 +9,13 @@ class FileGroups(msgspec.Struct, frozen=True):
     """The ranks of a job in groups, each of which has one file; equal on all ranks.
 
     Groups are blocks of consecutive ranks, whose sizes differ by one at most.
-
-    Parameters
-    ----------
-    files : int
-        Number of groups, and of files.
-    ranks : int
-        Number of ranks.
-    alone : bool
-        Whether each rank opens its file alone, without a communicator.
     """
 
+    #: Number of groups, and of files.
     files: int
+    #: Number of ranks.
     ranks: int
+    #: Whether each rank opens its file alone, without a communicator.
     alone: bool = False
 
     @property

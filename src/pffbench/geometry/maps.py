@@ -13,21 +13,14 @@ from pffbench.geometry.stretches import Integers, Stretches, merged
 
 
 class DecompositionMap(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """Stretches of an array, for each process.
+    """Stretches of an array, for each process."""
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the array.
-    counts : array of int64
-        Number of stretches of each process; 0 for one that has nothing.
-    offsets, lengths : array of int64
-        First element of each stretch in the flattened array, in C order, and number of elements:
-        those of the first process, then those of the second one, and so on.
-    """
-
+    #: Shape of the array.
     shape: Shape
+    #: Number of stretches of each process; 0 for one that has nothing.
     counts: Integers
+    #: First element of each stretch in the flattened array, in C order, and number of elements:
+    #: those of the first process, then those of the second one, and so on.
     offsets: Integers
     lengths: Integers
 
@@ -144,20 +137,13 @@ def _part(decomposition: DecompositionMap, ranks: int, rank: int) -> Stretches:
 
 
 class MapCut(msgspec.Struct, frozen=True, eq=False):
-    """An array that is cut by a decomposition map.
+    """An array that is cut by a decomposition map."""
 
-    Parameters
-    ----------
-    map : DecompositionMap
-        The map.
-    ranks : int
-        Number of ranks.
-    file : str
-        The file that the map is in.
-    """
-
+    #: The map.
     map: DecompositionMap
+    #: Number of ranks.
     ranks: int
+    #: The file that the map is in.
     file: str
 
     @property

@@ -27,17 +27,11 @@ Buffer = np.ndarray[Any, Any]
 
 
 class Piece(NamedTuple):
-    """A box that a writer moves.
+    """A box that a writer moves."""
 
-    Parameters
-    ----------
-    box : Box
-        The box.
-    ranks : collection of int, optional
-        The ranks whose data are in it, if others may have some of its elements too.
-    """
-
+    #: The box.
     box: Box
+    #: The ranks whose data are in it, if others may have some of its elements too.
     ranks: Collection[int] | None = None
 
     def is_of(self, rank: int) -> bool:

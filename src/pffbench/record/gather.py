@@ -40,20 +40,13 @@ Counts = Mapping[tuple[str, str], tuple[float, float]]
 
 
 class Conditions(msgspec.Struct, frozen=True):
-    """The state of a rank's node during a repetition.
+    """The state of a rank's node during a repetition."""
 
-    Parameters
-    ----------
-    settled : Settled
-        Time until earlier writes were on the device, and the remaining bytes.
-    load : MachineLoad or None
-        Load of the node; None on ranks that do not monitor it.
-    cpu_seconds : float
-        Processor time of this process, including untimed work.
-    """
-
+    #: Time until earlier writes were on the device, and the remaining bytes.
     settled: Settled
+    #: Load of the node; None on ranks that do not monitor it.
     load: MachineLoad | None
+    #: Processor time of this process, including untimed work.
     cpu_seconds: float
 
     @property
@@ -118,95 +111,67 @@ def state_of(states: Matrix, nodes: Sequence[int]) -> MachineState:
 
 
 class GatheredRepetition(msgspec.Struct, frozen=True):
-    """One repetition of a case, gathered from all ranks on rank 0.
+    """One repetition of a case, gathered from all ranks on rank 0."""
 
-    Parameters
-    ----------
-    case : Case
-        The case.
-    number : int
-        Number of the repetition, warm-ups included.
-    position : int
-        Position in the order of its round.
-    started : datetime
-        Time of its start, by the clock of rank 0.
-    phases : tuple of str
-        Names of the phases.
-    job : array of float64, shape (phases,)
-        Seconds of the slowest rank, batch by batch: ranks synchronize between batches.
-    own, synced : array of float64, shape (phases, ranks)
-        Seconds.
-    entries : array of float64, shape (phases,)
-        Number of entries into each phase: data moved in batches enter it once per batch.
-    nbytes, operations : array of int64, shape (phases, ranks)
-        Bytes moved and calls made by each rank.
-    cpu, faults : array of float64, shape (phases, ranks)
-        Processor seconds, and page faults that mapped new pages.
-    peak_memory : array of int64, shape (ranks,)
-        Bytes.
-    machine : MachineState
-        State of the nodes.
-    reads : int
-        Number of reads of the data; all numbers of read phases are means over them.
-    kernel_bytes, device_bytes : float
-        Bytes delivered by the kernel, and bytes fetched from a device, for all reads of all ranks
-        together; NaN if unknown.
-    resident_after : int or None
-        With a dropped cache: bytes of the files in the page cache after reading.
-    device_reads : DeviceReads
-        With a dropped cache: what the devices of all nodes read meanwhile, for all programs.
-    added_memory : array of float64, shape (ranks,), optional
-        Bytes of memory that each rank added in a read, at most.
-    mismatches : tuple of str
-        Descriptions of data that differ from the data written.
-    verified_bytes : int
-        Number of bytes compared, over all ranks.
-    cache : CacheProof or None
-        State of the page cache before reading.
-    disk : DiskUsage or None
-        Size on disk after closing.
-    stored_as : StoredAs or None
-        Storage layout of the arrays.
-    facts : dict of str to str
-        The library's reports about the transfers, of all ranks.
-    hints, hints_of_reading : tuple of FileHints
-        What became of hints: of the files open for writing, and for reading.
-    counts : tuple of Counted
-        Counters of the kernel and of the workload.
-    remarks : tuple of str
-        Distinct remarks of the workload.
-    """
-
+    #: The case.
     case: Case
+    #: Number of the repetition, warm-ups included.
     number: int
+    #: Position in the order of its round.
     position: int
+    #: Time of its start, by the clock of rank 0.
     started: datetime
+    #: Names of the phases.
     phases: tuple[str, ...]
+    #: Seconds of the slowest rank, batch by batch: ranks synchronize between batches. Shape
+    #: (phases,).
     job: Matrix
+    #: Seconds. Shape (phases, ranks).
     own: Matrix
     synced: Matrix
+    #: Number of entries into each phase: data moved in batches enter it once per batch. Shape
+    #: (phases,).
     entries: Matrix
+    #: Bytes moved and calls made by each rank. Shape (phases, ranks).
     nbytes: Matrix
     operations: Matrix
+    #: Processor seconds, and page faults that mapped new pages. Shape (phases, ranks).
     cpu: Matrix
     faults: Matrix
+    #: Bytes. Shape (ranks,).
     peak_memory: Matrix
+    #: State of the nodes.
     machine: MachineState
+    #: Descriptions of data that differ from the data written.
     mismatches: tuple[str, ...]
+    #: Number of bytes compared, over all ranks.
     verified_bytes: int
+    #: State of the page cache before reading.
     cache: CacheProof | None
+    #: Size on disk after closing.
     disk: DiskUsage | None
+    #: Storage layout of the arrays.
     stored_as: StoredAs | None
+    #: The library's reports about the transfers, of all ranks.
     facts: dict[str, str]
+    #: Counters of the kernel and of the workload.
     counts: tuple[Counted, ...]
+    #: Distinct remarks of the workload.
     remarks: tuple[str, ...] = ()
+    #: What became of hints: of the files open for writing, and for reading.
     hints: tuple[FileHints, ...] = ()
     hints_of_reading: tuple[FileHints, ...] = ()
+    #: Number of reads of the data; all numbers of read phases are means over them.
     reads: int = 1
+    #: Bytes delivered by the kernel, and bytes fetched from a device, for all reads of all ranks
+    #: together; NaN if unknown.
     kernel_bytes: float = math.nan
     device_bytes: float = math.nan
+    #: With a dropped cache: bytes of the files in the page cache after reading.
     resident_after: int | None = None
+    #: With a dropped cache: what the devices of all nodes read meanwhile, for all programs.
     device_reads: DeviceReads = DeviceReads()
+    #: Bytes of memory that each rank added in a read, at most. Shape (ranks,).
     added_memory: Matrix | None = None
 
     @property
@@ -367,32 +332,21 @@ _OF_ALL = 30
 
 
 class RankReports(msgspec.Struct, frozen=True):
-    """Merged text reports of some neighbouring ranks.
+    """Merged text reports of some neighbouring ranks."""
 
-    Parameters
-    ----------
-    mismatches : tuple of str
-        Descriptions of data that differ from the data written; the first ones, by rank.
-    unsaid : int
-        Number of mismatches not included.
-    facts : dict of str to frozenset of str
-        The library's reports about the transfers: all values of each key.
-    counts : dict of (str, str) to (float, float)
-        By phase and counter: sum and maximum over these ranks.
-    remarks : tuple of str
-        Distinct remarks of the workload.
-    disk : DiskUsage or None
-        Size on disk, in the directories that these ranks look after.
-    hints, hints_of_reading : tuple of FileHints
-        What became of hints, of each file that has an answer of its own.
-    """
-
+    #: Descriptions of data that differ from the data written; the first ones, by rank.
     mismatches: tuple[str, ...] = ()
+    #: Number of mismatches not included.
     unsaid: int = 0
+    #: The library's reports about the transfers: all values of each key.
     facts: Mapping[str, frozenset[str]] = {}
+    #: By phase and counter: sum and maximum over these ranks.
     counts: Mapping[tuple[str, str], tuple[float, float]] = {}
+    #: Distinct remarks of the workload.
     remarks: tuple[str, ...] = ()
+    #: Size on disk, in the directories that these ranks look after.
     disk: DiskUsage | None = None
+    #: What became of hints, of each file that has an answer of its own.
     hints: tuple[FileHints, ...] = ()
     hints_of_reading: tuple[FileHints, ...] = ()
 

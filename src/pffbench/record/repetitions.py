@@ -31,191 +31,129 @@ Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class PhaseTimes(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One phase of a repetition, over all ranks.
+    """One phase of a repetition, over all ranks."""
 
-    Parameters
-    ----------
-    phase : str
-        The phase that was timed.
-    seconds : float
-        The time of the job, from which all statistics are made: `own_max` if each rank has a
-        separate core. If ranks share cores (``clock`` in `run.json`) it is `synced_max` less the
-        time of an empty phase, and never less than `own_max`.
-    own_max, own_median, own_min : float
-        Own time of the slowest, the middle and the fastest rank: from leaving the barrier before
-        the phase until its own end of the phase. For data in several batches the times of the
-        slowest rank of each batch are added up.
-    synced_max : float
-        Largest time of any rank from the same barrier until the barrier after the phase. It
-        includes one barrier.
-    bytes : int
-        Array data moved by all ranks, before compression. 0 if no data move.
-    operations : int
-        Library calls of all ranks: arrays in `define` and `open_array`, transfers in `write` and
-        `read`, files and directories in `sync`.
-    slowest_rank : int
-        Rank with the largest own time.
-    cpu_seconds : float
-        Processor time of all ranks and all their threads.
-    minor_faults : int
-        Newly mapped pages of all ranks together.
-    idlest_rank : int
-        Rank that spent the most time of the phase off the processor.
-    idle_seconds : float
-        Seconds that this rank spent off the processor in the phase.
-    """
-
+    #: The phase that was timed.
     phase: str
+    #: The time of the job, from which all statistics are made: `own_max` if each rank has a
+    #: separate core. If ranks share cores (``clock`` in `run.json`) it is `synced_max` less the
+    #: time of an empty phase, and never less than `own_max`.
     seconds: Seconds
+    #: Own time of the slowest, the middle and the fastest rank: from leaving the barrier before the
+    #: phase until its own end of the phase. For data in several batches the times of the slowest
+    #: rank of each batch are added up.
     own_max: Seconds
     own_median: Seconds
     own_min: Seconds
+    #: Largest time of any rank from the same barrier until the barrier after the phase. It includes
+    #: one barrier.
     synced_max: Seconds
+    #: Array data moved by all ranks, before compression. 0 if no data move.
     bytes: Natural = 0
+    #: Library calls of all ranks: arrays in `define` and `open_array`, transfers in `write` and
+    #: `read`, files and directories in `sync`.
     operations: Natural = 0
+    #: Rank with the largest own time.
     slowest_rank: Natural = 0
+    #: Processor time of all ranks and all their threads.
     cpu_seconds: float = 0.0
+    #: Newly mapped pages of all ranks together.
     minor_faults: Natural = 0
+    #: Rank that spent the most time of the phase off the processor.
     idlest_rank: Natural = 0
+    #: Seconds that this rank spent off the processor in the phase.
     idle_seconds: float = 0.0
 
 
 class MachineState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The state of the nodes during a repetition; for each quantity, that of the worst node.
+    """The state of the nodes during a repetition; for each quantity, that of the worst node."""
 
-    Parameters
-    ----------
-    settle_seconds : float
-        Seconds, before the repetition and not timed, until earlier writes were on their device.
-    dirty_bytes : int
-        Bytes of earlier writes, of all programs and file systems of the node, that were not on
-        their device when the repetition began.
-    load : float
-        Load average of the last minute, including processes that wait for devices.
-    busy_others : float
-        Part of the node's processor time that other processes used, 0 to 1.
-    steal : float
-        Part of the processor time that the host of a virtual machine used, 0 to 1.
-    cpu_pressure, io_pressure : float
-        Part of the repetition in which a process waited for a processor, or for a device.
-    """
-
+    #: Seconds, before the repetition and not timed, until earlier writes were on their device.
     settle_seconds: float = 0.0
+    #: Bytes of earlier writes, of all programs and file systems of the node, that were not on their
+    #: device when the repetition began.
     dirty_bytes: Natural = 0
+    #: Load average of the last minute, including processes that wait for devices.
     load: float = 0.0
+    #: Part of the node's processor time that other processes used, 0 to 1.
     busy_others: float = 0.0
+    #: Part of the processor time that the host of a virtual machine used, 0 to 1.
     steal: float = 0.0
+    #: Part of the repetition in which a process waited for a processor, or for a device.
     cpu_pressure: float = 0.0
     io_pressure: float = 0.0
 
 
 class ReadState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What is known of the reads of a repetition.
+    """What is known of the reads of a repetition."""
 
-    Parameters
-    ----------
-    cache : str
-        The proved state of the page cache, or ``unproved``. Caches of servers, RAID controllers
-        and disks are not seen.
-    resident : float or None
-        Part of the pages of the files to be read that was in the page cache before `open`.
-    verified_bytes : int
-        Bytes compared with the expected ones, over all ranks: all bytes that the phases of reading
-        moved, times `times`, or the run is INVALID.
-    times : int
-        Number of times that all data were read. Numbers of the phases of reading are means over
-        them.
-    device_bytes : int or None
-        Bytes that the kernel fetched from a device for these processes, in all reads. 0 on file
-        systems without a device.
-    resident_after : int or None
-        With cache ``dropped``: bytes of the files in the page cache after reading.
-    device_reads : int or None
-        With cache ``dropped``: requests that the block devices of the nodes answered in all reads.
-        None if the file system has none, or if they delivered more bytes than this job fetched,
-        because then they answered other programs too.
-    new_memory : int or None
-        Bytes of memory that all ranks together got from the kernel in the phase `read`.
-    """
-
+    #: The proved state of the page cache, or ``unproved``. Caches of servers, RAID controllers and
+    #: disks are not seen.
     cache: str
+    #: Part of the pages of the files to be read that was in the page cache before `open`.
     resident: Fraction | None = None
+    #: Bytes compared with the expected ones, over all ranks: all bytes that the phases of reading
+    #: moved, times `times`, or the run is INVALID.
     verified_bytes: Natural = 0
+    #: Number of times that all data were read. Numbers of the phases of reading are means over
+    #: them.
     times: Positive = 1
+    #: Bytes that the kernel fetched from a device for these processes, in all reads. 0 on file
+    #: systems without a device.
     device_bytes: Natural | None = None
+    #: With cache ``dropped``: bytes of the files in the page cache after reading.
     resident_after: Natural | None = None
+    #: With cache ``dropped``: requests that the block devices of the nodes answered in all reads.
+    #: None if the file system has none, or if they delivered more bytes than this job fetched,
+    #: because then they answered other programs too.
     device_reads: Natural | None = None
+    #: Bytes of memory that all ranks together got from the kernel in the phase `read`.
     new_memory: Natural | None = None
 
 
 class Counted(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A counter of a phase.
+    """A counter of a phase."""
 
-    Parameters
-    ----------
-    phase, name : str
-        The phase and the counter.
-    total, largest : float
-        Of all ranks together, and of the rank with the largest count.
-    """
-
+    #: The phase and the counter.
     phase: str
     name: str
+    #: Of all ranks together, and of the rank with the largest count.
     total: float
     largest: float = 0.0
 
 
 class Repetition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One repetition of a case, over all ranks: a line of the file.
+    """One repetition of a case, over all ranks: a line of the file."""
 
-    Parameters
-    ----------
-    case : str
-        Name of the case; `run.json` has its parameters under this name.
-    round : int
-        Number of the round, from 0, warm-ups included. All cases ran once in a round.
-    position : int
-        Position of the case in the random order of its round.
-    started : str
-        When it began, in UTC by the clock of rank 0.
-    phases : tuple of PhaseTimes
-        The phases in their order.
-    totals : dict of str to float
-        Seconds of each total. If each rank has a separate core, it is the largest sum over the
-        ranks of a rank's own times of the phases of the total. Otherwise it is the sum of the
-        phases.
-    warmup : bool
-        Whether it is left out of all statistics.
-    valid : bool
-        False if bytes read were wrong, or the requested cache state was not reached. `run.json` has
-        the reason.
-    part : {"all", "write", "read"}
-        The part of the repetition that the job did.
-    peak_memory : int
-        Largest peak of resident memory of any rank, in bytes, or -1 if Linux does not report it.
-    machine : MachineState
-        The nodes.
-    read : ReadState, optional
-        Of a repetition that reads.
-    disk : DiskUsage, optional
-        Of a repetition that writes, when the store was closed.
-    counts : tuple of Counted
-        With `counters`: counts of the kernel and of the workload.
-    """
-
+    #: Name of the case; `run.json` has its parameters under this name.
     case: str
+    #: Number of the round, from 0, warm-ups included. All cases ran once in a round.
     round: Natural
+    #: Position of the case in the random order of its round.
     position: Natural
+    #: When it began, in UTC by the clock of rank 0.
     started: str
+    #: The phases in their order.
     phases: tuple[PhaseTimes, ...]
+    #: Seconds of each total. If each rank has a separate core, it is the largest sum over the ranks
+    #: of a rank's own times of the phases of the total. Otherwise it is the sum of the phases.
     totals: dict[str, float]
+    #: Whether it is left out of all statistics.
     warmup: bool = False
+    #: False if bytes read were wrong, or the requested cache state was not reached. `run.json` has
+    #: the reason.
     valid: bool = True
+    #: The part of the repetition that the job did.
     part: Part = "all"
+    #: Largest peak of resident memory of any rank, in bytes, or -1 if Linux does not report it.
     peak_memory: Count = -1
+    #: The nodes.
     machine: MachineState = MachineState()
+    #: Of a repetition that reads.
     read: ReadState | None = None
+    #: Of a repetition that writes, when the store was closed.
     disk: DiskUsage | None = None
+    #: With `counters`: counts of the kernel and of the workload.
     counts: tuple[Counted, ...] = ()
 
     @property

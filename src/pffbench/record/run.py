@@ -25,23 +25,15 @@ Seconds = Mapping[str, Mapping[int, float]]
 
 
 class MeasuredRun(msgspec.Struct, frozen=True, dict=True):
-    """A results directory.
+    """A results directory."""
 
-    Parameters
-    ----------
-    directory : Path
-        Its path.
-    record : RunRecord
-        Content of `run.json`.
-    repetitions : tuple of Repetition
-        The repetitions, warm-ups included; both jobs of a run in two stages joined.
-    gaps : tuple of str
-        Lines that are left out, in words.
-    """
-
+    #: Its path.
     directory: Path
+    #: Content of `run.json`.
     record: RunRecord
+    #: The repetitions, warm-ups included; both jobs of a run in two stages joined.
     repetitions: tuple[Repetition, ...]
+    #: Lines that are left out, in words.
     gaps: tuple[str, ...] = ()
 
     @classmethod

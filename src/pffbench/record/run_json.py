@@ -93,63 +93,42 @@ class FailureEntry(Failure, frozen=True, kw_only=True):
 
 
 class CaseEntry(msgspec.Struct, forbid_unknown_fields=True):
-    """A case in `run.json`.
+    """A case in `run.json`."""
 
-    Parameters
-    ----------
-    parameters : dict
-        Parameters of the workload, by their keys in the experiment.
-    options : dict
-        Options of the backend.
-    group : str
-        Cases of a group move the same bytes in the same boxes.
-    raw : bool
-        Whether it moves raw bytes, without a format.
-    roofline : bool
-        Whether the program added it, to show the cost of the raw bytes.
-    verified : bool
-        Whether the data read are compared with the written ones.
-    notes : list of str
-        Differences from the other formats that could not be avoided.
-    cost : Cost
-        The planned cost.
-    counts_reads, counts_device : bool
-        Whether the kernel counts bytes read, and bytes fetched from the device.
-    same_case : str
-        Name of the case in all environments of a run of several.
-    stored_as : StoredAs, optional
-        Storage layout of its arrays, as read from the file.
-    disk : DiskUsage, optional
-        Size on disk of its first repetition.
-    transfer_facts : dict of str to str
-        The transfer that the library really did, and why not a collective one.
-    unsafe : str
-        With ``unsafe: true``: why other runs refuse it, usually empty. It may lose rows, or fail.
-    failure : FailureEntry, optional
-        Why it ended.
-    invalid : str
-        Reason why its measurements do not count, usually empty.
-    stopped_after : int, optional
-        Number of repetitions, if the run decided it.
-    """
-
+    #: Parameters of the workload, by their keys in the experiment.
     parameters: JsonObject
+    #: Cases of a group move the same bytes in the same boxes.
     group: str
+    #: The planned cost.
     cost: Cost
+    #: Options of the backend.
     options: JsonObject = {}
+    #: Whether it moves raw bytes, without a format.
     raw: bool = False
+    #: Whether the program added it, to show the cost of the raw bytes.
     roofline: bool = False
+    #: Whether the data read are compared with the written ones.
     verified: bool = True
+    #: Differences from the other formats that could not be avoided.
     notes: list[str] = []
+    #: Whether the kernel counts bytes read, and bytes fetched from the device.
     counts_reads: bool = False
     counts_device: bool = False
+    #: Name of the case in all environments of a run of several.
     same_case: str = ""
+    #: Storage layout of its arrays, as read from the file.
     stored_as: StoredAs | None = None
+    #: Size on disk of its first repetition.
     disk: DiskUsage | None = None
+    #: The transfer that the library really did, and why not a collective one.
     transfer_facts: dict[str, str] = {}
+    #: With ``unsafe: true``: why other runs refuse it, usually empty. It may lose rows, or fail.
     unsafe: str = ""
+    #: Why it ended.
     failure: FailureEntry | None = None
+    #: Reason why its measurements do not count, usually empty.
     invalid: str = ""
+    #: Number of repetitions, if the run decided it.
     stopped_after: Natural | None = None
 
     @property
@@ -164,82 +143,53 @@ class CaseEntry(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TopologyEntry(msgspec.Struct, frozen=True):
-    """Placement of the ranks.
+    """Placement of the ranks."""
 
-    Parameters
-    ----------
-    hosts, nodes : list
-        Host name and number of the node of each rank.
-    ranks_per_node : list of int
-        Number of ranks of each node.
-    shifted_reads_from : list of int
-        With cache ``shifted``: the rank whose part each rank reads.
-    """
-
+    #: Host name and number of the node of each rank.
     hosts: list[str]
     nodes: list[Natural]
+    #: Number of ranks of each node.
     ranks_per_node: list[Positive]
+    #: With cache ``shifted``: the rank whose part each rank reads.
     shifted_reads_from: list[Natural] = []
 
 
 class FloorEntry(msgspec.Struct, frozen=True):
-    """Overhead of the harness.
+    """Overhead of the harness."""
 
-    Parameters
-    ----------
-    own, synced : float
-        Seconds of an empty phase on a rank, and until all ranks have ended it; medians.
-    tick : float
-        Seconds of a tick of the clock.
-    synced_range : (float, float)
-        Smallest and largest `synced`.
-    measured : int
-        Number of measurements.
-    memory_copy_bytes_per_second, memory_new_bytes_per_second : float
-        Rates at which all ranks together copy memory, and get memory from the kernel (0 if not
-        measured).
-    """
-
+    #: Seconds of an empty phase on a rank, and until all ranks have ended it; medians.
     own: Amount
     synced: Amount
+    #: Seconds of a tick of the clock.
     tick: Amount = 0.0
+    #: Smallest and largest `synced`.
     synced_range: tuple[Amount, Amount] = (0.0, 0.0)
+    #: Number of measurements.
     measured: Natural = 1
+    #: Rates at which all ranks together copy memory, and get memory from the kernel (0 if not
+    #: measured).
     memory_copy_bytes_per_second: Amount = 0.0
     memory_new_bytes_per_second: Amount = 0.0
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """A case that did not run.
+    """A case that did not run."""
 
-    Parameters
-    ----------
-    case, reason : str
-        Its name, and why.
-    limit : str
-        ``time`` if the time budget was too short for it.
-    label : str
-        Its difference from the other cases, in words, empty if it was never planned.
-    """
-
+    #: Its name, and why.
     case: str
     reason: str
+    #: ``time`` if the time budget was too short for it.
     limit: str = ""
+    #: Its difference from the other cases, in words, empty if it was never planned.
     label: str = ""
 
 
 class Startup(msgspec.Struct):
-    """Seconds until the program began; in no phase.
+    """Seconds until the program began; in no phase."""
 
-    Parameters
-    ----------
-    seconds_to_main : float or None
-        Of the first start.
-    resumed : list of float
-        Of each later one.
-    """
-
+    #: Of the first start.
     seconds_to_main: float | None = None
+    #: Of each later one.
     resumed: list[float | None] = []
 
 
@@ -254,121 +204,86 @@ class Reading(msgspec.Struct):
 
 
 class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
-    """The contents of `run.json`, which the reference pages explain by this docstring.
+    """The contents of `run.json`, which the reference pages explain by the comments below."""
 
-    Attributes
-    ----------
-    schema_version : int
-        Layout of the directory: 2. Readers refuse others.
-    run_id : str
-        Identifies the run; the marker of its scratch directory contains it too.
-    name, question : str
-        From the experiment.
-    command : list of str
-        The command line.
-    ranks : int
-        Number of ranks.
-    started, finished : str
-        When the run began and ended.
-    resumed : list of str
-        When it was resumed.
-    status : {"running", "written", "finished", "interrupted"}
-        State of the run: `running` (also after a crash), `interrupted`, `written` (another job is
-        to read) or `finished`.
-    stage : {"all", "write", "read"}
-        The part of the run that the last job did, or is doing.
-    wrote_on : list of str
-        For a run in two stages: the hosts of all jobs that wrote.
-    reading : dict, optional
-        For a run in two stages: `started`, `floor`, `startup`, `topology` and `provenance` of the
-        job that read last.
-    valid : bool or None
-        The verdict, `null` while running.
-    reasons : list of str
-        Reasons why the run is not valid.
-    remarks : list of str
-        Facts to know that do not make the run INVALID, such as stopping early.
-    stops : list of str
-        Reasons why cases stopped before `max_repetitions`; `stopped_after` of a case is its
-        repetition count.
-    clock : {"own", "synced"}
-        Which time of a phase is the job's: `own` where each rank has a core, else `synced`.
-    experiment : dict
-        The experiment including all defaults.
-    experiment_file : str
-        Where it was read from.
-    experiment_digest : str, optional
-        SHA-256 of the experiment, which detects a change when the run is resumed.
-    cases : dict of str to CaseEntry
-        The cases, by their names.
-    left_out : list of dict
-        Cases that are impossible or that the time budget did not hold (``limit``), with the reason.
-    limits : list of str
-        Cases that the installed libraries cannot do (a serial h5py, no MPI), by backend and reason,
-        with the remedies; that the run was resumed on other hosts.
-    time_needed : float
-        Seconds of the time budget that would hold the rounds which all cases need; 0 if it did.
-    floor : dict
-        Seconds of an empty phase (`own`, `synced`) and of the clock's tick, medians of `measured`
-        measurements; `synced_range`; bytes per second of a memory copy on all ranks at once,
-        measured after the first number if memory allows.
-    startup : dict
-        Seconds until the program began; in no phase.
-    topology : dict
-        `hosts` and `nodes` of each rank; `ranks_per_node`; `shifted_reads_from`: whose part each
-        rank reads with cache `shifted`.
-    provenance : dict
-        `software`, `mpi_io` (`missing`: why a run of one process had no MPI), `filesystem`,
-        `inputs` (size and SHA-256 of files with data or decompositions; above 64 MiB of both ends,
-        for directories of names and sizes), `ranks` (binding, limits), `hosts` (CPU, memory,
-        kernel), `environment` (secrets hidden), `import_seconds`, `slurm`, `pbs`, `flux`, `spack`.
-        Without account, user and directories of the job.
-    scratch : str
-        Where the files were; they are gone, unless the status is `written`.
-    environments : dict
-        For each environment of a run of several: `start` (the command that starts its Python) and
-        `provenance`. That of the first one is the run's own too.
-    accept_busy : bool
-        Whether the answer may rest on times of a busy machine.
-    allocator : dict
-        For the `settings` of its cases: how the C library treated freed memory in all ranks.
-    died_in : list of str
-        Cases in which a rank died by itself, once for each time. The second time the case failed.
-    """
-
+    #: Identifies the run; the marker of its scratch directory contains it too.
     run_id: PlainName
+    #: From the experiment.
     name: ExperimentName
     question: str
+    #: The command line.
     command: list[str]
+    #: Number of ranks.
     ranks: Positive
+    #: When the run began.
     started: str
+    #: The experiment including all defaults.
     experiment: JsonObject
+    #: Where it was read from.
     experiment_file: str
+    #: SHA-256 of the experiment, which detects a change when the run is resumed.
     experiment_digest: str
+    #: The cases, by their names.
     cases: dict[str, CaseEntry]
+    #: Cases that are impossible or that the time budget did not hold (``limit``), with the reason.
     left_out: list[LeftOut]
+    #: Where the files were; they are gone, unless the status is `written`.
     scratch: str
+    #: `hosts` and `nodes` of each rank; `ranks_per_node`; `shifted_reads_from`: whose part each
+    #: rank reads with cache `shifted`.
     topology: TopologyEntry
+    #: Seconds of an empty phase (`own`, `synced`) and of the clock's tick, medians of `measured`
+    #: measurements; `synced_range`; bytes per second of a memory copy on all ranks at once,
+    #: measured after the first number if memory allows.
     floor: FloorEntry
+    #: Seconds until the program began; in no phase.
     startup: Startup
+    #: `software`, `mpi_io` (`missing`: why a run of one process had no MPI), `filesystem`, `inputs`
+    #: (size and SHA-256 of files with data or decompositions; above 64 MiB of both ends, for
+    #: directories of names and sizes), `ranks` (binding, limits), `hosts` (CPU, memory, kernel),
+    #: `environment` (secrets hidden), `import_seconds`, `slurm`, `pbs`, `flux`, `spack`. Without
+    #: account, user and directories of the job.
     provenance: JsonObject
+    #: Layout of the directory: 2. Readers refuse others.
     schema_version: int = SCHEMA_VERSION
+    #: State of the run: `running` (also after a crash), `interrupted`, `written` (another job is to
+    #: read) or `finished`.
     status: Literal["running", "written", "finished", "interrupted"] = "running"
+    #: The verdict, `null` while running.
     valid: bool | None = None
+    #: Reasons why the run is not valid.
     reasons: list[str] = []
+    #: Facts to know that do not make the run INVALID, such as stopping early.
     remarks: list[str] = []
+    #: When the run ended.
     finished: str | None = None
+    #: When it was resumed.
     resumed: list[str] = []
+    #: The part of the run that the last job did, or is doing.
     stage: Stage = "all"
+    #: For a run in two stages: the hosts of all jobs that wrote.
     wrote_on: list[str] = []
+    #: For a run in two stages: `started`, `floor`, `startup`, `topology` and `provenance` of the
+    #: job that read last.
     reading: Reading | None = None
+    #: Which time of a phase is the job's: `own` where each rank has a core, else `synced`.
     clock: Literal["own", "synced"] = "own"
+    #: Reasons why cases stopped before `max_repetitions`; `stopped_after` of a case is its
+    #: repetition count.
     stops: list[str] = []
+    #: Seconds of the time budget that would hold the rounds which all cases need; 0 if it did.
     time_needed: Amount = 0.0
+    #: Cases that the installed libraries cannot do (a serial h5py, no MPI), by backend and reason,
+    #: with the remedies; that the run was resumed on other hosts.
     limits: list[str] = []
+    #: For each environment of a run of several: `start` (the command that starts its Python) and
+    #: `provenance`. That of the first one is the run's own too.
     environments: dict[str, JsonObject] = {}
+    #: For the `settings` of its cases: how the C library treated freed memory in all ranks.
     allocator: dict[str, str] = {}
+    #: Whether the answer may rest on times of a busy machine.
     accept_busy: bool = False
+    #: Cases in which a rank died by itself, once for each time. The second time the case failed.
     died_in: list[str] = []
 
     @property

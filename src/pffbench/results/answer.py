@@ -52,50 +52,35 @@ _MOST_ROWS = 8
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a run answers.
+    """What a run answers."""
 
-    Parameters
-    ----------
-    word : {"USE", "NO DECISION", "NO ANSWER", "MEASURED", "COUNTED", "LOSSES", "KEPT", "INVALID"}
-        ``USE``: a way is recommended. ``NO DECISION``: its price is too high. ``NO ANSWER``: the
-        times show nothing. ``MEASURED``: the run compares nothing. ``COUNTED``: system calls were
-        counted in place of times. ``LOSSES``: rows that were lost were counted. ``KEPT``: steps
-        that are left of killed jobs were counted. ``INVALID``: something that was read was wrong,
-        or was not proved, or the run has not ended.
-    headline : str
-        The sentence, without the word.
-    evidence : str
-        What was verified, and how often everything ran.
-    way : dict of str to str
-        Values of the keys in which ways differ, of the way to use.
-    price : float or None
-        What it costs at most: upper bound of its time over the one of the best way.
-    prices : dict of str to float or None
-        The same in each column; null where it is not known.
-    columns : tuple of str
-        Headings of the table.
-    rows : tuple of tuple of str
-        Its rows.
-    notes : tuple of str
-        Sentences below the table.
-    command : str
-        The command that would decide more, or that measures again; empty where none helps.
-    why_command : str
-        What the command is for.
-    """
-
+    #: ``USE``: a way is recommended. ``NO DECISION``: its price is too high. ``NO ANSWER``: the
+    #: times show nothing. ``MEASURED``: the run compares nothing. ``COUNTED``: system calls were
+    #: counted in place of times. ``LOSSES``: rows that were lost were counted. ``KEPT``: steps that
+    #: are left of killed jobs were counted. ``INVALID``: something that was read was wrong, or was
+    #: not proved, or the run has not ended.
     word: Literal[
         "USE", "NO DECISION", "NO ANSWER", "MEASURED", "COUNTED", "LOSSES", "KEPT", "INVALID"
     ]
+    #: The sentence, without the word.
     headline: str
+    #: What was verified, and how often everything ran.
     evidence: str
+    #: Values of the keys in which ways differ, of the way to use.
     way: dict[str, str] = {}
+    #: What it costs at most: upper bound of its time over the one of the best way.
     price: float | None = None
+    #: The same in each column; null where it is not known.
     prices: dict[str, float | None] = {}
+    #: Headings of the table.
     columns: tuple[str, ...] = ()
+    #: Its rows.
     rows: tuple[tuple[str, ...], ...] = ()
+    #: Sentences below the table.
     notes: tuple[str, ...] = ()
+    #: The command that would decide more, or that measures again; empty where none helps.
     command: str = ""
+    #: What the command is for.
     why_command: str = ""
 
     @property

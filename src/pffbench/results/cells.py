@@ -34,30 +34,20 @@ NOT_IN_FORCE = "not_in_force"
 
 
 class Cell(NamedTuple):
-    """The times of one case in one total, or in one phase.
+    """The times of one case in one total, or in one phase."""
 
-    Parameters
-    ----------
-    keys : dict of str to str
-        Parameters, options, ``total``, ``run``, ``ranks`` and ``environment``, as text. ``work`` is
-        equal for cells that move the same data, in whatever way.
-    seconds : dict of int to float
-        By round. Cells of one run share rounds; cells of two runs share none.
-    nbytes : int
-        Bytes of array data that all ranks move.
-    raw : bool
-        Whether it moves raw bytes, without a format.
-    case : str
-        Name of the case in `run.json`.
-    stored : int
-        Bytes on disk; 0 where they are not known.
-    """
-
+    #: Parameters, options, ``total``, ``run``, ``ranks`` and ``environment``, as text. ``work`` is
+    #: equal for cells that move the same data, in whatever way.
     keys: Keys
+    #: By round. Cells of one run share rounds; cells of two runs share none.
     seconds: Seconds
+    #: Bytes of array data that all ranks move.
     nbytes: int
+    #: Whether it moves raw bytes, without a format.
     raw: bool
+    #: Name of the case in `run.json`.
     case: str
+    #: Bytes on disk; 0 where they are not known.
     stored: int = 0
 
     @property

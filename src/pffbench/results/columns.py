@@ -48,23 +48,15 @@ _NAMED = ("backend", "workload", "dtype", "source", "durability", "cache")
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column of the table of a comparison.
+    """A column of the table of a comparison."""
 
-    Parameters
-    ----------
-    heading : str
-        Heading of the column, with the unit.
-    part : {"case", "write", "update", "read"}
-        Subject of the column: a narrow terminal shows writing and reading one below the other.
-    cell : callable
-        Returns the cell of a case.
-    legend : str
-        Explanation below the tables; empty where the heading says it.
-    """
-
+    #: Heading of the column, with the unit.
     heading: str
+    #: Subject of the column: a narrow terminal shows writing and reading one below the other.
     part: Part
+    #: Returns the cell of a case.
     cell: Callable[[CaseSummary], Cell]
+    #: Explanation below the tables; empty where the heading says it.
     legend: str = ""
 
 

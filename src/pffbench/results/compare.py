@@ -14,48 +14,32 @@ from pffbench.results.judge import BETWEEN_RATIOS, Pair, Verdict, decide
 
 
 class Question(NamedTuple):
-    """Which cells are compared.
+    """Which cells are compared."""
 
-    Parameters
-    ----------
-    by : str
-        The key in whose values they differ.
-    within : sequence of str
-        Keys in which they are equal.
-    over : sequence of str
-        Keys over whose values the comparison is averaged, such as the sizes and the files of a
-        comparison of formats. Values that one side lacks are left out on both.
-    base : str, optional
-        The value of the key that all others are compared with; by default each pair is compared.
-    share : float
-        Its part of the probability of a false difference in the document, beside the other
-        questions.
-    """
-
+    #: The key in whose values they differ.
     by: str
+    #: Keys in which they are equal.
     within: Sequence[str] = ()
+    #: Keys over whose values the comparison is averaged, such as the sizes and the files of a
+    #: comparison of formats. Values that one side lacks are left out on both.
     over: Sequence[str] = ()
+    #: The value of the key that all others are compared with; by default each pair is compared.
     base: str | None = None
+    #: Its part of the probability of a false difference in the document, beside the other
+    #: questions.
     share: float = 1.0
 
 
 class Comparison(NamedTuple):
-    """A value of a key, compared with another one.
+    """A value of a key, compared with another one."""
 
-    Parameters
-    ----------
-    by, value, base : str
-        The key, and its values.
-    cells : sequence of (Cell, Cell)
-        For each comparison that is averaged the cell with the value, and the one with the base.
-    verdict : Verdict
-        What is shown.
-    """
-
+    #: The key, and its values.
     by: str
     value: str
     base: str
+    #: For each comparison that is averaged the cell with the value, and the one with the base.
     cells: Sequence[tuple[Cell, Cell]]
+    #: What is shown.
     verdict: Verdict
 
     @property

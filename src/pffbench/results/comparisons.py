@@ -17,21 +17,14 @@ AVERAGED = ("work", "files")
 
 
 class Compared(NamedTuple):
-    """The decision of a document, and the comparisons that show what another way costs.
+    """The decision of a document, and the comparisons that show what another way costs."""
 
-    Parameters
-    ----------
-    decided : Decided
-        The way to use, and its prices.
-    formats : sequence of Comparison
-        The other formats, compared with the one to use. Their cells have the key ``column``.
-    changes : sequence of Comparison
-        Other values of each other key, compared with the one to use, of the format to use. A key
-        that follows from this one changes with it, such as the transfer with the files.
-    """
-
+    #: The way to use, and its prices.
     decided: Decided
+    #: The other formats, compared with the one to use. Their cells have the key ``column``.
     formats: Sequence[Comparison]
+    #: Other values of each other key, compared with the one to use, of the format to use. A key
+    #: that follows from this one changes with it, such as the transfer with the files.
     changes: Sequence[Comparison]
 
 

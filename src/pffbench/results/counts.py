@@ -30,24 +30,16 @@ _TITLES = {"write_total": "write", "update_total": "update", "read_total": "read
 
 
 class PartCounts(NamedTuple):
-    """Counts of a case in one total, of all ranks together in one repetition.
+    """Counts of a case in one total, of all ranks together in one repetition."""
 
-    Parameters
-    ----------
-    calls, opens : int
-        System calls on the files of the run, and those of them that open a file.
-    nbytes : int
-        Bytes that its calls wrote, or read in the total ``read_total``.
-    read_back : int
-        Bytes that were read while data were written.
-    wanted : int
-        Bytes of array data.
-    """
-
+    #: System calls on the files of the run, and those of them that open a file.
     calls: int
     opens: int
+    #: Bytes that its calls wrote, or read in the total ``read_total``.
     nbytes: int
+    #: Bytes that were read while data were written.
     read_back: int
+    #: Bytes of array data.
     wanted: int
 
     @property
@@ -57,24 +49,16 @@ class PartCounts(NamedTuple):
 
 
 class CaseCounts(NamedTuple):
-    """Counts of a case.
+    """Counts of a case."""
 
-    Parameters
-    ----------
-    label : str
-        Words that set it apart from the others.
-    parts : dict of str to PartCounts
-        By total.
-    files, ranks : int
-        Files that it writes, and ranks of the run.
-    raw : bool
-        Whether it moves raw bytes.
-    """
-
+    #: Words that set it apart from the others.
     label: str
+    #: By total.
     parts: Mapping[str, PartCounts]
+    #: Files that it writes, and ranks of the run.
     files: int
     ranks: int
+    #: Whether it moves raw bytes.
     raw: bool
 
 

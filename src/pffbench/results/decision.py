@@ -21,20 +21,13 @@ NOT_OF_WAYS = frozenset({"run", "total", "work", "ranks"})
 
 
 class Decision(NamedTuple):
-    """What to use for a purpose.
+    """What to use for a purpose."""
 
-    Parameters
-    ----------
-    keys : sequence of str
-        Keys in which the ways differ.
-    prices : dict of Way to float
-        Upper bound of the time of each way over that of the best one, the smallest first.
-    cells : dict of Way to list of Cell
-        Times of each way for the purpose, in each comparison.
-    """
-
+    #: Keys in which the ways differ.
     keys: Sequence[str]
+    #: Upper bound of the time of each way over that of the best one, the smallest first.
     prices: Mapping[Way, float]
+    #: Times of each way for the purpose, in each comparison.
     cells: Mapping[Way, Sequence[Cell]]
 
     @property

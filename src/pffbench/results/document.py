@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from pffbench.docstrings import field_descriptions, first_line
+from pffbench.descriptions import field_descriptions, first_line
 from pffbench.experiment.standard import Standard, standard_of
 from pffbench.record.run_json import JsonObject, LeftOut
 from pffbench.regular_files import write_replacing
@@ -48,51 +48,34 @@ def _phase_result(phase: PhaseSummary) -> Any:
 
 
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One case of the run.
+    """One case of the run."""
 
-    Parameters
-    ----------
-    case : str
-        Its name, the same in every run of the same case.
-    label : str
-        What sets it apart from the other cases of its group, in words.
-    group : str
-        Cases of a group move the same bytes in the same boxes.
-    raw : bool
-        Whether it moves raw bytes, without a format.
-    roofline : bool
-        Whether the program added it, to show the cost of the raw bytes.
-    parameters : dict
-        Parameters of the workload.
-    options : dict
-        Options of the backend.
-    bytes : int
-        Bytes of array data that it writes.
-    stored_as : str
-        How its arrays were stored; empty if it is not known.
-    disk_bytes, disk_files : int or None
-        Size on disk.
-    peak_memory_bytes : int
-        Largest peak memory of a rank.
-    invalid : str
-        Why it takes part in no comparison; usually empty.
-    phases : list of PhaseResult
-        The phases in their order, then the totals.
-    """
-
+    #: Its name, the same in every run of the same case.
     case: str
+    #: What sets it apart from the other cases of its group, in words.
     label: str
+    #: Cases of a group move the same bytes in the same boxes.
     group: str
+    #: Whether it moves raw bytes, without a format.
     raw: bool
+    #: Whether the program added it, to show the cost of the raw bytes.
     roofline: bool
+    #: Parameters of the workload.
     parameters: JsonObject
+    #: Options of the backend.
     options: JsonObject
+    #: Bytes of array data that it writes.
     bytes: int
+    #: How its arrays were stored; empty if it is not known.
     stored_as: str
+    #: Size on disk.
     disk_bytes: int | None
     disk_files: int | None
+    #: Largest peak memory of a rank.
     peak_memory_bytes: int
+    #: Why it takes part in no comparison; usually empty.
     invalid: str
+    #: The phases in their order, then the totals.
     phases: tuple[PhaseResult, ...]  # type: ignore[valid-type]
 
     @classmethod
@@ -118,37 +101,25 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComparisonResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A comparison of the answer: a value of a key with the one to use.
+    """A comparison of the answer: a value of a key with the one to use."""
 
-    Parameters
-    ----------
-    purpose : str
-        The part of the work, as in the headings of the answer.
-    by : str
-        The key, such as ``backend``.
-    value, base : str
-        Its values.
-    word : {"slower", "faster", "same", "open"}
-        What is shown.
-    ratio : float or None
-        Time of the value over the one of the base.
-    low, high : float or None
-        Interval of the ratio, for all comparisons of the answer together.
-    rounds : int
-        Number of rounds that it rests on.
-    cases : list of list of str
-        For each comparison that is averaged, the case with the value and the one with the base.
-    """
-
+    #: The part of the work, as in the headings of the answer.
     purpose: str
+    #: The key, such as ``backend``.
     by: str
+    #: Its values.
     value: str
     base: str
+    #: What is shown.
     word: Literal["slower", "faster", "same", "open"]
+    #: Time of the value over the one of the base.
     ratio: float | None
+    #: Interval of the ratio, for all comparisons of the answer together.
     low: float | None
     high: float | None
+    #: Number of rounds that it rests on.
     rounds: int
+    #: For each comparison that is averaged, the case with the value and the one with the base.
     cases: list[tuple[str, str]]
 
     @classmethod
@@ -170,70 +141,47 @@ class ComparisonResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
-    """The results of a run of pffbench.
+    """The results of a run of pffbench."""
 
-    Parameters
-    ----------
-    format : {"pffbench results"}
-        Kind of the document.
-    version : int
-        Version of the document.
-    run_id : str
-        Name of the run.
-    experiment : str
-        Name of the experiment.
-    question : str
-        The question that the experiment answers.
-    experiment_digest : str
-        Equal for equal experiments.
-    standard : Standard or None
-        The standard experiment that it is, such as `standard:1`.
-    started : str
-        Begin of the run, in ISO 8601.
-    finished : str or None
-        End of the run; null where it has not ended.
-    status : str
-        ``finished``, ``interrupted``, ``written`` (reads are missing) or ``running``.
-    valid : bool or None
-        Whether every byte read was verified and every cache state proved; null where nothing was
-        verified yet.
-    reasons : list of str
-        Why the run is not valid.
-    remarks : list of str
-        Notes on the run that do not make it invalid.
-    ranks, nodes : int
-        Number of ranks and of nodes.
-    answer : Answer or None
-        The answer; null where no repetition counts.
-    load : LoadSummary
-        The use of the machine by others.
-    comparisons : list of ComparisonResult
-        The comparisons of the answer.
-    cases : list of CaseResult
-        All cases with a repetition that counts.
-    left_out : list of LeftOut
-        Cases that were planned and did not run.
-    """
-
+    #: Kind of the document.
     format: Literal["pffbench results"] = "pffbench results"
+    #: Version of the document.
     version: Version = 1
+    #: Name of the run.
     run_id: str
+    #: Name of the experiment.
     experiment: str
+    #: The question that the experiment answers.
     question: str
+    #: Equal for equal experiments.
     experiment_digest: str
+    #: The standard experiment that it is, such as `standard:1`.
     standard: Standard | None
+    #: Begin of the run, in ISO 8601.
     started: str
+    #: End of the run; null where it has not ended.
     finished: str | None
+    #: ``finished``, ``interrupted``, ``written`` (reads are missing) or ``running``.
     status: str
+    #: Whether every byte read was verified and every cache state proved; null where nothing was
+    #: verified yet.
     valid: bool | None
+    #: Why the run is not valid.
     reasons: list[str]
+    #: Notes on the run that do not make it invalid.
     remarks: list[str]
+    #: Number of ranks and of nodes.
     ranks: int
     nodes: int
+    #: The answer; null where no repetition counts.
     answer: Answer | None
+    #: The use of the machine by others.
     load: LoadSummary
+    #: The comparisons of the answer.
     comparisons: list[ComparisonResult]
+    #: All cases with a repetition that counts.
     cases: list[CaseResult]
+    #: Cases that were planned and did not run.
     left_out: list[LeftOut]
 
     @classmethod
@@ -281,7 +229,7 @@ def write_results(summary: Summary, directory: str | Path) -> Path:
 
 
 def results_schema() -> JsonObject:
-    """Return the JSON Schema of `results.json`, with the descriptions of the docstrings here."""
+    """Return the JSON Schema of `results.json`, with the descriptions of the fields here."""
     schema: JsonObject = msgspec.json.schema(Results)
     for kind in (CaseResult, ComparisonResult, LoadSummary, Answer, LeftOut, Standard, Results):
         definition = schema["$defs"][kind.__name__]

@@ -63,40 +63,26 @@ class Ratio(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two ways of the same work, in one comparison or in several that are averaged.
+    """Two ways of the same work, in one comparison or in several that are averaged."""
 
-    Parameters
-    ----------
-    times : sequence of (Seconds, Seconds)
-        For each comparison the seconds of the one and of the other way, by round.
-    kind : hashable
-        Pairs of one kind, such as the same two formats in writes of several sizes, are as dependent
-        on the rounds before.
-    """
-
+    #: For each comparison the seconds of the one and of the other way, by round.
     times: Sequence[tuple[Seconds, Seconds]]
+    #: Pairs of one kind, such as the same two formats in writes of several sizes, are as dependent
+    #: on the rounds before.
     kind: Hashable = ""
 
 
 class Estimate(NamedTuple):
-    """A logarithm of a ratio.
+    """A logarithm of a ratio."""
 
-    Parameters
-    ----------
-    centre, error : float
-        The logarithm and its standard error.
-    freedom : int
-        Degrees of freedom of the error.
-    rounds : int
-        Number of rounds, or of starts, that it rests on.
-    dependence : float
-        Correlation of successive rounds, from 0.
-    """
-
+    #: The logarithm and its standard error.
     centre: float
     error: float
+    #: Degrees of freedom of the error.
     freedom: int
+    #: Number of rounds, or of starts, that it rests on.
     rounds: int
+    #: Correlation of successive rounds, from 0.
     dependence: float
 
     def ratio(self, level: float, wider: float = 1.0) -> Ratio:
@@ -110,23 +96,15 @@ class Estimate(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What is shown about a pair.
+    """What is shown about a pair."""
 
-    Parameters
-    ----------
-    word : {"slower", "faster", "same", "open"}
-        What is shown.
-    ratio : Ratio
-        The ratio, with an interval that allows for all pairs of the family.
-    rounds : int
-        Number of rounds, or of starts.
-    alone : Ratio
-        The ratio, with the interval of this pair alone: each end is wrong with `ALONE`, 5 %.
-    """
-
+    #: What is shown.
     word: Word
+    #: The ratio, with an interval that allows for all pairs of the family.
     ratio: Ratio
+    #: Number of rounds, or of starts.
     rounds: int
+    #: The ratio, with the interval of this pair alone: each end is wrong with `ALONE`, 5 %.
     alone: Ratio = Ratio(math.nan, 0.0, math.inf)
 
     @property

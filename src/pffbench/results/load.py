@@ -18,27 +18,18 @@ _JUDGED = 0.2
 
 
 class LoadSummary(msgspec.Struct, frozen=True):
-    """The state of the machine over the rounds that count.
+    """The state of the machine over the rounds that count."""
 
-    Parameters
-    ----------
-    rounds : int
-        Number of rounds that were long enough to judge the load in them.
-    busy, stolen : int
-        Number of rounds in which other processes took more than `BUSY` of the processors, and in
-        which the host of a virtual machine did.
-    busy_others, steal : float
-        Median fraction of the processors taken by them, over these rounds.
-    repetitions, unsettled : int
-        Number of repetitions, and of those that began while earlier writes were not on their
-        device.
-    """
-
+    #: Number of rounds that were long enough to judge the load in them.
     rounds: int = 0
+    #: Number of rounds in which other processes took more than `BUSY` of the processors, and in
+    #: which the host of a virtual machine did.
     busy: int = 0
     stolen: int = 0
+    #: Median fraction of the processors taken by them, over these rounds.
     busy_others: float = 0.0
     steal: float = 0.0
+    #: Number of repetitions, and of those that began while earlier writes were not on their device.
     repetitions: int = 0
     unsettled: int = 0
 

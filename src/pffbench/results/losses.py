@@ -30,32 +30,21 @@ _LONGEST = 160
 
 
 class CaseLosses(NamedTuple):
-    """The rows that a case lost.
+    """The rows that a case lost."""
 
-    Parameters
-    ----------
-    label : str
-        Words that set it apart from the others.
-    rows : int
-        Rows that all ranks wrote in a round.
-    lost : tuple of int
-        Rows that were not read back as written, in each round.
-    unsafe : str
-        Why other runs refuse the case; empty if they do not.
-    failed : {"", "writing", "reading"}
-        When a library reported an error; empty if none did.
-    error : str
-        The error.
-    price : float
-        Upper bound of its time to write over the quickest way of its format; infinite if unknown.
-    """
-
+    #: Words that set it apart from the others.
     label: str
+    #: Rows that all ranks wrote in a round.
     rows: int
+    #: Rows that were not read back as written, in each round.
     lost: tuple[int, ...]
+    #: Why other runs refuse the case; empty if they do not.
     unsafe: str
+    #: When a library reported an error; empty if none did.
     failed: str
+    #: The error.
     error: str
+    #: Upper bound of its time to write over the quickest way of its format; infinite if unknown.
     price: float
 
     @property

@@ -21,20 +21,13 @@ _MOST_LONGER = 4
 
 
 class Obstacle(NamedTuple):
-    """Why there is no answer.
+    """Why there is no answer."""
 
-    Parameters
-    ----------
-    reason : str
-        In one sentence.
-    command : str
-        The command to run instead; empty where none helps.
-    seconds : float
-        About how long it takes; 0 where that is not known.
-    """
-
+    #: In one sentence.
     reason: str
+    #: The command to run instead; empty where none helps.
     command: str = ""
+    #: About how long it takes; 0 where that is not known.
     seconds: float = 0.0
 
 

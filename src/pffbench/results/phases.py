@@ -20,56 +20,38 @@ MUCH_FAULTED = 0.5
 
 
 class PhaseSummary(msgspec.Struct, frozen=True):
-    """One phase, or sum of phases, of one case over the repetitions that count.
+    """One phase, or sum of phases, of one case over the repetitions that count."""
 
-    Parameters
-    ----------
-    phase : str
-        Name of the phase.
-    seconds : Spread
-        Job time of each repetition.
-    by_round : dict of int to float
-        The same seconds for each repetition.
-    parts : dict of str to dict
-        The seconds for each repetition of the phases that it is the sum of, or of itself.
-    rate : float or None
-        Median bytes per second of all ranks together; None where no data move.
-    per_array : float
-        Median seconds divided by the number of arrays of all ranks.
-    operations_rate : float or None
-        Library calls of all ranks per second of the median; None for sums of phases.
-    cpu_seconds : float
-        Median processor seconds of all ranks together.
-    faulted : float or None
-        Bytes of new memory over the bytes moved; None if none are moved.
-    new_memory_seconds : float or None
-        Seconds that new memory takes of a read, by its bytes and the measured rate; None for other
-        phases, and where the rate is not known.
-    ranks : RankSpread or None
-        Spread of the ranks; None for sums of phases, whose slowest rank is not recorded.
-    first_done : float or None
-        Bytes per second if all ranks had taken as long as the fastest one; `rate` is that of the
-        slowest one. None where no data move, and for sums.
-    roofline : float or None
-        Fraction of the speed of the fastest raw transfer of the same bytes: its median seconds
-        over those of the case, over their common repetitions.
-    warnings : tuple of Caveat
-        Caveats about the numbers.
-    """
-
+    #: Name of the phase.
     phase: str
+    #: Job time of each repetition.
     seconds: Spread
+    #: The same seconds for each repetition.
     by_round: Mapping[int, float]
+    #: The seconds for each repetition of the phases that it is the sum of, or of itself.
     parts: Seconds
+    #: Median bytes per second of all ranks together; None where no data move.
     rate: float | None
+    #: Median seconds divided by the number of arrays of all ranks.
     per_array: float
+    #: Library calls of all ranks per second of the median; None for sums of phases.
     operations_rate: float | None
+    #: Spread of the ranks; None for sums of phases, whose slowest rank is not recorded.
     ranks: RankSpread | None
+    #: Bytes per second if all ranks had taken as long as the fastest one; `rate` is that of the
+    #: slowest one. None where no data move, and for sums.
     first_done: float | None
+    #: Fraction of the speed of the fastest raw transfer of the same bytes: its median seconds over
+    #: those of the case, over their common repetitions.
     roofline: float | None
+    #: Median processor seconds of all ranks together.
     cpu_seconds: float
+    #: Bytes of new memory over the bytes moved; None if none are moved.
     faulted: float | None
+    #: Seconds that new memory takes of a read, by its bytes and the measured rate; None for other
+    #: phases, and where the rate is not known.
     new_memory_seconds: float | None
+    #: Caveats about the numbers.
     warnings: tuple[Caveat, ...]
 
     def warned(self, code: str) -> bool:
@@ -191,43 +173,30 @@ def _much_new_memory(part: float, seconds: float | None, median: float) -> Cavea
 
 
 class RankSpread(msgspec.Struct, frozen=True):
-    """The spread of the ranks in one phase of one case, over the repetitions that count.
+    """The spread of the ranks in one phase of one case, over the repetitions that count."""
 
-    Parameters
-    ----------
-    first, middle, last : float
-        Seconds of the fastest, the middle and the slowest rank: medians over the repetitions.
-    imbalance : float
-        Seconds of the slowest over those of the middle rank, the median over the repetitions.
-        1 means that all ranks take equally long; NaN where the middle one takes no time.
-    slowest_rank : int
-        The rank that was the slowest most often.
-    slowest_share : float
-        Fraction of the repetitions in which it was; of R equal ranks each has about 1 / R.
-    slowest_host : str
-        The host that had the slowest rank most often.
-    host_share : float
-        Fraction of the repetitions in which it had.
-    idlest_rank : int
-        The rank that used the smallest processor time most often. In a collective call all ranks
-        need equally long, and those that wait for another one poll: that rank is idle in the
-        system, or does not get a processor.
-    idlest_share : float
-        Fraction of the repetitions in which it did.
-    idle : float
-        How much less it used than the median rank, over the time of the phase; the median.
-    """
-
+    #: Seconds of the fastest, the middle and the slowest rank: medians over the repetitions.
     first: float
     middle: float
     last: float
+    #: Seconds of the slowest over those of the middle rank, the median over the repetitions. 1
+    #: means that all ranks take equally long; NaN where the middle one takes no time.
     imbalance: float
+    #: The rank that was the slowest most often.
     slowest_rank: int
+    #: Fraction of the repetitions in which it was; of R equal ranks each has about 1 / R.
     slowest_share: float
+    #: The host that had the slowest rank most often.
     slowest_host: str
+    #: Fraction of the repetitions in which it had.
     host_share: float
+    #: The rank that used the smallest processor time most often. In a collective call all ranks
+    #: need equally long, and those that wait for another one poll: that rank is idle in the system,
+    #: or does not get a processor.
     idlest_rank: int = 0
+    #: Fraction of the repetitions in which it did.
     idlest_share: float = 0.0
+    #: How much less it used than the median rank, over the time of the phase; the median.
     idle: float = 0.0
 
 

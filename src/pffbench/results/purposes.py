@@ -18,20 +18,13 @@ _ORDER = ("write", "update", "read")
 
 
 class Purpose(NamedTuple):
-    """A part of the work that ways are compared in, and a column of the answer.
+    """A part of the work that ways are compared in, and a column of the answer."""
 
-    Parameters
-    ----------
-    total : str
-        ``write``, ``update`` or ``read``.
-    heading : str
-        What it is for a user.
-    cells : sequence of Cell
-        The cells, raw ones among them.
-    """
-
+    #: ``write``, ``update`` or ``read``.
     total: str
+    #: What it is for a user.
     heading: str
+    #: The cells, raw ones among them.
     cells: Sequence[Cell]
 
     @property
@@ -48,24 +41,15 @@ class Worst(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """The way to use, and what it costs for each purpose alone.
+    """The way to use, and what it costs for each purpose alone."""
 
-    Parameters
-    ----------
-    decision : Decision
-        The way to use for all of the work, and the price of each way.
-    purposes : sequence of Purpose
-        The parts of the work.
-    each : dict of str to Decision
-        The prices of all ways for each part alone, by heading.
-    worst : Worst or None
-        The highest price of the way in a single comparison; None if there is only one for each
-        part.
-    """
-
+    #: The way to use for all of the work, and the price of each way.
     decision: Decision
+    #: The parts of the work.
     purposes: Sequence[Purpose]
+    #: The prices of all ways for each part alone, by heading.
     each: Mapping[str, Decision]
+    #: The highest price of the way in a single comparison; None if there is only one for each part.
     worst: Worst | None = None
 
     @property

@@ -30,20 +30,13 @@ _SOME_NEW = 0.1
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """What a table shows of a case in a column.
+    """What a table shows of a case in a column."""
 
-    Parameters
-    ----------
-    text : str
-        The number or words; empty where there are none.
-    interval : str
-        Interval of the number, which the page shows below it; often empty.
-    warnings : tuple of Caveat
-        Caveats about the number, of which the page shows a mark.
-    """
-
+    #: The number or words; empty where there are none.
     text: str = ""
+    #: Interval of the number, which the page shows below it; often empty.
     interval: str = ""
+    #: Caveats about the number, of which the page shows a mark.
     warnings: tuple[Caveat, ...] = ()
 
 
@@ -96,44 +89,28 @@ class Unit(msgspec.Struct, frozen=True):
 
 
 class TotalColumn(NamedTuple):
-    """How the tables show a quantity of a total.
+    """How the tables show a quantity of a total."""
 
-    Parameters
-    ----------
-    heading : str
-        Heading, in which ``{part}`` and ``{unit}`` are replaced.
-    cell : callable
-        Returns the cell, of a unit of time and the total.
-    legend : str
-        Explanation below the tables; empty where the heading says it.
-    """
-
+    #: Heading, in which ``{part}`` and ``{unit}`` are replaced.
     heading: str
+    #: Returns the cell, of a unit of time and the total.
     cell: Callable[[Unit, PhaseSummary], Cell]
+    #: Explanation below the tables; empty where the heading says it.
     legend: str = ""
 
 
 class Quantity(NamedTuple):
-    """A quantity of a phase, or a fact of its case.
+    """A quantity of a phase, or a fact of its case."""
 
-    Parameters
-    ----------
-    name : str
-        Its column in `summary.csv`, and its key in `results.json`.
-    value : str or callable
-        Path of the attribute of a phase, or of a case, that it is; or a function of them.
-    meaning : str
-        What it is, in a sentence.
-    kind : type
-        Type in `results.json`.
-    table : TotalColumn, optional
-        How the tables of a summary and of the page show it for totals; None where they do not.
-    """
-
+    #: Its column in `summary.csv`, and its key in `results.json`.
     name: str
+    #: Path of the attribute of a phase, or of a case, that it is; or a function of them.
     value: str | Callable[[Any], Any]
+    #: What it is, in a sentence.
     meaning: str
+    #: Type in `results.json`.
     kind: Any = float | None
+    #: How the tables of a summary and of the page show it for totals; None where they do not.
     table: TotalColumn | None = None
 
     def of(self, found: PhaseSummary | CaseSummary) -> Any:

@@ -29,29 +29,20 @@ _MOST_EXACT = 500
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """The distribution of one quantity over repetitions.
+    """The distribution of one quantity over repetitions."""
 
-    Parameters
-    ----------
-    n : int
-        Number of repetitions.
-    minimum, median, maximum : float
-        Of the values.
-    mad : float
-        Median absolute deviation from the median, not scaled.
-    low, high : float
-        Bounds of the 95 % interval of the median; NaN for fewer than five values.
-    cv : float
-        Standard deviation over mean; NaN for a single value.
-    """
-
+    #: Number of repetitions.
     n: int
+    #: Of the values.
     minimum: float
     median: float
     maximum: float
+    #: Median absolute deviation from the median, not scaled.
     mad: float
+    #: Bounds of the 95 % interval of the median; NaN for fewer than five values.
     low: float
     high: float
+    #: Standard deviation over mean; NaN for a single value.
     cv: float
 
     @property
@@ -112,17 +103,11 @@ def _depth(n: int) -> tuple[int, float]:
 
 
 class Caveat(msgspec.Struct, frozen=True):
-    """A caveat about a number, as a value that is stored with it.
+    """A caveat about a number, as a value that is stored with it."""
 
-    Parameters
-    ----------
-    code : str
-        Stable name, for programs.
-    message : str
-        Observation, for people.
-    """
-
+    #: Stable name, for programs.
     code: str
+    #: Observation, for people.
     message: str
 
 

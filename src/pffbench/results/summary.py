@@ -32,48 +32,32 @@ class EmptyRunError(UserError):
 
 
 class CaseSummary(msgspec.Struct, frozen=True):
-    """One case: its properties and the summaries of its phases.
+    """One case: its properties and the summaries of its phases."""
 
-    Parameters
-    ----------
-    name : str
-        Its name in `run.json`.
-    label : str
-        What sets it apart from the other cases of its group, in words.
-    keys : dict of str to str
-        Its parameters and options as text; see `pffbench.results.cells.keys_of`.
-    entry : CaseEntry
-        Its entry in `run.json`.
-    ranks : int
-        Number of ranks.
-    phases : dict of str to PhaseSummary
-        The phases in their order, then the sums.
-    repetitions : int
-        Repetitions that count.
-    nbytes, read_bytes : int
-        Bytes of array data that it writes, and that it reads.
-    cache : str
-        State of the page cache before reading, or ``unproved``.
-    disk : DiskUsage or None
-        Size on disk.
-    peak_memory : int
-        Largest peak memory of any rank in any repetition, in bytes.
-    counts : dict of (str, str) to float
-        Counters, by phase and name: median over repetitions, of all ranks together.
-    """
-
+    #: Its name in `run.json`.
     name: str
+    #: What sets it apart from the other cases of its group, in words.
     label: str
+    #: Its parameters and options as text; see `pffbench.results.cells.keys_of`.
     keys: Mapping[str, str]
+    #: Its entry in `run.json`.
     entry: CaseEntry
+    #: Number of ranks.
     ranks: int
+    #: The phases in their order, then the sums.
     phases: Mapping[str, PhaseSummary]
+    #: Repetitions that count.
     repetitions: int
+    #: Bytes of array data that it writes, and that it reads.
     nbytes: int
     read_bytes: int
+    #: State of the page cache before reading, or ``unproved``.
     cache: str
+    #: Size on disk.
     disk: DiskUsage | None
+    #: Largest peak memory of any rank in any repetition, in bytes.
     peak_memory: int
+    #: Counters, by phase and name: median over repetitions, of all ranks together.
     counts: Mapping[tuple[str, str], float]
 
     @property
@@ -103,29 +87,19 @@ class CaseSummary(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """The summary of a run.
+    """The summary of a run."""
 
-    Attributes
-    ----------
-    run : MeasuredRun
-        The run.
-    groups : dict of str to list of CaseSummary
-        The cases of each group, as planned: those that move the same bytes in the same boxes.
-    load : LoadSummary
-        Load of the machine by other processes.
-    cells : list of Cell
-        The totals of each case.
-    answer : Answer or None
-        The answer; None where no repetition counts.
-    compared : Compared or None
-        The decision and the comparisons that it rests on; None if it has none.
-    """
-
+    #: The run.
     run: MeasuredRun
+    #: The cases of each group, as planned: those that move the same bytes in the same boxes.
     groups: Mapping[str, Sequence[CaseSummary]]
+    #: Load of the machine by other processes.
     load: LoadSummary
+    #: The totals of each case.
     cells: Sequence[Cell]
+    #: The answer; None where no repetition counts.
     answer: Answer | None
+    #: The decision and the comparisons that it rests on; None if it has none.
     compared: Compared | None = None
 
     @property

@@ -36,42 +36,27 @@ _FILES = {"per_rank": "per rank", "one-shared": "one", "one-per_rank": "one, own
 
 
 class Kill(NamedTuple):
-    """A job that was killed.
+    """A job that was killed."""
 
-    Parameters
-    ----------
-    after : int
-        Number of steps that it had finished.
-    kept, shown : int
-        Number of steps that are right, and that the file has.
-    opens : int
-        Index in `_OPENS`.
-    """
-
+    #: Number of steps that it had finished.
     after: int
+    #: Number of steps that are right, and that the file has.
     kept: int
     shown: int
+    #: Index in `_OPENS`.
     opens: int
 
 
 class Survivor(NamedTuple):
-    """A case, and its jobs that were killed.
+    """A case, and its jobs that were killed."""
 
-    Parameters
-    ----------
-    label : str
-        Its format with its options.
-    parameters : SurvivalParameters
-        Its parameters.
-    kills : tuple of Kill
-        The jobs.
-    price : float
-        Upper bound of its time to write over the time without flushes; infinite if unknown.
-    """
-
+    #: Its format with its options.
     label: str
+    #: Its parameters.
     parameters: SurvivalParameters
+    #: The jobs.
     kills: tuple[Kill, ...]
+    #: Upper bound of its time to write over the time without flushes; infinite if unknown.
     price: float
 
     @property

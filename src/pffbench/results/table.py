@@ -19,23 +19,15 @@ _GAP = "  "
 
 
 class Table(NamedTuple):
-    """Rows of text and numbers. The first column names the rows.
+    """Rows of text and numbers. The first column names the rows."""
 
-    Parameters
-    ----------
-    title : str
-        What the rows are.
-    columns : sequence of str
-        Headings.
-    rows : sequence of sequence
-        Text, numbers, or None for an empty place.
-    notes : sequence of str
-        Sentences that a reader needs below it.
-    """
-
+    #: What the rows are.
     title: str
+    #: Headings.
     columns: Sequence[str]
+    #: Text, numbers, or None for an empty place.
     rows: Sequence[Sequence[Any]]
+    #: Sentences that a reader needs below it.
     notes: Sequence[str] = ()
 
     def lines(self, width: int | None = None) -> Iterator[str]:

@@ -18,60 +18,41 @@ from pffbench.units import Duration
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of a run, as given in the command line.
+    """Options of a run, as given in the command line."""
 
-    Parameters
-    ----------
-    experiment : str, optional
-        Path of the experiment, or name of a built-in one; None for the default.
-    overrides : tuple of str
-        Changes of the experiment, as ``KEY=VALUE``.
-    scratch : str, optional
-        Directory on the file system under test.
-    out, resume : str, optional
-        Results directory of a new run, or of the run to resume.
-    stage : {"write", "read"}, optional
-        The part of every repetition done by this job; None for all of it.
-    batch : bool
-        Whether the run in `out` is resumed if it has begun, on whatever hosts.
-    trust : bool
-        Whether the commands that the experiment or the record of a run names are started.
-    max_time : float, optional
-        Maximum duration of the run in seconds, infinite for no limit; None for the time left to
-        the batch job.
-    job_share : int
-        No option: the number of runs of a folder that share the time of the batch job, this one and
-        those that follow it.
-    environment : str, optional
-        No option: the environment of these ranks, in a run of several. Before each repetition they
-        wait until the process that started them allows it.
-    accept_busy : bool
-        Whether times count that were measured while others used the machine; the answer says so.
-    drop_hook : str, optional
-        The site's command that drops the page cache of a node.
-    tables : bool
-        Print the tables on a narrow terminal too.
-    quiet : bool
-        Print the answer alone, without progress, tables and cautions.
-    json : bool
-        Print the results as JSON instead of text and progress.
-    """
-
+    #: Path of the experiment, or name of a built-in one; None for the default.
     experiment: str | None
+    #: Changes of the experiment, as ``KEY=VALUE``.
     overrides: tuple[str, ...]
+    #: Directory on the file system under test.
     scratch: str | None
+    #: Results directory of a new run, or of the run to resume.
     out: str | None
     resume: str | None
+    #: The part of every repetition done by this job; None for all of it.
     stage: Literal["write", "read"] | None
+    #: Whether the run in `out` is resumed if it has begun, on whatever hosts.
     batch: bool
+    #: Whether the commands that the experiment or the record of a run names are started.
     trust: bool
+    #: Maximum duration of the run in seconds, infinite for no limit; None for the time left to the
+    #: batch job.
     max_time: float | None
+    #: No option: the number of runs of a folder that share the time of the batch job, this one and
+    #: those that follow it.
     job_share: int
+    #: No option: the environment of these ranks, in a run of several. Before each repetition they
+    #: wait until the process that started them allows it.
     environment: str | None
+    #: Whether times count that were measured while others used the machine; the answer says so.
     accept_busy: bool
+    #: The site's command that drops the page cache of a node.
     drop_hook: str | None
+    #: Print the tables on a narrow terminal too.
     tables: bool
+    #: Print the answer alone, without progress, tables and cautions.
     quiet: bool
+    #: Print the results as JSON instead of text and progress.
     json: bool
 
     @property

@@ -22,23 +22,15 @@ _MOST_HOSTS = 4
 
 
 class Resumed(msgspec.Struct, frozen=True):
-    """A run to be resumed.
+    """A run to be resumed."""
 
-    Parameters
-    ----------
-    directory : str
-        The results directory.
-    record : RunRecord
-        Contents of `run.json`.
-    stage : {"all", "write", "read"}
-        Stage to run.
-    finished, written : set of (str, int)
-        Repetitions that are finished, and those that are written but not read, as case and round.
-    """
-
+    #: The results directory.
     directory: str
+    #: Contents of `run.json`.
     record: RunRecord
+    #: Stage to run.
     stage: Stage
+    #: Repetitions that are finished, and those that are written but not read, as case and round.
     finished: Done
     written: Done
 

@@ -101,21 +101,14 @@ def _room(there: FileSystem, parent: str, free_memory: int) -> AvailableSpace:
 
 
 class AvailableSpace(msgspec.Struct, frozen=True):
-    """Space, files and memory available on the machine.
+    """Space, files and memory available on the machine."""
 
-    Parameters
-    ----------
-    scratch : str
-        The directory for the files.
-    free_space, free_files : int, int or None
-        Bytes and files that fit there; None where the file system does not count files.
-    free_memory : int
-        Bytes that each rank may use, on the node with the smallest share for each.
-    """
-
+    #: The directory for the files.
     scratch: str
+    #: Bytes and files that fit there; None where the file system does not count files.
     free_space: int
     free_files: int | None
+    #: Bytes that each rank may use, on the node with the smallest share for each.
     free_memory: int
 
 

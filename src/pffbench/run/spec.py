@@ -16,62 +16,40 @@ if TYPE_CHECKING:
 
 
 class RunSpec(msgspec.Struct, frozen=True):
-    """The specification of a run, decided on rank 0 and broadcast to all ranks.
+    """The specification of a run, decided on rank 0 and broadcast to all ranks."""
 
-    Parameters
-    ----------
-    plan : Plan
-        Plan of the run.
-    experiment_file : str
-        Path of the experiment.
-    stage : {"all", "write", "read"}
-        The part of the run done by this job.
-    run_id : str
-        Identifies the run and its scratch directory.
-    scratch_parent : str
-        Directory that contains the scratch directory.
-    own_scratch_parent : bool
-        Whether that directory is to be created too, and removed when empty.
-    out : str
-        Results directory.
-    goes_on : bool
-        Whether the run is resumed.
-    done : frozenset of (str, int)
-        Completed repetitions, as case and number.
-    kept : frozenset of (str, int)
-        Repetitions whose files exist and are still needed.
-    memory : int
-        Bytes that each rank may take, on the node with the fewest.
-    options : RunOptions
-        Options of the command line.
-    """
-
+    #: Plan of the run.
     plan: Plan
+    #: Path of the experiment.
     experiment_file: str
+    #: The part of the run done by this job.
     stage: Stage
+    #: Identifies the run and its scratch directory.
     run_id: str
+    #: Directory that contains the scratch directory.
     scratch_parent: str
+    #: Whether that directory is to be created too, and removed when empty.
     own_scratch_parent: bool
+    #: Results directory.
     out: str
+    #: Whether the run is resumed.
     goes_on: bool
+    #: Completed repetitions, as case and number.
     done: Done
+    #: Repetitions whose files exist and are still needed.
     kept: Done
+    #: Bytes that each rank may take, on the node with the fewest.
     memory: int
+    #: Options of the command line.
     options: RunOptions
 
 
 class RoundSpec(msgspec.Struct, frozen=True):
-    """The next round, on all ranks.
+    """The next round, on all ranks."""
 
-    Parameters
-    ----------
-    cases : tuple of int
-        Indices of the cases in the plan; empty when the run is complete.
-    reads : dict of int to int
-        Number of reads of the data by each of them.
-    """
-
+    #: Indices of the cases in the plan; empty when the run is complete.
     cases: tuple[int, ...]
+    #: Number of reads of the data by each of them.
     reads: Mapping[int, int]
 
 

@@ -13,17 +13,11 @@ _SECTOR_BYTES = 512  # the unit of the kernel's file, whatever the device's sect
 
 
 class DeviceReads(NamedTuple):
-    """Reads of a block device.
+    """Reads of a block device."""
 
-    Parameters
-    ----------
-    requests : float
-        Requests that the device completed; NaN if they are not counted.
-    nbytes : float
-        Bytes that they delivered.
-    """
-
+    #: Requests that the device completed; NaN if they are not counted.
     requests: float = math.nan
+    #: Bytes that they delivered.
     nbytes: float = math.nan
 
     def since(self, before: DeviceReads) -> DeviceReads:

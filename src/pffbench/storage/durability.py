@@ -29,23 +29,15 @@ _BLOCK_BYTES = 512  # the unit of st_blocks, whatever the file system's block si
 
 
 class DiskUsage(msgspec.Struct, frozen=True, gc=False):
-    """Space and number of files.
+    """Space and number of files."""
 
-    Parameters
-    ----------
-    stored : int
-        Bytes of allocated blocks; holes count nothing.
-    apparent : int
-        Bytes of the file sizes.
-    files : int
-        Number of files; directories and their space are not counted.
-    directories : int
-        Number of directories below those that were asked for.
-    """
-
+    #: Bytes of allocated blocks; holes count nothing.
     stored: Natural
+    #: Bytes of the file sizes.
     apparent: Natural
+    #: Number of files; directories and their space are not counted.
     files: Natural
+    #: Number of directories below those that were asked for.
     directories: Natural = 0
 
     @property

@@ -49,21 +49,14 @@ def array_name(index: int, owner: int | None) -> str:
 
 
 class Volume(msgspec.Struct, frozen=True):
-    """Number and bytes of arrays, over all ranks.
+    """Number and bytes of arrays, over all ranks."""
 
-    Parameters
-    ----------
-    arrays : int
-        Number of arrays that are defined.
-    nbytes : int
-        Bytes of array data that all ranks move, before compression.
-    disk_bytes : int
-        Upper bound of the bytes on disk, before compression: less than the arrays have where a
-        decomposition map leaves gaps.
-    """
-
+    #: Number of arrays that are defined.
     arrays: int
+    #: Bytes of array data that all ranks move, before compression.
     nbytes: int
+    #: Upper bound of the bytes on disk, before compression: less than the arrays have where a
+    #: decomposition map leaves gaps.
     disk_bytes: int
 
 
@@ -72,64 +65,44 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     Without shared arrays the parts of ranks are arrays, or each array is dealt to a
     rank. A rank whose part is empty has no such array.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        The case, with these arrays only.
-    ranks : int
-        Number of ranks.
-    cut : Cut
-        The part of each rank.
-    name : callable
-        Returns the name of an array, from its number in the family and the rank that owns it, or
-        None; by default `array_name`.
-    count : int
-        Number of arrays.
-    first : int
-        Number of the first of them among all arrays of the case.
-    dealt_to : int, optional
-        Number of ranks among which whole arrays are dealt, in equal shares of consecutive arrays.
-    steps : int, optional
-        Number of time steps: an array gets a leading axis of this length, and each step is moved
-        by calls of its own.
-    growth : int
-        Rows appended along the first axis after the array has been written.
-    block : callable
-        Shape of a chunk with ``chunks: rank_part``.
-    chunk_per_part : bool
-        Whether a chunk may be the part of a rank if parts have unequal lengths.
-    byte_order : {"native", "big"}
-        Byte order in the store.
-    write, read : callable
-        The calls that move a rank's part.
-    reading : tuple of Parts, optional
-        Parts that each rank reads of each array in place of what it wrote, one after the other.
-    author : callable, optional
-        Returns the rank that wrote what a rank reads, if it is another one.
-    elements_on_disk : callable, optional
-        Returns how many elements of an array are on disk, if not all of them.
-    label : str
-        Beginning of a message about these arrays; empty if the case has no others.
     """
 
+    #: The case, with these arrays only.
     parameters: Parameters
+    #: Number of ranks.
     ranks: int
+    #: The part of each rank.
     cut: Cut
+    #: Returns the name of an array, from its number in the family and the rank that owns it, or
+    #: None; by default `array_name`.
     name: Callable[[int, int | None], str] = array_name
+    #: Number of arrays.
     count: int = 1
+    #: Number of the first of them among all arrays of the case.
     first: int = 0
+    #: Number of ranks among which whole arrays are dealt, in equal shares of consecutive arrays.
     dealt_to: int | None = None
+    #: Number of time steps: an array gets a leading axis of this length, and each step is moved by
+    #: calls of its own.
     steps: int | None = None
+    #: Rows appended along the first axis after the array has been written.
     growth: int = 0
+    #: Shape of a chunk with ``chunks: rank_part``.
     block: Block = one_part
+    #: Whether a chunk may be the part of a rank if parts have unequal lengths.
     chunk_per_part: bool = False
+    #: Byte order in the store.
     byte_order: ByteOrder = "native"
+    #: The calls that move a rank's part.
     write: Calls = at_once
     read: Calls = at_once
+    #: Parts that each rank reads of each array in place of what it wrote, one after the other.
     reading: tuple[Parts, ...] | None = None
+    #: Returns the rank that wrote what a rank reads, if it is another one.
     author: Callable[[int], int] | None = None
+    #: Returns how many elements of an array are on disk, if not all of them.
     elements_on_disk: Callable[[], int] | None = None
+    #: Beginning of a message about these arrays; empty if the case has no others.
     label: str = ""
 
     # ---- what is stored
@@ -388,23 +361,15 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class CaseArrays(msgspec.Struct, frozen=True, dict=True):
-    """All arrays of a case.
+    """All arrays of a case."""
 
-    Parameters
-    ----------
-    families : tuple of Family
-        The arrays, in the order in which they are defined and written.
-    totals : Volume, optional
-        Number and bytes, if the arrays as declared do not tell them.
-    in_turns : bool
-        Whether each array is defined after the one before it was written.
-    second_store : bool
-        Whether a second store is made from the written one, so that both are on disk.
-    """
-
+    #: The arrays, in the order in which they are defined and written.
     families: tuple[Family, ...]
+    #: Number and bytes, if the arrays as declared do not tell them.
     totals: Volume | None = None
+    #: Whether each array is defined after the one before it was written.
     in_turns: bool = False
+    #: Whether a second store is made from the written one, so that both are on disk.
     second_store: bool = False
 
     def specs(self, rank: int) -> list[ArraySpec]:

@@ -16,14 +16,9 @@ from pffbench.workloads.repetition import Repetition
 
 
 class Attributes(msgspec.Struct, frozen=True):
-    """Whole numbers that describe each array, equal on all ranks.
+    """Whole numbers that describe each array, equal on all ranks."""
 
-    Parameters
-    ----------
-    number : int
-        Number of attributes of each array; with 0 there is no phase for them.
-    """
-
+    #: Number of attributes of each array; with 0 there is no phase for them.
     number: int
 
     def of_every_array(self, store: Store) -> bool:

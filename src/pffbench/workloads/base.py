@@ -16,26 +16,17 @@ if TYPE_CHECKING:
 
 
 class PhaseColumn(msgspec.Struct, frozen=True):
-    """A column that a workload adds to the tables of a summary: the time of a phase.
+    """A column that a workload adds to the tables of a summary: the time of a phase."""
 
-    Parameters
-    ----------
-    heading : str
-        Heading; the unit of the column is added to it.
-    part : {"write", "update", "read"}
-        The part of a repetition that it belongs to.
-    phase : str
-        The phase.
-    per : {"case", "array", "call"}
-        What the time is divided by: nothing, the arrays or the library calls of all ranks.
-    legend : str
-        Explanation below the tables; empty where the heading says it.
-    """
-
+    #: Heading; the unit of the column is added to it.
     heading: str
+    #: The part of a repetition that it belongs to.
     part: Literal["write", "update", "read"]
+    #: The phase.
     phase: str
+    #: What the time is divided by: nothing, the arrays or the library calls of all ranks.
     per: Literal["case", "array", "call"] = "case"
+    #: Explanation below the tables; empty where the heading says it.
     legend: str = ""
 
     def unit(self, of_totals: str) -> str:
@@ -44,27 +35,18 @@ class PhaseColumn(msgspec.Struct, frozen=True):
 
 
 class CountColumn(msgspec.Struct, frozen=True):
-    """A column that a workload adds to the tables of a summary: a counter of a phase.
+    """A column that a workload adds to the tables of a summary: a counter of a phase."""
 
-    Parameters
-    ----------
-    heading : str
-        Heading, with the unit.
-    part : {"write", "update", "read"}
-        The part of a repetition that it belongs to.
-    phase, counter : str
-        Where it is counted, and its name.
-    unit : float
-        What the number is divided by.
-    legend : str
-        Explanation below the tables; empty where the heading says it.
-    """
-
+    #: Heading, with the unit.
     heading: str
+    #: The part of a repetition that it belongs to.
     part: Literal["write", "update", "read"]
+    #: Where it is counted, and its name.
     phase: str
     counter: str
+    #: What the number is divided by.
     unit: float = 1
+    #: Explanation below the tables; empty where the heading says it.
     legend: str = ""
 
 

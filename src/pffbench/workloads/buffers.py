@@ -149,20 +149,13 @@ class TransferMemory:
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """The accesses of one phase: a round, or a part of one that does not fit in memory.
+    """The accesses of one phase: a round, or a part of one that does not fit in memory."""
 
-    Parameters
-    ----------
-    round : Round
-        The round.
-    accesses : sequence of Access
-        The accesses of this part.
-    first, last : bool
-        Whether it begins and ends the round.
-    """
-
+    #: The round.
     round: Round
+    #: The accesses of this part.
     accesses: Sequence[Access]
+    #: Whether it begins and ends the round.
     first: bool = True
     last: bool = True
 

@@ -23,22 +23,15 @@ from pffbench.workloads.write_read import read_store, run_stages, write_store
 
 
 class ChunkCacheParameters(Parameters, frozen=True, kw_only=True, tag="chunk_cache"):
-    """Parameters of the workload `chunk_cache`.
+    """Parameters of the workload `chunk_cache`."""
 
-    Parameters
-    ----------
-    shape : list of int, optional
-        Shape of a granule, one delivery of an instrument. Default with ``source: file``: the shape
-        of the variable.
-    granules : int
-        Number of granules of all ranks, one after the other along the first axis.
-    read : {"rows", "chunks"}
-        Unit of one call: one row along the last axis, or one chunk as it is written (one granule if
-        there are no chunks, or if the library chooses them).
-    """
-
+    #: Shape of a granule, one delivery of an instrument. Default with ``source: file``: the shape
+    #: of the variable.
     shape: GivenShape[ArrayShape | None] = None
+    #: Number of granules of all ranks, one after the other along the first axis.
     granules: DataSize[Count]
+    #: Unit of one call: one row along the last axis, or one chunk as it is written (one granule if
+    #: there are no chunks, or if the library chooses them).
     read: Unit = "rows"
 
 

@@ -18,24 +18,16 @@ from pffbench.workloads.write_read import write_read_cycle
 
 
 class DatasetsParameters(Parameters, frozen=True, kw_only=True, tag="datasets"):
-    """Parameters of the workload `datasets`.
+    """Parameters of the workload `datasets`."""
 
-    Parameters
-    ----------
-    shape : list of int, optional
-        Shape of each dataset. Default with ``source: file``: the shape of the variable.
-    datasets : int, optional
-        Number of datasets in total (strong scaling).
-    datasets_per_rank : int, optional
-        Number of datasets for each rank (weak scaling). One of the two is needed.
-    attributes : int
-        Number of attributes of each dataset. They are whole numbers, each set and read by a
-        separate call.
-    """
-
+    #: Shape of each dataset. Default with ``source: file``: the shape of the variable.
     shape: GivenShape[ArrayShape | None] = None
+    #: Number of datasets in total (strong scaling).
     datasets: DataSize[Count | None] = None
+    #: Number of datasets for each rank (weak scaling). One of the two is needed.
     datasets_per_rank: DataSize[Count | None] = None
+    #: Number of attributes of each dataset. They are whole numbers, each set and read by a separate
+    #: call.
     attributes: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
 
 

@@ -22,17 +22,13 @@ _READ_BYTES = COUNTERS.index("read_bytes")
 
 @dataclass
 class Decodes:
-    """Counts the decodes of one rank in one repetition, off the timer.
+    """Counts the decodes of one rank in one repetition, off the timer."""
 
-    Parameters
-    ----------
-    repetition : Repetition
-        The repetition, or the part of it that reads.
-    """
-
+    #: The repetition, or the part of it that reads.
     repetition: Repetition
     #: The arrays that this rank read data of.
     _moved: Sequence[str] = ()
+
     _compressed: bool = False
 
     def observe(self, repetition: Repetition, move: Move) -> Callable[[], None]:

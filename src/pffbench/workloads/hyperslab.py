@@ -55,25 +55,18 @@ _MORE_RANKS = 64
 
 
 class ListedArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Arrays of one kind among several in a file; what is left out is as the case has it.
+    """Arrays of one kind among several in a file; what is left out is as the case has it."""
 
-    Parameters
-    ----------
-    name : str
-        Name in the file; with a count the arrays are ``name_000``, ``name_001`` and so on.
-    shape, shape_per_rank, dtype, decomposition, cut_unit, chunks : optional
-        As in `HyperslabParameters`.
-    count : int
-        Number of such arrays.
-    """
-
+    #: Name in the file; with a count the arrays are ``name_000``, ``name_001`` and so on.
     name: str
+    #: As in `HyperslabParameters`.
     shape: ArrayShape | None = None
     shape_per_rank: ArrayShape | None = None
     dtype: DType | None = None
     decomposition: Decomposition | MapFile | None = None
     cut_unit: ArrayShape | None = None
     chunks: Literal["auto", "rank_part", "contiguous"] | ChunkShape | None = None
+    #: Number of such arrays.
     count: Count = 1
 
     def name_of(self, index: int) -> str:
@@ -93,50 +86,37 @@ class ListedArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"):
-    """Parameters of the workload `hyperslab`.
+    """Parameters of the workload `hyperslab`."""
 
-    Parameters
-    ----------
-    shape : list of int, optional
-        Shape of each global array (strong scaling). Default with ``source: file``: the shape of the
-        variable. A decomposition map has its own shape.
-    shape_per_rank : list of int, optional
-        Shape of each rank's part (weak scaling). One of the two is needed.
-    datasets : int, or list of {name, count, shape, shape_per_rank, dtype, decomposition, …}
-        Number of global arrays. Or a list of arrays that differ: each has a name, one of the two
-        shapes, optionally a `count`, and the keys in which it differs from the case: `dtype`,
-        `decomposition`, `cut_unit`, `chunks`. They are written in this order.
-    steps : int
-        Number of time steps. An array gets a leading axis of this length and is written and
-        read step by step. Without steps there is no such axis.
-    decomposition : {"slab", "pencil", "block"}, or {"file": str}
-        Cut along the first axis, the first two, or all. Or a map of the stretches of the flattened
-        array that each process has: ``{file: PATH, holes: refuse, overlaps: refuse}``. ``allow``
-        accepts elements that no process has, or that several have. Only with ``files: one`` and
-        ``arrays: shared``.
-    distribution : {"block", "balanced"}
-        Cut of an axis of n elements that does not divide evenly over p ranks. ``block``: each rank
-        has ceil(n / p) elements, and the last ones fewer or none, so that chunks can be aligned.
-        ``balanced``: the parts differ by one element at most.
-    cut_unit : list of int, optional
-        Ranks hold whole multiples of this shape, and the remainder at the end of an axis. The parts
-        then differ by units instead of elements. With the shape of the chunks, or of the shards, no
-        chunk has data of two ranks.
-    read_decomposition : {"slab", "pencil", "block"}, optional
-        Another decomposition for reading. Only with ``files: one`` and ``arrays: shared``.
-    read_start, read_shape : list of int, optional
-        The part of each array that is read (default: all of it). Only with ``files: one`` and
-        ``arrays: shared``.
-    """
-
+    #: Shape of each global array (strong scaling). Default with ``source: file``: the shape of the
+    #: variable. A decomposition map has its own shape.
     shape: GivenShape[ArrayShape | None] = None
+    #: Shape of each rank's part (weak scaling). One of the two is needed.
     shape_per_rank: GivenShape[ArrayShape | None] = None
+    #: Number of global arrays. Or a list of arrays that differ: each has a name, one of the two
+    #: shapes, optionally a `count`, and the keys in which it differs from the case: `dtype`,
+    #: `decomposition`, `cut_unit`, `chunks`. They are written in this order.
     datasets: DataSize[Count | Annotated[tuple[ListedArray, ...], msgspec.Meta(min_length=1)]] = 1
+    #: Number of time steps. An array gets a leading axis of this length and is written and read
+    #: step by step. Without steps there is no such axis.
     steps: DataSize[Count | None] = None
+    #: Cut along the first axis, the first two, or all. Or a map of the stretches of the flattened
+    #: array that each process has: ``{file: PATH, holes: refuse, overlaps: refuse}``. ``allow``
+    #: accepts elements that no process has, or that several have. Only with ``files: one`` and
+    #: ``arrays: shared``.
     decomposition: Decomposition | MapFile = "slab"
+    #: Cut of an axis of n elements that does not divide evenly over p ranks. ``block``: each rank
+    #: has ceil(n / p) elements, and the last ones fewer or none, so that chunks can be aligned.
+    #: ``balanced``: the parts differ by one element at most.
     distribution: Distribution = "block"
+    #: Ranks hold whole multiples of this shape, and the remainder at the end of an axis. The parts
+    #: then differ by units instead of elements. With the shape of the chunks, or of the shards, no
+    #: chunk has data of two ranks.
     cut_unit: ArrayShape | None = None
+    #: Another decomposition for reading. Only with ``files: one`` and ``arrays: shared``.
     read_decomposition: Decomposition | None = None
+    #: The part of each array that is read (default: all of it). Only with ``files: one`` and
+    #: ``arrays: shared``.
     read_start: DataSize[Start | None] = None
     read_shape: DataSize[ArrayShape | None] = None
 

@@ -16,24 +16,16 @@ from pffbench.geometry.maps import DecompositionMap
 
 
 class MapFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An irregular decomposition, from a file.
+    """An irregular decomposition, from a file."""
 
-    Parameters
-    ----------
-    file : str
-        The map, as `.npz` or in a form of E3SM-IO (text, netCDF, HDF5): a path, or
-        ``package:NAME/PATH``.
-    variable : str, optional
-        Name of the map in a netCDF or HDF5 file of several, such as ``D2``.
-    holes : {"refuse", "allow"}
-        Whether there may be elements that no process has.
-    overlaps : {"refuse", "allow"}
-        Whether there may be elements that several processes have, or one of them twice.
-    """
-
+    #: The map, as `.npz` or in a form of E3SM-IO (text, netCDF, HDF5): a path, or
+    #: ``package:NAME/PATH``.
     file: str
+    #: Name of the map in a netCDF or HDF5 file of several, such as ``D2``.
     variable: str | None = None
+    #: Whether there may be elements that no process has.
     holes: Literal["refuse", "allow"] = "refuse"
+    #: Whether there may be elements that several processes have, or one of them twice.
     overlaps: Literal["refuse", "allow"] = "refuse"
 
     @property

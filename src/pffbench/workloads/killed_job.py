@@ -56,23 +56,16 @@ _IN_MEMORY = Path("/dev/shm")
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A job that is to be killed.
+    """A job that is to be killed."""
 
-    Parameters
-    ----------
-    parameters, options : dict
-        The case.
-    scratch, run_id, directory : str
-        Where it writes.
-    after : int
-        Number of steps that it finishes.
-    """
-
+    #: The case.
     parameters: dict[str, Any]
     options: dict[str, Any]
+    #: Where it writes.
     scratch: str
     run_id: str
     directory: str
+    #: Number of steps that it finishes.
     after: int
 
     @property
@@ -86,20 +79,13 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Outcome(NamedTuple):
-    """What is left of a killed job.
+    """What is left of a killed job."""
 
-    Parameters
-    ----------
-    kept : int
-        Number of first steps that are right in all files.
-    shown : int
-        Largest number of steps that a file has.
-    opens : int
-        How the files open: index in `survivors.WAYS`; the last one is for not at all.
-    """
-
+    #: Number of first steps that are right in all files.
     kept: int
+    #: Largest number of steps that a file has.
     shown: int
+    #: How the files open: index in `survivors.WAYS`; the last one is for not at all.
     opens: int
 
 

@@ -28,26 +28,17 @@ _HUGE_PAGE = 2**21
 
 
 class Move(msgspec.Struct):
-    """The calls of a phase that moves array data of an open store.
+    """The calls of a phase that moves array data of an open store."""
 
-    Parameters
-    ----------
-    phase : str
-        The phase.
-    arrays : mapping of str to Array
-        The open arrays, by name.
-    transfers : sequence of Transfer
-        The transfers, one for each call.
-    calls : sequence of callable
-        The calls that the arrays returned.
-    returned : sequence
-        What they returned; empty before the phase.
-    """
-
+    #: The phase.
     phase: str
+    #: The open arrays, by name.
     arrays: Mapping[str, Array]
+    #: The transfers, one for each call.
     transfers: Sequence[Transfer]
+    #: The calls that the arrays returned.
     calls: Sequence[Call]
+    #: What they returned; empty before the phase.
     returned: Sequence[Any] = ()
 
     @property

@@ -73,90 +73,61 @@ class Observed(msgspec.Struct):
 
 
 class Repetition(msgspec.Struct, frozen=True):
-    """Resources and observations of one repetition of a case on one rank.
+    """Resources and observations of one repetition of a case on one rank."""
 
-    Parameters
-    ----------
-    team : Team
-        The ranks.
-    case : Case
-        The case to run.
-    workload, backend, source
-        The objects that the case names.
-    arrays : CaseArrays
-        Its arrays, and the calls that move them.
-    others : mapping of str to Source
-        Data of arrays of other types than the case's, by type.
-    scratch : Scratch
-        Directory in which files may be created and removed.
-    directory : str
-        This repetition's directory in it; it exists, and is empty unless another job wrote.
-    clock : PhaseClock
-        Times the phases.
-    memory : int
-        Bytes that a rank's buffers may take; more data are moved in batches of this size.
-    drop_hook : str, optional
-        The site's command that drops the page cache of a node.
-    inspect : bool
-        Whether to inspect the storage layout of the arrays.
-    stage : {"all", "write", "read"}
-        Part of the repetition: all in one job, or writing and reading in separate jobs.
-    room : TransferBuffer
-        Memory for transfers; the next repetition may reuse it.
-    peak : PeakMemory
-        Watches the peak memory of the repetition.
-    reads : int
-        Number of times that the data are read.
-    warmup : bool
-        Whether its times do not count.
-    blocks : Counter of int
-        Number of memory blocks that data were moved through, by size.
-    label : str
-        Suffix of the store's name, if it was made from another one.
-    counts_rows : bool
-        Whether the rows that are lost are counted, and those that there are.
-    unsafe : bool
-        Whether rows may be lost, which makes any other run INVALID.
-    observed : Observed
-        Observations of the repetition.
-    open_stores : list of Store
-        The open stores, to be closed after a failure.
-    short : list of (str, OSError)
-        Phases and errors of calls that moved fewer bytes than requested, which the next step
-        reports to all ranks.
-    observers : tuple of callable
-        Observers of the phases that move data, in addition to those of every workload; see
-        `pffbench.workloads.observers`.
-    route : callable, optional
-        Makes the route of a workload that has its own; see `pffbench.workloads.route`.
-    """
-
+    #: The ranks.
     team: Team
+    #: The case to run.
     case: Case
+    #: The objects that the case names.
     workload: Workload
     backend: Backend
     source: Source
+    #: Its arrays, and the calls that move them.
     arrays: CaseArrays
+    #: Data of arrays of other types than the case's, by type.
     others: Mapping[str, Source]
+    #: Directory in which files may be created and removed.
     scratch: Scratch
+    #: This repetition's directory in it; it exists, and is empty unless another job wrote.
     directory: str
+    #: Times the phases.
     clock: PhaseClock
+    #: Bytes that a rank's buffers may take; more data are moved in batches of this size.
     memory: int
+    #: The site's command that drops the page cache of a node.
     drop_hook: str | None = None
+    #: Whether to inspect the storage layout of the arrays.
     inspect: bool = True
+    #: Part of the repetition: all in one job, or writing and reading in separate jobs.
     stage: Stage = "all"
+    #: Memory for transfers; the next repetition may reuse it.
     room: TransferBuffer = msgspec.field(default_factory=TransferBuffer)
+    #: Watches the peak memory of the repetition.
     peak: PeakMemory = msgspec.field(default_factory=PeakMemory)
+    #: Number of times that the data are read.
     reads: int = 1
+    #: Whether its times do not count.
     warmup: bool = False
+    #: Number of memory blocks that data were moved through, by size.
     blocks: Counter[int] = msgspec.field(default_factory=Counter)
+    #: Suffix of the store's name, if it was made from another one.
     label: str = ""
+    #: Whether the rows that are lost are counted, and those that there are.
     counts_rows: bool = False
+    #: Whether rows may be lost, which makes any other run INVALID.
     unsafe: bool = False
+    #: Observations of the repetition.
     observed: Observed = msgspec.field(default_factory=Observed)
+    #: The open stores, to be closed after a failure.
     open_stores: list[Store] = msgspec.field(default_factory=list)
+    #: Phases and errors of calls that moved fewer bytes than requested, which the next step reports
+    #: to all ranks.
     short: list[tuple[str, OSError]] = msgspec.field(default_factory=list)
+    #: Observers of the phases that move data, in addition to those of every workload; see
+    #: `pffbench.workloads.observers`.
     observers: tuple[Callable[..., Callable[[], None] | None], ...] = ()
+    #: Makes the route of a workload that has its own; see `pffbench.workloads.route`.
     route: Callable[..., Route] | None = None
 
     def with_parameters(self, parameters: Parameters) -> Repetition:

@@ -31,20 +31,13 @@ if TYPE_CHECKING:
 
 
 class PlacedBatch(NamedTuple):
-    """The transfers of a batch, placed in memory: what moves in one phase.
+    """The transfers of a batch, placed in memory: what moves in one phase."""
 
-    Parameters
-    ----------
-    own : list of Transfer
-        This rank's data: made before a write, and verified after a read.
-    calls : list of Transfer
-        The calls that it makes on the open store.
-    exchanged : sequence of (Exchange, array, array)
-        What is sent between ranks, with the memory of this rank's data and of its calls.
-    """
-
+    #: This rank's data: made before a write, and verified after a read.
     own: list[Transfer]
+    #: The calls that it makes on the open store.
     calls: list[Transfer]
+    #: What is sent between ranks, with the memory of this rank's data and of its calls.
     exchanged: Sequence[tuple[Exchange, Buffer, Buffer]] = ()
 
 
@@ -207,18 +200,12 @@ class Closed(Store):
 
 
 class Relayed(Access, frozen=True, kw_only=True):
-    """An access that goes through writer ranks.
+    """An access that goes through writer ranks."""
 
-    Parameters
-    ----------
-    exchange : Exchange
-        What is sent between the ranks and the writers.
-    calls : tuple of Access
-        What this rank moves as a writer, one box a call. Each writer of a file has equally many,
-        of which some are empty; the other ranks have none.
-    """
-
+    #: What is sent between the ranks and the writers.
     exchange: Exchange
+    #: What this rank moves as a writer, one box a call. Each writer of a file has equally many, of
+    #: which some are empty; the other ranks have none.
     calls: tuple[Access, ...]
 
     @property

@@ -35,32 +35,22 @@ _BLOCK_BYTES = 32 * 2**20
 
 
 class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
-    """Parameters of the workload `slices`.
+    """Parameters of the workload `slices`."""
 
-    Parameters
-    ----------
-    shape : list of 3 int, optional
-        Shape of the volume. Default with ``source: file``: the shape of the variable.
-    shape_per_rank : list of 3 int, optional
-        Shape of each rank's part, in place of `shape`: along the second axis the volume is this
-        long, times the number of ranks that share it.
-    axis : {0, 1, 2}, optional
-        Slices across this axis are read: whole planes of one index.
-    box : list of 3 int, optional
-        Sub-boxes of this shape are read. One of the two is needed.
-    position : {"first", "middle", "random"}
-        Position of the slices (from the first index on, around the middle one, or at random
-        indices, each once) or of the boxes (in the first corner, in the middle, or at random
-        places). Random positions depend on the shape and the `count` only.
-    count : int
-        Number of slices or boxes, each read by one call of each rank.
-    """
-
+    #: Shape of the volume. Default with ``source: file``: the shape of the variable.
     shape: GivenShape[VolumeShape | None] = None
+    #: Shape of each rank's part, in place of `shape`: along the second axis the volume is this
+    #: long, times the number of ranks that share it.
     shape_per_rank: GivenShape[VolumeShape | None] = None
+    #: Slices across this axis are read: whole planes of one index.
     axis: Literal[0, 1, 2] | None = None
+    #: Sub-boxes of this shape are read. One of the two is needed.
     box: DataSize[VolumeShape | None] = None
+    #: Position of the slices (from the first index on, around the middle one, or at random indices,
+    #: each once) or of the boxes (in the first corner, in the middle, or at random places). Random
+    #: positions depend on the shape and the `count` only.
     position: Position = "first"
+    #: Number of slices or boxes, each read by one call of each rank.
     count: DataSize[Count] = 1
 
     def with_shape(self, ranks: int) -> SlicesParameters:

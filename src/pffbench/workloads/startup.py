@@ -51,28 +51,19 @@ DELIVERIES: Mapping[str, Callable[[Team], Delivery]] = {
 
 
 class StartupParameters(Parameters, frozen=True, kw_only=True, tag="startup"):
-    """Parameters of the workload `startup`.
+    """Parameters of the workload `startup`."""
 
-    Parameters
-    ----------
-    shape : list of int, optional
-        Shape of each array. Default with ``source: file``: the shape of the variable.
-    datasets : int
-        Number of arrays in the store. All ranks need all of them.
-    attributes : int
-        Number of attributes of each array. They are whole numbers, each read by a separate call.
-    strategy : {"every_rank", "collective", "root_bcast", "node_leader_bcast", \
-"node_leader_shared"}
-        Way of the arrays into the memory of all ranks. ``every_rank``: each opens the store and
-        reads. ``collective``: all open the file together, and read with ``transfer``.
-        ``root_bcast``: rank 0 reads and broadcasts. ``node_leader_bcast``: the first rank of each
-        node reads and broadcasts on its node. ``node_leader_shared``: it reads into memory that the
-        ranks of its node share.
-    """
-
+    #: Shape of each array. Default with ``source: file``: the shape of the variable.
     shape: GivenShape[ArrayShape | None] = None
+    #: Number of arrays in the store. All ranks need all of them.
     datasets: DataSize[Count] = 1
+    #: Number of attributes of each array. They are whole numbers, each read by a separate call.
     attributes: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    #: Way of the arrays into the memory of all ranks. ``every_rank``: each opens the store and
+    #: reads. ``collective``: all open the file together, and read with ``transfer``.
+    #: ``root_bcast``: rank 0 reads and broadcasts. ``node_leader_bcast``: the first rank of each
+    #: node reads and broadcasts on its node. ``node_leader_shared``: it reads into memory that the
+    #: ranks of its node share.
     strategy: Way[Strategy] = "every_rank"
 
     @property

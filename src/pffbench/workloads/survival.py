@@ -46,25 +46,17 @@ READABLE = (".h5", ".nc", ".zarr")
 
 
 class SurvivalParameters(Parameters, frozen=True, kw_only=True, tag="survival"):
-    """Parameters of the workload `survival`.
+    """Parameters of the workload `survival`."""
 
-    Parameters
-    ----------
-    shape_per_rank : list of int
-        Shape of the part of a rank in one time step.
-    steps : int
-        Number of time steps, which are appended one after the other.
-    flush : {"none", "step"}
-        The policy: whether the library's flush is called after each step (HDF5 and netCDF; Zarr
-        holds nothing back).
-    kills : int
-        Number of jobs that are killed: one after the first step, one before the last one, and the
-        others at equal distances between.
-    """
-
+    #: Shape of the part of a rank in one time step.
     shape_per_rank: GivenShape[ArrayShape | None] = None
+    #: Number of time steps, which are appended one after the other.
     steps: DataSize[Annotated[int, msgspec.Meta(ge=2, le=10_000)]] = 24
+    #: The policy: whether the library's flush is called after each step (HDF5 and netCDF; Zarr
+    #: holds nothing back).
     flush: Way[Literal["none", "step"]] = "none"
+    #: Number of jobs that are killed: one after the first step, one before the last one, and the
+    #: others at equal distances between.
     kills: OfData[Count] = 3
 
     changes_arrays: ClassVar[bool] = True

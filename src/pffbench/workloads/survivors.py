@@ -21,17 +21,11 @@ WAYS: tuple[Way, ...] = ("plain", "swmr", "cleared")
 
 
 class Found(NamedTuple):
-    """What was read.
+    """What was read."""
 
-    Parameters
-    ----------
-    way : str or None
-        How the file opened; None if it did not.
-    steps : dict of str to list of str
-        By name of an array the digest of each step; empty if the step could not be read.
-    """
-
+    #: How the file opened; None if it did not.
     way: Way | None
+    #: By name of an array the digest of each step; empty if the step could not be read.
     steps: dict[str, list[str]]
 
 

@@ -132,16 +132,11 @@ class Round(msgspec.Struct, frozen=True):
     """Arrays that are defined, or opened, together, and this rank's accesses to them.
 
     It is a part of one repetition. The rounds of a run, one repetition of each case, are others.
-
-    Parameters
-    ----------
-    specs : sequence of ArraySpec
-        The arrays, including those of other ranks in the store; may be empty.
-    accesses : sequence of Access
-        This rank's accesses, one a call; may be empty.
     """
 
+    #: The arrays, including those of other ranks in the store; may be empty.
     specs: Sequence[ArraySpec]
+    #: This rank's accesses, one a call; may be empty.
     accesses: Sequence[Access]
 
     @property

@@ -53,34 +53,22 @@ _BLOCK_BYTES = 2**20
 
 
 class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
-    """Parameters of the workload `updates`.
+    """Parameters of the workload `updates`."""
 
-    Parameters
-    ----------
-    shape : list of int, optional
-        Shape of the array as first written, with 2 axes or more. The first axis is the rows. The
-        second axis is cut over the ranks, so that each has a part of every row.
-    shape_per_rank : list of int, optional
-        The same for one rank (weak scaling). One of the two is needed.
-    change : {"all", "first_half", "second_half", "every_second_row", "every_second_element", \
-"random_rows", "append"}
-        The elements to change. ``every_second_element`` is along the last axis. Each of the random
-        rows is changed by a separate call. ``append`` adds rows at the end of the array, and its
-        first axis is then unlimited.
-    rows : int
-        Number of random rows changed or read, or of rows that one step of ``append`` adds.
-    steps : int
-        Number of steps of ``append``.
-    read : {"all", "first_half", "second_half", "every_second_row", "every_second_element", \
-"random_rows"}
-        The elements read at the end, including appended rows.
-    """
-
+    #: Shape of the array as first written, with 2 axes or more. The first axis is the rows. The
+    #: second axis is cut over the ranks, so that each has a part of every row.
     shape: GivenShape[ArrayShape | None] = None
+    #: The same for one rank (weak scaling). One of the two is needed.
     shape_per_rank: GivenShape[ArrayShape | None] = None
+    #: The elements to change. ``every_second_element`` is along the last axis. Each of the random
+    #: rows is changed by a separate call. ``append`` adds rows at the end of the array, and its
+    #: first axis is then unlimited.
     change: Selection | Literal["append"] = "first_half"
+    #: Number of random rows changed or read, or of rows that one step of ``append`` adds.
     rows: DataSize[Count] = 1
+    #: Number of steps of ``append``.
     steps: DataSize[Count] = 1
+    #: The elements read at the end, including appended rows.
     read: Selection = "all"
 
     changes_arrays: ClassVar[bool] = True

@@ -24,17 +24,11 @@ if TYPE_CHECKING:
 
 
 class WriterRanks(msgspec.Struct, frozen=True):
-    """The writer ranks of a job.
+    """The writer ranks of a job."""
 
-    Parameters
-    ----------
-    order : tuple of int
-        All ranks, those of a node next to each other.
-    positions : tuple of int
-        The positions of the writers in `order`, increasing; the first is 0.
-    """
-
+    #: All ranks, those of a node next to each other.
     order: tuple[int, ...]
+    #: The positions of the writers in `order`, increasing; the first is 0.
     positions: tuple[int, ...]
 
     @classmethod

@@ -33,25 +33,17 @@ _ADVICE = {
 
 
 class MemmapOptions(RawOptions, frozen=True, kw_only=True):
-    """Options of memory maps; every default is that of NumPy and the kernel.
+    """Options of memory maps; every default is that of NumPy and the kernel."""
 
-    Parameters
-    ----------
-    order : {"C", "F"}
-        Order of the elements in the file: last index fastest, or first index fastest.
-    header : Size
-        Bytes before the data.
-    destination : {"C", "F"}
-        Order of the elements in memory. NumPy copies in the order of the destination. If that is
-        not the order of the file, it walks the file against its order.
-    madvise : {"normal", "random", "sequential"}
-        Advice to the kernel (madvise(2)): ``random`` switches its read-ahead off, ``sequential``
-        doubles it.
-    """
-
+    #: Order of the elements in the file: last index fastest, or first index fastest.
     order: Order = "C"
+    #: Bytes before the data.
     header: SmallSize = msgspec.field(default_factory=lambda: SmallSize(0))
+    #: Order of the elements in memory. NumPy copies in the order of the destination. If that is not
+    #: the order of the file, it walks the file against its order.
     destination: Order = "C"
+    #: Advice to the kernel (madvise(2)): ``random`` switches its read-ahead off, ``sequential``
+    #: doubles it.
     madvise: Literal["normal", "random", "sequential"] = "normal"
 
 

@@ -45,49 +45,33 @@ def but(key: str, case: CaseSummary) -> str:
 
 @dataclass(frozen=True)
 class Match:
-    """A published number and its counterpart: a case and phase of a run.
+    """A published number and its counterpart: a case and phase of a run."""
 
-    Parameters
-    ----------
-    published : PublishedValue
-        The number.
-    case : CaseSummary
-        The case.
-    phase : PhaseSummary
-        Its phase.
-    factor : float
-        Factor from the phase's seconds to the published unit.
-    subject : str
-        Data of the operation, such as ``2048 datasets of 128``.
-    operation : str
-        The study's word for the phase.
-    variant : str
-        Way of the run, such as ``per_rank, defaults``.
-    alternative : str
-        Format or library that the study compares.
-    nearest : bool
-        Whether the variant is the nearest one to the study.
-    measured : Spread, optional
-        Measurement other than the phase's time, such as a compression ratio, in the published
-        unit; it is in no order of times.
-    known_as : str
-        The study's name of the alternative where it is not the run's; else empty.
-    beyond : bool
-        Whether the study has no such alternative: it is compared with the number of the nearest
-        one, and is in no order.
-    """
-
+    #: The number.
     published: PublishedValue
+    #: The case.
     case: CaseSummary
+    #: Its phase.
     phase: PhaseSummary
+    #: Factor from the phase's seconds to the published unit.
     factor: float
+    #: Data of the operation, such as ``2048 datasets of 128``.
     subject: str
+    #: The study's word for the phase.
     operation: str
+    #: Way of the run, such as ``per_rank, defaults``.
     variant: str
+    #: Format or library that the study compares.
     alternative: str
+    #: Whether the variant is the nearest one to the study.
     nearest: bool
+    #: Measurement other than the phase's time, such as a compression ratio, in the published unit;
+    #: it is in no order of times.
     measured: Spread | None = None
+    #: The study's name of the alternative where it is not the run's; else empty.
     known_as: str = ""
+    #: Whether the study has no such alternative: it is compared with the number of the nearest one,
+    #: and is in no order.
     beyond: bool = False
 
     @property

@@ -16,81 +16,53 @@ MOST_ROWS = 6
 
 
 class PublishedPoint(NamedTuple):
-    """A number at its position on the axis.
+    """A number at its position on the axis."""
 
-    Parameters
-    ----------
-    x, y : float
-        Position and number; the position of a name is its index in the axis.
-    low, high : float
-        Interval of a measured number, standard deviation around a published one; NaN where there
-        is none.
-    """
-
+    #: Position and number; the position of a name is its index in the axis.
     x: float
     y: float
+    #: Interval of a measured number, standard deviation around a published one; NaN where there is
+    #: none.
     low: float = math.nan
     high: float = math.nan
 
 
 class PublishedCurve(NamedTuple):
-    """The curves of an alternative.
+    """The curves of an alternative."""
 
-    Parameters
-    ----------
-    alternative, backend : str
-        Its name, and the backend that it was measured with.
-    published, here : tuple of PublishedPoint
-        Published and measured numbers, by position.
-    """
-
+    #: Its name, and the backend that it was measured with.
     alternative: str
     backend: str
+    #: Published and measured numbers, by position.
     published: tuple[PublishedPoint, ...]
     here: tuple[PublishedPoint, ...]
 
 
 class PublishedPanel(NamedTuple):
-    """Data of one panel.
+    """Data of one panel."""
 
-    Parameters
-    ----------
-    row : str
-        Subject: the data of the operation.
-    quantity : str
-        Quantity of the y axis, with its unit.
-    curves : tuple of PublishedCurve
-        The alternatives.
-    """
-
+    #: Subject: the data of the operation.
     row: str
+    #: Quantity of the y axis, with its unit.
     quantity: str
+    #: The alternatives.
     curves: tuple[PublishedCurve, ...]
 
 
 @dataclass(frozen=True)
 class PublishedAxis:
-    """The x axis of a figure.
+    """The x axis of a figure."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the files.
-    heading, over : str
-        First line of the figure, and label of the axis.
-    parameter : str
-        Column of the study's table.
-    names : tuple of str
-        Values of the parameter in their order; empty where it is a number, or such as ``64x64x64``.
-    regardless : tuple of str
-        Columns in which numbers of one curve may differ.
-    """
-
+    #: Name of the files.
     name: str
+    #: First line of the figure, and label of the axis.
     heading: str
     over: str
+    #: Column of the study's table.
     parameter: str
+    #: Values of the parameter in their order; empty where it is a number, or such as ``64x64x64``.
     names: tuple[str, ...] = ()
+    #: Columns in which numbers of one curve may differ.
     regardless: tuple[str, ...] = ()
 
     def place(self, value: PublishedValue) -> float | None:
@@ -109,23 +81,15 @@ class PublishedAxis:
 
 
 class Curves(NamedTuple):
-    """Data of a figure.
+    """Data of a figure."""
 
-    Parameters
-    ----------
-    axis : PublishedAxis
-        The x axis of all panels.
-    panels : tuple of PublishedPanel
-        Row by row; all rows have the same quantities.
-    left_out : int
-        Number of rows left out.
-    note : str
-        Further reading note.
-    """
-
+    #: The x axis of all panels.
     axis: PublishedAxis
+    #: Row by row; all rows have the same quantities.
     panels: tuple[PublishedPanel, ...]
+    #: Number of rows left out.
     left_out: int = 0
+    #: Further reading note.
     note: str = ""
 
 

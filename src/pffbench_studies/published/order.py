@@ -28,18 +28,12 @@ class OrderVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class OrderedPair:
-    """Two alternatives, in the order in which the study has them.
+    """Two alternatives, in the order in which the study has them."""
 
-    Parameters
-    ----------
-    faster, slower : Match
-        As published.
-    word : Word
-        What is shown here of the time of the one published as slower, over the other's.
-    """
-
+    #: As published.
     faster: Match
     slower: Match
+    #: What is shown here of the time of the one published as slower, over the other's.
     word: Word
 
     @property
@@ -55,17 +49,11 @@ class OrderedPair:
 
 @dataclass(frozen=True)
 class Order:
-    """The alternatives of one subject, operation and variant.
+    """The alternatives of one subject, operation and variant."""
 
-    Parameters
-    ----------
-    matches : tuple of Match
-        Fastest published first; two or more.
-    all_pairs : tuple of OrderedPair
-        All pairs of these.
-    """
-
+    #: Fastest published first; two or more.
     matches: tuple[Match, ...]
+    #: All pairs of these.
     all_pairs: tuple[OrderedPair, ...]
 
     @property
@@ -150,21 +138,14 @@ def times(matches: Sequence[Match]) -> list[Match]:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Rank correlation of a variant's numbers with the study's.
+    """Rank correlation of a variant's numbers with the study's."""
 
-    Parameters
-    ----------
-    variant : str
-        The variant.
-    tau : float
-        Kendall's tau-b of published numbers and medians here, intervals not regarded: 1 is the
-        same order, 0 none, -1 the reverse.
-    n : int
-        Number of numbers.
-    """
-
+    #: The variant.
     variant: str
+    #: Kendall's tau-b of published numbers and medians here, intervals not regarded: 1 is the same
+    #: order, 0 none, -1 the reverse.
     tau: float
+    #: Number of numbers.
     n: int
 
 

@@ -15,21 +15,14 @@ Fields = Mapping[str, object]
 
 
 class Reason(NamedTuple):
-    """A difference between study and run that may affect numbers.
+    """A difference between study and run that may affect numbers."""
 
-    Parameters
-    ----------
-    about : str
-        Subject of the difference.
-    there, here : str
-        As the study had it, and as the run has it.
-    bears_on : str
-        Affected numbers, and the direction where known.
-    """
-
+    #: Subject of the difference.
     about: str
+    #: As the study had it, and as the run has it.
     there: str
     here: str
+    #: Affected numbers, and the direction where known.
     bears_on: str
 
 

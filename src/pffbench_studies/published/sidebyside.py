@@ -21,32 +21,21 @@ from pffbench_studies.published.values import (
 
 @dataclass(frozen=True, eq=False)
 class SideBySide:
-    """Comparison of a run with a study.
+    """Comparison of a run with a study."""
 
-    Parameters
-    ----------
-    study : Study
-        The study.
-    values : tuple of PublishedValue
-        All of its numbers.
-    matches : tuple of Match
-        Published numbers with a counterpart in the run; may be empty.
-    orders : tuple of Order
-        Published orders of alternatives by speed, with the verdict of the run.
-    correlations : tuple of Correlation
-        One per variant.
-    reasons : tuple of Reason
-        Reasons why numbers may differ.
-    claims : tuple of str
-        Statements of the study's text, with what its numbers say of them.
-    """
-
+    #: The study.
     study: Study
+    #: All of its numbers.
     values: tuple[PublishedValue, ...]
+    #: Published numbers with a counterpart in the run; may be empty.
     matches: tuple[Match, ...]
+    #: Published orders of alternatives by speed, with the verdict of the run.
     orders: tuple[Order, ...]
+    #: One per variant.
     correlations: tuple[Correlation, ...]
+    #: Reasons why numbers may differ.
     reasons: tuple[Reason, ...]
+    #: Statements of the study's text, with what its numbers say of them.
     claims: tuple[str, ...]
 
     def order_of(self, match: Match) -> Order | None:

@@ -18,17 +18,11 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Study(NamedTuple):
-    """A study whose numbers are kept.
+    """A study whose numbers are kept."""
 
-    Parameters
-    ----------
-    name : str
-        Value of the key ``study`` of an experiment; its table has the same name.
-    title, url : str
-        Title and address.
-    """
-
+    #: Value of the key ``study`` of an experiment; its table has the same name.
     name: str
+    #: Title and address.
     title: str
     url: str
 
@@ -43,49 +37,34 @@ STUDIES = {row["name"]: Study(**row) for row in table("studies")}
 
 
 class PublishedValue(msgspec.Struct, frozen=True):
-    """A row of a study's table.
+    """A row of a study's table."""
 
-    Parameters
-    ----------
-    study, source, url : str
-        Name of the study, place of the number in it, and its address.
-    reading : {"printed", "figure", "computed"}
-        Whether the number is printed there, read off a curve, or computed from raw results.
-    statistic : str
-        Statistic over the repetitions; empty if not stated.
-    quantity, unit : str
-        Measured quantity; the unit of a ratio or a count is empty.
-    value : float
-        The number; NaN where only a range is given.
-    low, high : float
-        The range; NaN where none is given.
-    sd : float
-        Standard deviation over the repetitions; NaN if not stated.
-    alike : str
-        Words by which its authors equate it with other numbers, such as ``comparable reads``;
-        mostly empty.
-    approximate : bool
-        Whether it is rounded by its authors, given as approximate, or read off a figure.
-    note : str
-        Remark on the number.
-    parameters : dict of str to str
-        Columns specific to the study: format, operation, shape, codec and so on.
-    """
-
+    #: Name of the study, place of the number in it, and its address.
     study: str
     source: str
     url: str
+    #: Whether the number is printed there, read off a curve, or computed from raw results.
     reading: Literal["printed", "figure", "computed"]
+    #: Statistic over the repetitions; empty if not stated.
     statistic: str
+    #: Measured quantity; the unit of a ratio or a count is empty.
     quantity: str
     unit: str
+    #: The number; NaN where only a range is given.
     value: float
+    #: The range; NaN where none is given.
     low: float
     high: float
+    #: Standard deviation over the repetitions; NaN if not stated.
     sd: float
+    #: Words by which its authors equate it with other numbers, such as ``comparable reads``; mostly
+    #: empty.
     alike: str
+    #: Whether it is rounded by its authors, given as approximate, or read off a figure.
     approximate: bool
+    #: Remark on the number.
     note: str
+    #: Columns specific to the study: format, operation, shape, codec and so on.
     parameters: dict[str, str]
 
     def differs_from(self, other: PublishedValue) -> bool:

@@ -59,15 +59,11 @@ def touched_chunks(edits: Iterable[Edit], before: Shape, chunks: Shape) -> set[S
 
 @dataclass
 class Pool:
-    """The different chunks of one column.
+    """The different chunks of one column."""
 
-    Parameters
-    ----------
-    chunks : tuple of int
-        Shape of a chunk.
-    """
-
+    #: Shape of a chunk.
     chunks: Shape
+
     numbers: dict[bytes, int] = field(default_factory=dict)
     shape: Shape = ()
     places: Values = field(default_factory=lambda: np.empty(0, np.int64))

@@ -34,23 +34,15 @@ _RECENT = 20.0
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """One assignment: a column is resized, then a box of it is written.
+    """One assignment: a column is resized, then a box of it is written."""
 
-    Parameters
-    ----------
-    column : str
-        Name of the column.
-    shape : tuple of int
-        Shape of the column from now on.
-    start : tuple of int
-        First element of the box.
-    data : ndarray
-        Data of the box; may be empty when only the shape changes.
-    """
-
+    #: Name of the column.
     column: str
+    #: Shape of the column from now on.
     shape: Shape
+    #: First element of the box.
     start: Shape
+    #: Data of the box; may be empty when only the shape changes.
     data: Values
 
     @property
@@ -60,17 +52,11 @@ class Edit(msgspec.Struct, frozen=True):
 
 
 class Rows(msgspec.Struct, frozen=True):
-    """Changes to the rows of the table; with two axes, its columns are not counted.
+    """Changes to the rows of the table; with two axes, its columns are not counted."""
 
-    Parameters
-    ----------
-    changed : int
-        Values that were changed, each counted once.
-    inserted, deleted, appended : int
-        Rows.
-    """
-
+    #: Values that were changed, each counted once.
     changed: int = 0
+    #: Rows.
     inserted: int = 0
     deleted: int = 0
     appended: int = 0
@@ -82,23 +68,15 @@ class Rows(msgspec.Struct, frozen=True):
 
 
 class Version(msgspec.Struct, frozen=True):
-    """A version: its edits and its table.
+    """A version: its edits and its table."""
 
-    Parameters
-    ----------
-    number : int
-        0 is the initial table.
-    edits : tuple of Edit
-        Edits of the version before, in order.
-    rows : Rows
-        Changes of the rows by the edits.
-    table : mapping of str to ndarray
-        The columns after the edits; not to be written to.
-    """
-
+    #: 0 is the initial table.
     number: int
+    #: Edits of the version before, in order.
     edits: tuple[Edit, ...]
+    #: Changes of the rows by the edits.
     rows: Rows
+    #: The columns after the edits; not to be written to.
     table: Table
 
     @property
@@ -118,26 +96,17 @@ class Version(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """A sequence of versions.
+    """A sequence of versions."""
 
-    Parameters
-    ----------
-    kind : str
-        One of `KINDS`.
-    versions : int
-        Number of versions after the initial one.
-    probabilities : {"as_described", "as_published"}
-        Source of the probabilities.
-    change : {"element", "batch"}
-        Assignment of changed values; the table is the same.
-    seed, rank : int
-        Seed and rank of the generators.
-    """
-
+    #: One of `KINDS`.
     kind: KindName
+    #: Number of versions after the initial one.
     versions: int
+    #: Source of the probabilities.
     probabilities: Probabilities = "as_published"
+    #: Assignment of changed values; the table is the same.
     change: Change = "batch"
+    #: Seed and rank of the generators.
     seed: int = 1
     rank: int = 0
 
@@ -283,19 +252,13 @@ Probabilities = Literal["as_described", "as_published"]
 
 
 class Chances(msgspec.Struct, frozen=True):
-    """Probability of each kind of event in a version, 0 to 1.
+    """Probability of each kind of event in a version, 0 to 1."""
 
-    Parameters
-    ----------
-    change, delete, insert : float
-        Probabilities that values are changed, rows deleted, rows inserted.
-    in_first : bool
-        Whether the first version after the initial one has events.
-    """
-
+    #: Probabilities that values are changed, rows deleted, rows inserted.
     change: float
     delete: float
     insert: float
+    #: Whether the first version after the initial one has events.
     in_first: bool
 
 
@@ -305,32 +268,22 @@ PUBLISHED = Chances(0.01, 0.01, 0.01, in_first=True)
 
 
 class HistoryKind(msgspec.Struct, frozen=True):
-    """A kind of history.
+    """A kind of history."""
 
-    Parameters
-    ----------
-    start : tuple of int
-        Rows of the initial table; with two axes, its rows and columns.
-    appended, appended_sd : int
-        Mean and standard deviation of the rows that each version appends; none if the draw is not
-        positive.
-    changes : int
-        Values that a change writes.
-    inserts, deletes : tuple of int
-        Rows, and with two axes also columns, that an event inserts or deletes.
-    chances : Chances
-        Probabilities of the events.
-    grows : bool
-        Whether versions append rows.
-    """
-
+    #: Rows of the initial table; with two axes, its rows and columns.
     start: tuple[int, ...]
+    #: Mean and standard deviation of the rows that each version appends; none if the draw is not
+    #: positive.
     appended: int
     appended_sd: int
+    #: Values that a change writes.
     changes: int
+    #: Rows, and with two axes also columns, that an event inserts or deletes.
     inserts: tuple[int, ...]
     deletes: tuple[int, ...]
+    #: Probabilities of the events.
     chances: Chances
+    #: Whether versions append rows.
     grows: bool = True
 
     @property

@@ -36,23 +36,15 @@ Keep = Literal["last", "copies", "chunks", "versioned_hdf5", "icechunk"]
 
 
 class ColumnStorage(msgspec.Struct, frozen=True):
-    """Storage of columns.
+    """Storage of columns."""
 
-    Parameters
-    ----------
-    chunk : int
-        Elements of a chunk along each axis.
-    codec : {"none", "gzip", "lzf", "zstd"}
-        Compression.
-    level : int
-        Level of the codec.
-    shuffle : str
-        Nothing is shuffled before it.
-    """
-
+    #: Elements of a chunk along each axis.
     chunk: int
+    #: Compression.
     codec: str
+    #: Level of the codec.
     level: int
+    #: Nothing is shuffled before it.
     shuffle: str = "none"
 
     @property
@@ -66,20 +58,13 @@ class ColumnStorage(msgspec.Struct, frozen=True):
 
 
 class StoredSize(msgspec.Struct, frozen=True):
-    """Contents of a closed store.
+    """Contents of a closed store."""
 
-    Parameters
-    ----------
-    chunks : int
-        Chunks of column data that are stored.
-    data_bytes : int
-        Encoded bytes of these chunks.
-    metadata_bytes : int
-        All other bytes of the store: the cost of finding the chunks.
-    """
-
+    #: Chunks of column data that are stored.
     chunks: int
+    #: Encoded bytes of these chunks.
     data_bytes: int
+    #: All other bytes of the store: the cost of finding the chunks.
     metadata_bytes: int
 
 
@@ -152,20 +137,13 @@ class VersionStore(ABC):
 
 
 class KeepingWay(msgspec.Struct, frozen=True):
-    """A way in which a backend can keep versions.
+    """A way in which a backend can keep versions."""
 
-    Parameters
-    ----------
-    store : str
-        Location of its class, whose module imports the libraries.
-    library : str
-        Import name of the library that it needs in addition to those of the backend; mostly empty.
-    remedy : str
-        How to install it.
-    """
-
+    #: Location of its class, whose module imports the libraries.
     store: str
+    #: Import name of the library that it needs in addition to those of the backend, if any.
     package: str = ""
+    #: How to install it.
     remedy: str = ""
 
 

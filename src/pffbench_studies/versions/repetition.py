@@ -123,21 +123,14 @@ def _put_all(repetition: Repetition, store: VersionWriter) -> Tally:
 
 
 class _Target(msgspec.Struct, frozen=True):
-    """Versions that are read, and the phases of reading them.
+    """Versions that are read, and the phases of reading them."""
 
-    Parameters
-    ----------
-    numbers : range
-        Numbers of the versions.
-    look_up, read : str
-        Phases of finding them and of reading them.
-    main : bool
-        Whether opening and closing are timed too: only for the target that comparisons use.
-    """
-
+    #: Numbers of the versions.
     numbers: range
+    #: Phases of finding them and of reading them.
     look_up: str
     read: str
+    #: Whether opening and closing are timed too: only for the target that comparisons use.
     main: bool = False
 
 

@@ -33,31 +33,22 @@ CODECS = {"hdf5": ("none", "gzip", "lzf"), "zarr": ("none", "gzip", "zstd")}
 
 
 class VersionsParameters(Parameters, frozen=True, kw_only=True, tag="versions"):
-    """Parameters of the workload `versions`.
+    """Parameters of the workload `versions`."""
 
-    Parameters
-    ----------
-    kind : str
-        Kind of history: ``large_fraction_changes_sparse``, ``small_fraction_changes_sparse``,
-        ``large_fraction_constant_sparse``, ``mostly_appends_sparse`` or ``mostly_appends_dense``,
-        which are the study's tests.
-    versions : int
-        Number of versions after the initial one.
-    keep : {"last", "copies", "chunks", "versioned_hdf5", "icechunk"}
-        Storage of the versions. ``last``: the last state only. ``copies``: each version whole.
-        ``chunks``: each different chunk once, with an index for each version, by pffbench. The
-        other two are libraries: versioned-hdf5 (backend hdf5) and Icechunk (backend zarr).
-    probabilities : {"as_described", "as_published"}
-        The chances of changes, inserts and deletes that the study describes, or those with which
-        its numbers were made: 1 % each, so that nearly all versions only append.
-    change : {"batch", "element"}
-        Changed values are assigned as the range that contains them, or one by one as in the study.
-    """
-
+    #: Kind of history: ``large_fraction_changes_sparse``, ``small_fraction_changes_sparse``,
+    #: ``large_fraction_constant_sparse``, ``mostly_appends_sparse`` or ``mostly_appends_dense``,
+    #: which are the study's tests.
     kind: KindName
+    #: Number of versions after the initial one.
     versions: Count
+    #: Storage of the versions. ``last``: the last state only. ``copies``: each version whole.
+    #: ``chunks``: each different chunk once, with an index for each version, by pffbench. The other
+    #: two are libraries: versioned-hdf5 (backend hdf5) and Icechunk (backend zarr).
     keep: Way[Keep] = "last"
+    #: The chances of changes, inserts and deletes that the study describes, or those with which its
+    #: numbers were made: 1 % each, so that nearly all versions only append.
     probabilities: Probabilities = "as_described"
+    #: Changed values are assigned as the range that contains them, or one by one as in the study.
     change: Way[Change] = "batch"
 
     changes_arrays: ClassVar[bool] = True

@@ -41,43 +41,29 @@ from pffbench_studies.workloads.repack import (
 class StudyChunkCacheParameters(
     ChunkCacheParameters, frozen=True, kw_only=True, tag="study_chunk_cache"
 ):
-    """Parameters of the workload `study_chunk_cache`: those of `chunk_cache`, and more.
+    """Parameters of the workload `study_chunk_cache`: those of `chunk_cache`, and more."""
 
-    Parameters
-    ----------
-    write : {"rows", "chunks"}
-        Unit of one call of writing.
-    sharing : {"own", "interleaved"}
-        Distribution of reads: each rank reads its own granules, or rank i modulo the number of
-        ranks reads row (or chunk) i, so that all ranks need each chunk (only
-        with ``files: one`` and ``arrays: shared``).
-    read_transfer : {"independent", "collective"}, optional
-        Transfer of reads in a file that ranks share (default: the transfer of writes).
-    byte_order : {"native", "big"}
-        Byte order in the store. The libraries convert within the call.
-    repack_chunks : list of int, optional
-        Rewrite the store with this chunk shape, timed as the phase ``repack``, and read the new
-        one.
-    repack_with : {"library", "h5repack"}
-        Rewrite granule by granule through the library, or by the program of HDF5.
-    repack_codec : {"none", "gzip"}, optional
-        Rewrite the store with this codec, or ``none`` to remove compression. gzip has level 4 if
-        the store had no codec with a level before.
-    datasets : int
-        Number of such datasets in a store, each with all granules and separate data.
-    repack_datasets : int, optional
-        Number of datasets that one call of ``h5repack`` rewrites. It copies the others unchanged.
-        Default: all.
-    """
-
+    #: Unit of one call of writing.
     write: Unit = "chunks"
+    #: Distribution of reads: each rank reads its own granules, or rank i modulo the number of ranks
+    #: reads row (or chunk) i, so that all ranks need each chunk (only with ``files: one`` and
+    #: ``arrays: shared``).
     sharing: Literal["own", "interleaved"] = "own"
+    #: Transfer of reads in a file that ranks share (default: the transfer of writes).
     read_transfer: Way[Transfer | None] = None
+    #: Byte order in the store. The libraries convert within the call.
     byte_order: Way[ByteOrder] = "native"
+    #: Rewrite the store with this chunk shape, timed as the phase ``repack``, and read the new one.
     repack_chunks: Way[ChunkShape | None] = None
+    #: Rewrite granule by granule through the library, or by the program of HDF5.
     repack_with: Way[Literal["library", "h5repack"]] = "library"
+    #: Rewrite the store with this codec, or ``none`` to remove compression. gzip has level 4 if the
+    #: store had no codec with a level before.
     repack_codec: Way[Literal["none", "gzip"] | None] = None
+    #: Number of such datasets in a store, each with all granules and separate data.
     datasets: DataSize[Count] = 1
+    #: Number of datasets that one call of ``h5repack`` rewrites. It copies the others unchanged.
+    #: Default: all.
     repack_datasets: Way[Count | None] = None
 
     @property

@@ -37,27 +37,20 @@ DEVICE = os.devnull
 
 
 class StudyDatasetsParameters(DatasetsParameters, frozen=True, kw_only=True, tag="study_datasets"):
-    """Parameters of the workload `study_datasets`: those of `datasets`, and more.
+    """Parameters of the workload `study_datasets`: those of `datasets`, and more."""
 
-    Parameters
-    ----------
-    order : {"create_first", "interleaved"}
-        Order of the steps. ``create_first``: all datasets are created, then all written, and all
-        opened, then all read. ``interleaved``: each rank creates one dataset and writes it, then
-        the next, and opens and reads them in the same way. Each step is timed separately and added
-        to its phase.
-    read_sink : {"buffer", "print"}
-        Use of the data read. ``buffer``: they are read into memory. ``print``: the time of a read
-        also includes the conversion of the array into text and its printing, as in a program that
-        times ``print(dataset[...])``.
-    read_copy : bool
-        Whether the store is copied and removed, and the copy is read. Studies do this to read
-        "without caching effects". It has no such effect, because the copy is in the page cache too.
-        Its resident part is counted before the state of `cache` is established.
-    """
-
+    #: Order of the steps. ``create_first``: all datasets are created, then all written, and all
+    #: opened, then all read. ``interleaved``: each rank creates one dataset and writes it, then the
+    #: next, and opens and reads them in the same way. Each step is timed separately and added to
+    #: its phase.
     order: Literal["create_first", "interleaved"] = "create_first"
+    #: Use of the data read. ``buffer``: they are read into memory. ``print``: the time of a read
+    #: also includes the conversion of the array into text and its printing, as in a program that
+    #: times ``print(dataset[...])``.
     read_sink: ReadSink = "buffer"
+    #: Whether the store is copied and removed, and the copy is read. Studies do this to read
+    #: "without caching effects". It has no such effect, because the copy is in the page cache too.
+    #: Its resident part is counted before the state of `cache` is established.
     read_copy: bool = False
 
     @property

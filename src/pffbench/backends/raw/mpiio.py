@@ -24,18 +24,12 @@ if TYPE_CHECKING:
 
 
 class MpiIoOptions(RawOptions, frozen=True, kw_only=True):
-    """Options of MPI-IO; every default is the library's own.
+    """Options of MPI-IO; every default is the library's own."""
 
-    Parameters
-    ----------
-    hints : dict
-        MPI-IO hints, such as ``{cb_nodes: 4, romio_ds_write: disable}``. The hints in force are
-        read back into `run.json`. A hint without effect causes a warning.
-    striping : dict, optional
-        Stripes of new files on Lustre: ``count`` servers (-1 for all), ``size`` bytes on each.
-    """
-
+    #: MPI-IO hints, such as ``{cb_nodes: 4, romio_ds_write: disable}``. The hints in force are read
+    #: back into `run.json`. A hint without effect causes a warning.
     hints: Hints = {}  # noqa: RUF012 -- msgspec copies a mutable default
+    #: Stripes of new files on Lustre: ``count`` servers (-1 for all), ``size`` bytes on each.
     striping: Striping | None = None
 
     def __post_init__(self) -> None:

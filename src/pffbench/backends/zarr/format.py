@@ -179,20 +179,13 @@ DESCRIPTIONS = frozenset({"zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetad
 
 
 class ZarrFiles(msgspec.Struct, frozen=True):
-    """Files that hold the chunks of an array in a directory.
+    """Files that hold the chunks of an array in a directory."""
 
-    Parameters
-    ----------
-    chunks : tuple of int
-        Shape of a chunk.
-    grid : tuple of int
-        Shape of the contents of a file: a shard, or a chunk.
-    rectilinear : bool
-        Whether chunks differ in length; `chunks` and `grid` are then the longest ones.
-    """
-
+    #: Shape of a chunk.
     chunks: Shape
+    #: Shape of the contents of a file: a shard, or a chunk.
     grid: Shape
+    #: Whether chunks differ in length; `chunks` and `grid` are then the longest ones.
     rectilinear: bool = False
 
     @property

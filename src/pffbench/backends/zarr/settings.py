@@ -18,44 +18,32 @@ from pffbench.case import Parameters, Settings
 
 
 class ZarrOptions(FormatOptions, frozen=True, kw_only=True):
-    """Options of Zarr; every default is zarr-python's own.
+    """Options of Zarr; every default is zarr-python's own."""
 
-    In addition to `format` and `shards`:
-
-    Parameters
-    ----------
-    concurrency : int, optional
-        Maximum number of chunks that one call processes at the same time (``async.concurrency``),
-        each in a separate thread. The library's default is 10. With ``matched`` it is 1. Not with
-        ``pipeline: fused``, which has `workers`.
-    pipeline : {"library", "fused", "zarrs"}
-        Implementation that encodes, decodes, reads and writes chunks: the default one of
-        zarr-python, its synchronous one (``FusedCodecPipeline``, zarr-python 3.3 or newer), or the
-        Rust library zarrs (package zarrs), without fallback to zarr-python
-        (``codec_pipeline.strict``).
-    write_empty_chunks : bool, optional
-        Whether chunks that contain only the fill value are written. The library's default is no, so
-        it compares every chunk with the fill value. ``matched`` writes them, except with
-        ``pipeline: zarrs``, because zarrs 0.2.3 never writes them.
-    workers : int, optional
-        Threads of a rank that process chunks: ``codec_pipeline.max_workers`` of the fused pipeline,
-        ``threading.max_workers`` of the others, and with ``library`` the `concurrency` unless that
-        is given. The default of ``fused`` and ``zarrs`` is one per core. With ``matched`` each rank
-        has one.
-    chunk_grid : {"regular", "rectilinear"}
-        Kind of chunk grid. ``rectilinear``: the chunk of each rank is its part, even if the parts
-        have unequal sizes (workload ``hyperslab``, ``files: one``, ``arrays: shared``, zarr-python
-        3.4 or newer).
-    consolidated : bool
-        Whether the metadata of all arrays are also written together (``zarr.consolidate_metadata``)
-        when a new store is closed, so that one request finds all arrays.
-    """
-
+    #: Maximum number of chunks that one call processes at the same time (``async.concurrency``),
+    #: each in a separate thread. The library's default is 10. With ``matched`` it is 1. Not with
+    #: ``pipeline: fused``, which has `workers`.
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
+    #: Implementation that encodes, decodes, reads and writes chunks: the default one of
+    #: zarr-python, its synchronous one (``FusedCodecPipeline``, zarr-python 3.3 or newer), or the
+    #: Rust library zarrs (package zarrs), without fallback to zarr-python
+    #: (``codec_pipeline.strict``).
     pipeline: Literal["library", "fused", "zarrs"] = "library"
+    #: Whether chunks that contain only the fill value are written. The library's default is no, so
+    #: it compares every chunk with the fill value. ``matched`` writes them, except with ``pipeline:
+    #: zarrs``, because zarrs 0.2.3 never writes them.
     write_empty_chunks: bool | None = None
+    #: Threads of a rank that process chunks: ``codec_pipeline.max_workers`` of the fused pipeline,
+    #: ``threading.max_workers`` of the others, and with ``library`` the `concurrency` unless that
+    #: is given. The default of ``fused`` and ``zarrs`` is one per core. With ``matched`` each rank
+    #: has one.
     workers: Annotated[int, msgspec.Meta(ge=1, le=4096)] | None = None
+    #: Kind of chunk grid. ``rectilinear``: the chunk of each rank is its part, even if the parts
+    #: have unequal sizes (workload ``hyperslab``, ``files: one``, ``arrays: shared``, zarr-python
+    #: 3.4 or newer).
     chunk_grid: Literal["regular", "rectilinear"] = "regular"
+    #: Whether the metadata of all arrays are also written together (``zarr.consolidate_metadata``)
+    #: when a new store is closed, so that one request finds all arrays.
     consolidated: bool = False
 
     @property

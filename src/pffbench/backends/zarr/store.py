@@ -133,17 +133,11 @@ class GrowingArray(GroupArray):
 
 
 class FormatOptions(Options, frozen=True, kw_only=True):
-    """Options of the format.
+    """Options of the format."""
 
-    Parameters
-    ----------
-    format : {3, 2}
-        Version of the Zarr format.
-    shards : list of int, optional
-        Shard shape (format 3): one file holds the chunks of a shard.
-    """
-
+    #: Version of the Zarr format.
     format: Literal[3, 2] = 3
+    #: Shard shape (format 3): one file holds the chunks of a shard.
     shards: ChunkShape | None = None
 
 

@@ -38,30 +38,20 @@ _POOLS = ("data_copy_concurrency", "file_io_concurrency")
 
 
 class TensorStoreOptions(FormatOptions, frozen=True, kw_only=True):
-    """Options of TensorStore; every default is the library's own.
+    """Options of TensorStore; every default is the library's own."""
 
-    In addition to `format` and `shards`:
-
-    Parameters
-    ----------
-    threads : int, optional
-        Threads that encode and decode (``data_copy_concurrency``), and equally many that read and
-        write files (``file_io_concurrency``). The library's default is one per core, and at least
-        four for files. With ``matched`` each rank has one of each.
-    file_io_sync : bool, optional
-        Whether each file is synced when it is written. The library's default is yes. With
-        ``matched`` the phase sync does it, as for all backends.
-    cache_pool : Size, optional
-        Bytes of decoded chunks that are kept between calls (``cache_pool``). The library's default
-        is none. With more, it still checks at each call whether the file has changed.
-    write_empty_chunks : bool, optional
-        Whether chunks that contain only the fill value are written. The library's default is no.
-        ``matched`` writes them.
-    """
-
+    #: Threads that encode and decode (``data_copy_concurrency``), and equally many that read and
+    #: write files (``file_io_concurrency``). The library's default is one per core, and at least
+    #: four for files. With ``matched`` each rank has one of each.
     threads: Annotated[int, msgspec.Meta(ge=1, le=4096)] | None = None
+    #: Whether each file is synced when it is written. The library's default is yes. With
+    #: ``matched`` the phase sync does it, as for all backends.
     file_io_sync: bool | None = None
+    #: Bytes of decoded chunks that are kept between calls (``cache_pool``). The library's default
+    #: is none. With more, it still checks at each call whether the file has changed.
     cache_pool: CacheSize | None = None
+    #: Whether chunks that contain only the fill value are written. The library's default is no.
+    #: ``matched`` writes them.
     write_empty_chunks: bool | None = None
 
 

@@ -1,13 +1,15 @@
 """Every key of an experiment is explained, where editors and terminals show it."""
 
 import json
+from typing import Annotated, ClassVar
 
+import msgspec
 import pytest
 
 from launch import pffbench_cli
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.commands.describe import keys_of
-from pffbench.docstrings import field_descriptions
+from pffbench.descriptions import field_descriptions
 from pffbench.experiment.schema import Experiment
 from pffbench.workloads.registry import workload, workload_names
 
@@ -52,7 +54,7 @@ def test_the_schema_explains_every_option_of_every_backend(definitions, name):
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
-def test_docstrings_describe_no_key_that_is_gone(record):
+def test_only_keys_are_described(record):
     assert set(field_descriptions(record)) <= set(record.__struct_fields__)
 
 
@@ -68,26 +70,42 @@ def test_the_terminal_shows_the_same_sentences():
             assert key.meaning in text, key.name
 
 
-def test_a_description_may_span_paragraphs_and_names_may_share_one():
-    class Sample:
-        """A record.
+def test_a_comment_describes_the_fields_directly_below_it():
+    class Base:
+        #: From the ``base``.
+        inherited: int
 
-        Parameters
-        ----------
-        first, second : int
-            Both of
-            these.
-        third : {"a", "b"}
-            One ``letter``.
+    class Sample(Base):
+        """A record."""
 
-            And more.
+        #: Both of
+        #: these.
+        first: int
+        second: Annotated[
+            int,
+            "third: not a field",
+        ] = 0
+        undescribed = 1
 
-        Notes
-        -----
-        fourth : int
-            Not a field.
-        """
+        #: One `letter`.
+        #:
+        #: And more.
+        # Why it is here.
+        third: str
+
+        not_described: int
+        #: Shared by all, so not a field.
+        shared: ClassVar[int] = 0
+
+        def method(self, argument: int) -> int:
+            #: A comment in a method.
+            return argument
 
     assert field_descriptions(Sample) == {
-        "first": "Both of these.", "second": "Both of these.", "third": "One `letter`. And more.",
+        "inherited": "From the `base`.", "first": "Both of these.", "second": "Both of these.",
+        "third": "One `letter`. And more.",
     }  # fmt: skip
+
+
+def test_a_record_made_without_source_has_no_descriptions():
+    assert field_descriptions(msgspec.defstruct("Made", [("field", int)])) == {}
