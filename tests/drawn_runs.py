@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from pathlib import Path
@@ -140,6 +141,12 @@ def rewrite(directory, repetitions):
     for repetition in repetitions:
         log.append(repetition)
     return directory
+
+
+def edit_record(directory, **keys):
+    """Replace values of `run.json`, as another program may."""
+    path = directory / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | keys))
 
 
 def edit(directory, change):

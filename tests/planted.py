@@ -6,7 +6,7 @@ The faults lie below every library, in a preloaded library that is compiled from
 
 import os
 
-from launch import PROGRAMS, compiled
+from launch import PROGRAMS, compiled, environment
 
 
 def planted(match, **faults):
@@ -23,6 +23,13 @@ def planted(match, **faults):
     named = {f"PLANT_{name.upper()}": str(value) for name, value in faults.items()}
     preload = ":".join(filter(None, [compiled(PROGRAMS / "planted.c"), before]))
     return {"LD_PRELOAD": preload, "PLANT_MATCH": str(match)} | named
+
+
+def run_first(directory, text):
+    """Return the environment of programs in which a text runs first, kept in a new directory."""
+    directory.mkdir()
+    (directory / "sitecustomize.py").write_text(text)
+    return {"PYTHONPATH": f"{directory}:{environment().get('PYTHONPATH', '')}"}
 
 
 def pausing():

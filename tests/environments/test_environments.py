@@ -30,6 +30,7 @@ from launch import (
 )
 from pffbench.record.repetitions import FILE
 from pffbench.results.summary import summarise
+from planted import run_first
 
 pytestmark = pytest.mark.parallel
 
@@ -213,10 +214,7 @@ Runner._prepared = die
 
 @pytest.mark.full
 def test_of_a_step_that_dies_the_case_at_hand_fails_and_the_other_cases_count(tmp_path):
-    site = tmp_path / "site"
-    site.mkdir()
-    (site / "sitecustomize.py").write_text(DIES_LATER)
-    paths = f"{site}:{SOURCE}"
+    paths = run_first(tmp_path / "first", DIES_LATER)["PYTHONPATH"]
     dying = command("dying", f"env PYTHONPATH={paths} {sys.executable}")
     cases = [{**FILES, "backend": ["hdf5", "posix", "npy"]}]
     run = run_in(tmp_path, [HERE, dying], cases=cases, repetitions=2)
@@ -304,10 +302,7 @@ HighLevelArray.writer = slow
 
 @pytest.mark.full
 def test_a_planted_slow_environment_is_found_with_the_right_sign(tmp_path):
-    site = tmp_path / "site"
-    site.mkdir()
-    (site / "sitecustomize.py").write_text(SLOW)
-    paths = f"{site}:{SOURCE}"
+    paths = run_first(tmp_path / "first", SLOW)["PYTHONPATH"]
     slow = command("slow", f"env PYTHONPATH={paths} {sys.executable}")
     run = run_in(tmp_path, [slow, HERE], repetitions=8, step_repetitions=2)
     assert run.status == 0, run.said

@@ -22,6 +22,7 @@ from launch import (
 )
 from pffbench.record.run_json import digest_of
 from pffbench.storage.scratch import Scratch
+from planted import run_first
 
 pytestmark = pytest.mark.parallel
 
@@ -33,9 +34,7 @@ SOURCE = REPOSITORY / "src"
 
 def site(directory, text):
     """Return the command of a Python that runs a text when it starts."""
-    directory.mkdir()
-    (directory / "sitecustomize.py").write_text(text)
-    return f"env PYTHONPATH={directory}:{SOURCE} {sys.executable}"
+    return f"env PYTHONPATH={run_first(directory, text)['PYTHONPATH']} {sys.executable}"
 
 
 def run_in(directory, *environments, launcher="env", **content):
@@ -326,12 +325,9 @@ machine.memory_rates = stop
 
 @pytest.mark.full
 def test_the_hang_timeout_is_that_of_the_memory_copy_too(tmp_path):
-    directory = tmp_path / "site"
-    directory.mkdir()
-    (directory / "sitecustomize.py").write_text(STOPS)
     run = run_experiment(
         tmp_path, 2, hang_timeout="20 s", cases=[CASE], repetitions=2,
-        env={"PYTHONPATH": f"{directory}:{SOURCE}"},
+        env=run_first(tmp_path / "first", STOPS),
     )  # fmt: skip
     assert run.status not in (0, 1), run.said
     assert "the speed of memory" in run.stderr

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from launch import REPOSITORY, entries_below, pffbench_cli, run_experiment
+from launch import entries_below, pffbench_cli, run_experiment
 from pffbench.record.lock import RunLock
+from planted import run_first
 
 pytestmark = pytest.mark.parallel
 
@@ -47,11 +48,10 @@ def killed(tmp_path_factory):
 
 
 def killed_run(directory, *cases):
-    (directory / "sitecustomize.py").write_text(DIES)
     run = run_experiment(
         directory, None, environments=ENVIRONMENTS, launcher="env", cases=list(cases),
         repetitions=3, warmup=1, counters=True, step_repetitions=2,
-        env={"PYTHONPATH": f"{directory}:{REPOSITORY / 'src'}"},
+        env=run_first(directory / "first", DIES),
     )  # fmt: skip
     assert run.status == -9, run.said
     for _ in range(300):  # its ranks notice that it is gone

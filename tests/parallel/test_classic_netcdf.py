@@ -8,6 +8,7 @@ import pytest
 
 from launch import run_experiment, sampled
 from pffbench.record.run_json import RunRecord
+from planted import run_first
 
 pytestmark = pytest.mark.parallel
 
@@ -68,14 +69,10 @@ def test_what_the_format_lacks_is_refused_by_the_plan(tmp_path, change, words):
 
 
 def test_without_pnetcdf_shared_files_are_left_out_with_the_reason(tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(
-        "import pffbench.backends.shared_files as files\nfiles.has_pnetcdf = lambda: False\n"
-    )
+    lacks = "import pffbench.backends.shared_files as files\nfiles.has_pnetcdf = lambda: False\n"
     case = COMMON | {"workload": "hyperslab", "shape": [4, 4]} | EVERYWHERE
-    (run := tmp_path / "run").mkdir()
-    done = run_experiment(
-        run, 2, cases=[case], unsupported="skip", env={"PYTHONPATH": str(tmp_path)}
-    )
+    env = run_first(tmp_path / "first", lacks)
+    done = run_experiment(tmp_path, 2, cases=[case], unsupported="skip", env=env)
     assert done.status == 0, done.said
     record = RunRecord.load(done.out)
     assert len(record.cases) == 1

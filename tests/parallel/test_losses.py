@@ -14,6 +14,7 @@ import zarr
 
 from launch import environment, lines_of, mpiexec, pffbench_cli, run_experiment
 from pffbench.results.summary import summarise
+from planted import run_first
 
 pytestmark = pytest.mark.parallel
 
@@ -59,18 +60,6 @@ array[rows] = np.ones((4, 64), "f4")
 """
 
 
-@pytest.fixture
-def planted(tmp_path):
-    """Return a function that makes the environment of a program with another Zarr."""
-
-    def make(text):
-        (place := tmp_path / "planted").mkdir()
-        (place / "sitecustomize.py").write_text(text)
-        return {"PYTHONPATH": f"{place}:{environment().get('PYTHONPATH', '')}"}
-
-    return make
-
-
 def run(directory, ranks, cases, *options, **how):
     return run_experiment(directory, ranks, *options, cases=cases, common=COMMON, **UNSAFE | how)
 
@@ -100,13 +89,13 @@ def plainly_read(path):
         return file["array_000"][:]
 
 
-def test_a_run_of_unsafe_ways_ends_in_a_table_of_losses_and_never_in_times(tmp_path, planted):
+def test_a_run_of_unsafe_ways_ends_in_a_table_of_losses_and_never_in_times(tmp_path):
     cases = [
         {"backend": "zarr"},
         {"backend": "zarr", **SHARD},
         {"backend": "zarr", "chunks": [4, 64]},
     ]
-    done = run(tmp_path, 4, cases, env=planted(LATE))
+    done = run(tmp_path, 4, cases, env=run_first(tmp_path / "first", LATE))
     assert done.status == 0, done.said
     answer = summarise(done.out).answer
     assert answer.word == "LOSSES"
@@ -189,17 +178,18 @@ def test_what_hdf5_and_netcdf_refuse_or_lose_is_a_row_and_the_other_cases_run_on
     assert any("independent" in note and "filters" in note for note in answer.notes)
 
 
-def test_a_plain_program_loses_the_rows_and_ends_with_status_0(tmp_path, planted):
+def test_a_plain_program_loses_the_rows_and_ends_with_status_0(tmp_path):
     command = [*mpiexec(2), sys.executable, "-c", PLAIN, str(tmp_path / "plain")]
-    env = environment(**planted(LATE)) | {"OMPI_MCA_btl": "^tcp"}  # no words of a network
+    env = environment(**run_first(tmp_path / "first", LATE))
+    env["OMPI_MCA_btl"] = "^tcp"  # no words of a network
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert lost_rows(zarr.open_array(str(tmp_path / "plain"), mode="r")[:]) == 4
 
 
-def test_a_way_that_every_run_accepts_must_lose_nothing_here_too(tmp_path, planted):
+def test_a_way_that_every_run_accepts_must_lose_nothing_here_too(tmp_path):
     cases = [{"backend": "zarr", "chunks": [4, 64]}, {"backend": "hdf5"}]
-    done = run(tmp_path, 2, cases, env=planted(ZEROS))
+    done = run(tmp_path, 2, cases, env=run_first(tmp_path / "first", ZEROS))
     assert done.status == 1
     assert "INVALID: zarr.hyperslab" in done.said
     assert "LOSSES" not in done.said

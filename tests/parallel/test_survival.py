@@ -16,6 +16,7 @@ from pffbench.results.cells import cells_of
 from pffbench.results.load import LoadSummary
 from pffbench.results.summary import summarise
 from pffbench.results.survival import notes, row, survivors_of
+from planted import run_first
 
 pytestmark = pytest.mark.parallel
 
@@ -78,18 +79,6 @@ with h5py.File(sys.argv[1], "w", libver=sys.argv[2]) as file:
 """
 
 
-@pytest.fixture
-def planted(tmp_path):
-    """Return a function that makes the environment of a program in which a text runs first."""
-
-    def make(text):
-        (place := tmp_path / "planted").mkdir()
-        (place / "sitecustomize.py").write_text(text)
-        return {"PYTHONPATH": f"{place}:{environment().get('PYTHONPATH', '')}"}
-
-    return make
-
-
 def run(directory, ranks, cases, *options, **how):
     return run_experiment(directory, ranks, *options, cases=cases, common=COMMON, **how)
 
@@ -143,10 +132,8 @@ def test_steps_of_killed_jobs_of_two_ranks_are_kept_by_what_reached_the_system(t
     assert "SIGKILL" in (done.out / "report.html").read_text()
 
 
-def test_a_step_that_a_plain_reader_finds_wrong_is_not_kept_nor_are_those_behind_it(
-    tmp_path, planted
-):
-    done = run(tmp_path, None, [{"backend": "zarr"}], env=planted(ZEROS))
+def test_a_step_that_a_plain_reader_finds_wrong_is_not_kept_nor_are_those_behind_it(tmp_path):
+    done = run(tmp_path, None, [{"backend": "zarr"}], env=run_first(tmp_path / "first", ZEROS))
     assert done.status == 0, done.said
     assert [one[3] for one in table(done.out)] == ["1, 2"]
 
@@ -178,9 +165,9 @@ def test_a_flush_has_the_price_of_the_same_case_without_one_but_none_on_a_busy_m
     assert any("No prices: BUSY" in note for note in notes(without, busy))
 
 
-def test_a_job_that_is_not_killed_fails_its_case_only(tmp_path, planted):
+def test_a_job_that_is_not_killed_fails_its_case_only(tmp_path):
     cases = [{"backend": ["zarr", "hdf5"], "files": "per_rank"}]
-    done = run(tmp_path, None, cases, env=planted(ENDS))
+    done = run(tmp_path, None, cases, env=run_first(tmp_path / "first", ENDS))
     assert done.status == 1
     assert "the job to be killed ended with status 1 before: no licence" in done.said
     assert [bool(e["failure"]) for e in done.record["cases"].values()] == [True, False]

@@ -14,7 +14,6 @@ import pytest
 from faults import run_on_small_disks
 from launch import (
     Finished,
-    environment,
     mpiexec,
     pffbench_cli,
     run_experiment,
@@ -29,6 +28,7 @@ from pffbench.record.run import MeasuredRun
 from pffbench.results.judge import FEWEST
 from pffbench.results.summary import summarise
 from pffbench_analysis.compare.counts import counts_of
+from planted import run_first
 
 pytestmark = pytest.mark.parallel
 
@@ -54,9 +54,7 @@ LocalStore.set = set
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
     """Return the environment of a program whose Zarr has one stat more for each chunk."""
-    place = tmp_path_factory.mktemp("planted")
-    (place / "sitecustomize.py").write_text(ONE_STAT_MORE)
-    return {"PYTHONPATH": f"{place}:{environment().get('PYTHONPATH', '')}"}
+    return run_first(tmp_path_factory.mktemp("planted") / "first", ONE_STAT_MORE)
 
 
 @contextmanager

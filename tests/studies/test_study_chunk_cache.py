@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from moves import each_element_moves_once
 from pffbench.errors import ImpossibleCaseError, UserError
-from pffbench.experiment.check import make_plan
-from pffbench.experiment.load import from_data
 from pffbench.experiment.plan import cost_of
 from pffbench.geometry.box import Box
 from pffbench_studies.workloads.chunk_cache import StudyChunkCache, StudyChunkCacheParameters
 from pffbench_studies.workloads.repack import command_of
+from plans import load_cases, plan_cases
 from sharing import keys_of
 
 WORKLOAD = StudyChunkCache()
@@ -25,14 +24,6 @@ ENTRY = {"workload": "study_chunk_cache", "backend": "hdf5", "shape": [4, 3, 5],
 def parameters(**changes):
     given = {"backend": "hdf5", "shape": (4, 3, 5), "granules": 3, **changes}
     return StudyChunkCacheParameters(**given)
-
-
-def load(*cases, **top):
-    return from_data({"name": "x", "cases": list(cases), "roofline": False, **top}, "x.yaml")
-
-
-def plan(*cases, ranks=4, **top):
-    return make_plan(load(*cases, **top), ranks)
 
 
 # Who moves what
@@ -88,12 +79,12 @@ def test_big_endian_numbers_are_asked_of_the_store_alone():
 def test_ways_of_the_same_work_are_compared_and_the_roofline_repacks_nothing():
     ways = {"byte_order": ["native", "big"], "repack_chunks": [[4, 3, 5], [1, 3, 5]],
             "read_transfer": ["independent", "collective"]}  # fmt: skip
-    found = load(ENTRY | ways, roofline=True).cases
+    found = load_cases(ENTRY | ways, roofline=True).cases
     assert len({case.group for _, case in found}) == 1
     (raw,) = [case.parameters for _, case in found if case.roofline]
     assert (raw.backend, raw.repack_chunks, raw.byte_order) == ("mpiio", None, "native")
     assert len(found) == 9
-    rows, chunks = load(ENTRY | {"read": ["rows", "chunks"]}).cases
+    rows, chunks = load_cases(ENTRY | {"read": ["rows", "chunks"]}).cases
     assert rows[1].group != chunks[1].group
 
 
@@ -131,12 +122,14 @@ def test_one_call_names_the_datasets_that_it_rewrites():
 
 
 def test_repacked_stores_are_compared_with_each_other():
-    ways = load(ENTRY | {"repack_codec": ["none", "gzip"], "chunks": [4, 3, 5]}).cases
+    ways = load_cases(ENTRY | {"repack_codec": ["none", "gzip"], "chunks": [4, 3, 5]}).cases
     assert len({c.group for _, c in ways}) == 1
 
 
 def test_repacking_takes_twice_the_space():
-    (plain,), (twice,) = (load(e).cases for e in (ENTRY, ENTRY | {"repack_chunks": [1, 3, 5]}))
+    (plain,), (twice,) = (
+        load_cases(e).cases for e in (ENTRY, ENTRY | {"repack_chunks": [1, 3, 5]})
+    )
     assert cost_of(twice[1], 1, 2**20).space == 2 * cost_of(plain[1], 1, 2**20).space
 
 
@@ -167,7 +160,7 @@ def test_repacking_takes_twice_the_space():
 def test_what_makes_no_sense_is_refused_with_the_reason(changes, reason):
     entry = {key: value for key, value in {**ENTRY, **changes}.items() if value is not None}
     with pytest.raises(UserError, match=reason):
-        plan(entry)
+        plan_cases(entry)
 
 
 IMPOSSIBLE = [
@@ -192,20 +185,20 @@ IMPOSSIBLE = [
 def test_what_a_backend_cannot_do_is_refused_or_left_out(changes, reason):
     entry = {**ENTRY, **changes}
     with pytest.raises(ImpossibleCaseError, match=reason):
-        plan(entry)
-    kept = plan(ENTRY, entry, unsupported="skip")
+        plan_cases(entry)
+    kept = plan_cases(ENTRY, entry, unsupported="skip")
     assert len(kept.cases) == 1
     assert len(kept.left_out) == 1
 
 
 def test_one_rank_may_repack_across_granules():
-    assert plan(ENTRY | {"repack_chunks": [3, 3, 5]}, ranks=1).cases
+    assert plan_cases(ENTRY | {"repack_chunks": [3, 3, 5]}, ranks=1).cases
 
 
 def test_h5repack_has_to_be_there(monkeypatch):
     entry = ENTRY | {"repack_chunks": [1, 3, 5], "repack_with": "h5repack"}
     monkeypatch.setattr(shutil, "which", {}.get)
     with pytest.raises(ImpossibleCaseError, match=r"h5repack is not in PATH; take repack_with"):
-        plan(entry)
+        plan_cases(entry)
     monkeypatch.setattr(shutil, "which", {"h5repack": "/usr/bin/h5repack"}.get)
-    assert plan(entry).cases
+    assert plan_cases(entry).cases

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from moves import each_element_moves_once, points
 from pffbench.errors import UserError
-from pffbench.experiment.check import make_plan
-from pffbench.experiment.load import from_data
 from pffbench.geometry.box import Box
 from pffbench.workloads.chunk_cache import ChunkCache, ChunkCacheParameters, granules_of
 from pffbench.workloads.decodes import count, cut
+from plans import plan_cases
 from sharing import keys_of
 
 WORKLOAD = ChunkCache()
@@ -23,14 +22,6 @@ ENTRY = {"workload": "chunk_cache", "backend": "hdf5", "shape": [4, 3, 5], "gran
 
 def parameters(**changes):
     return ChunkCacheParameters(**{"backend": "hdf5", "shape": (4, 3, 5), "granules": 3, **changes})
-
-
-def load(*cases, **top):
-    return from_data({"name": "x", "cases": list(cases), "roofline": False, **top}, "x.yaml")
-
-
-def plan(*cases, ranks=4, **top):
-    return make_plan(load(*cases, **top), ranks)
 
 
 # Granules, rows and chunks
@@ -98,7 +89,7 @@ def test_the_users_own_file_gives_the_shape_of_a_granule(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((2, 3, 4), "float32"))
     entry = {"workload": "chunk_cache", "backend": "hdf5", "granules": 2, "source": "file",
              "file": str(tmp_path / "a.npy")}  # fmt: skip
-    (case,) = plan(entry, ranks=1).cases
+    (case,) = plan_cases(entry, ranks=1).cases
     assert case.parameters.shape == (2, 3, 4)
 
 
@@ -119,4 +110,4 @@ def test_the_users_own_file_gives_the_shape_of_a_granule(tmp_path):
 def test_what_makes_no_sense_is_refused_with_the_reason(changes, reason):
     entry = {key: value for key, value in {**ENTRY, **changes}.items() if value is not None}
     with pytest.raises(UserError, match=reason):
-        plan(entry)
+        plan_cases(entry)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case, GroupedFiles, work_of
 from pffbench.errors import ImpossibleCaseError, UserError
-from pffbench.experiment.check import check_case, make_plan
+from pffbench.experiment.check import check_case
 from pffbench.experiment.load import from_data
 from pffbench.geometry.box import Box
 from pffbench.geometry.cut import process_grid
@@ -23,6 +23,7 @@ from pffbench.workloads.arrays import CaseArrays, Family
 from pffbench.workloads.hyperslab import HyperslabParameters
 from pffbench.workloads.registry import workload
 from pffbench.workloads.specs import make_spec
+from plans import load_cases, plan_cases
 from sharing import keys_of, word_of
 
 LAYOUTS = ("one-shared", "one-per_rank", "per_rank")
@@ -309,9 +310,8 @@ def test_a_refusal_stays_the_same_for_every_case_of_a_sweep():
     """What is found out about parameters serves cases with other options; each is judged."""
     entry = {"workload": "hyperslab", "backend": "zarr", "shape": [8, 8], "chunks": [2, 2],
              "zarr": {"shards": [[4, 4], [3, 3]], "format": [2, 3]}}  # fmt: skip
-    loaded = from_data({"name": "x", "cases": [entry], "roofline": False}, "x.yaml")
     said = []
-    for where, case in loaded.cases:
+    for where, case in load_cases(entry).cases:
         with pytest.raises(ImpossibleCaseError) as refused:
             check_case(case, 3, where)
         said.append(str(refused.value))
@@ -356,11 +356,10 @@ def test_impossible_combinations_of_a_sweep_are_left_out_when_they_may_be(number
     if "decomposition" in entry:
         del entry["shape"]
     usual = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8]}
-    data = {"name": "x", "roofline": False, "unsupported": "skip", "cases": [usual, entry]}
-    plan = make_plan(from_data(data, "x.yaml"), ranks=2)
+    plan = plan_cases(usual, entry, ranks=2, unsupported="skip")
     assert len(plan.cases) == len(plan.left_out) == 1
     with pytest.raises(UserError, match=r"needs a chunk shape|needs rearranger: none"):
-        make_plan(from_data(data | {"unsupported": "refuse"}, "x.yaml"), ranks=2)
+        plan_cases(usual, entry, ranks=2)
 
 
 @pytest.mark.parametrize("entry", [
@@ -372,7 +371,6 @@ def test_impossible_combinations_of_a_sweep_are_left_out_when_they_may_be(number
 def test_what_a_format_cannot_do_at_all_goes_before_what_a_workload_needs_of_it(entry):
     """The remedy of the second reason would not help."""
     usual = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8]}
-    data = {"name": "x", "roofline": False, "unsupported": "skip",
-            "cases": [usual, entry | {"backend": "blosc2", "files": "one"}]}  # fmt: skip
-    ((_, reason),) = make_plan(from_data(data, "x.yaml"), ranks=2).left_out
+    lacking = entry | {"backend": "blosc2", "files": "one"}
+    ((_, reason),) = plan_cases(usual, lacking, ranks=2, unsupported="skip").left_out
     assert reason.startswith("backend blosc2 cannot do arrays: shared in files that ranks share")

@@ -8,10 +8,10 @@ import pytest
 
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.check import check_case
-from pffbench.experiment.load import from_data
 from pffbench.mpi.delivery import Broadcast, Delivery, SharedMemory
 from pffbench.mpi.single import SingleProcess
 from pffbench.proc import open_descriptors
+from plans import load_cases
 
 CASE = {"workload": "startup", "backend": "hdf5", "shape": [4]}
 
@@ -35,8 +35,7 @@ def test_what_makes_no_sense_is_refused(more, why):
 
 
 def check(case):
-    loaded = from_data({"name": "x", "cases": [case], "roofline": False}, "x.yaml")
-    check_case(loaded.cases[0][1], 3, "cases[0]")
+    check_case(load_cases(case).cases[0][1], 3, "cases[0]")
 
 
 def test_metadata_in_one_place_are_refused_for_arrays_that_grow():

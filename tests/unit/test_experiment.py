@@ -16,28 +16,20 @@ from launch import REPOSITORY, environment
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.case import Case
 from pffbench.errors import ImpossibleCaseError, UserError
-from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import from_data, load_experiment, parse, to_plain
 from pffbench.experiment.plan import arrays_of, cost_of
 from pffbench.experiment.sweep import expand
 from pffbench.run.scratch_directory import AvailableSpace, check_room
 from pffbench.workloads.registry import workload, workload_names
+from plans import load_cases, plan_cases
 from sharing import keys_of
 
 ENTRY = {"workload": "hyperslab", "backend": "hdf5", "shape": [8, 8]}
 MIB = 2**20
 
 
-def load(*cases, **top):
-    return from_data({"name": "x", "cases": list(cases), "roofline": False, **top}, "x.yaml")
-
-
 def expanded(**changes):
     return list(expand({**ENTRY, **changes}, "x.yaml: cases[0]", set()))
-
-
-def plan(*cases, ranks=4, **top):
-    return make_plan(load(*cases, **top), ranks)
 
 
 # Sweeps
@@ -165,7 +157,7 @@ def test_options_that_differ_name_different_cases():
 
 
 def test_each_comparison_gets_its_raw_bytes_once():
-    found = load(
+    found = load_cases(
         ENTRY | {"backend": ["hdf5", "netcdf4"], "transfer": ["independent", "collective"]},
         ENTRY | {"backend": "zarr", "files": "per_rank"}, roofline=True,
     ).cases  # fmt: skip
@@ -185,7 +177,7 @@ def test_raw_reads_from_the_device_have_a_header_and_calls_as_large_as_the_chunk
             "dtype": "float32", "cache": ["dropped", "warm"],
         }  # fmt: skip
         entry.pop("shape", None)
-        raw = [case for _, case in load(entry, roofline=True).cases if case.roofline]
+        raw = [case for _, case in load_cases(entry, roofline=True).cases if case.roofline]
         found = {(c.parameters.cache, c.options.call, c.options.header) for c in raw}
         assert found == {
             ("dropped", 8192, 4096), ("dropped", 16384, 4096), ("warm", None, 0),
@@ -193,14 +185,16 @@ def test_raw_reads_from_the_device_have_a_header_and_calls_as_large_as_the_chunk
 
 
 def test_an_experiment_may_bring_its_own_roofline():
-    found = load(ENTRY | {"backend": ["hdf5", "mpiio"]}, roofline=True).cases
+    found = load_cases(ENTRY | {"backend": ["hdf5", "mpiio"]}, roofline=True).cases
     assert [case.parameters.backend for _, case in found] == ["hdf5", "mpiio"]
 
 
 def test_cases_of_other_work_are_not_compared():
     first, second, third = (
         case
-        for _, case in load(ENTRY, ENTRY | {"shape": [9, 9]}, ENTRY | {"backend": "zarr"}).cases
+        for _, case in load_cases(
+            ENTRY, ENTRY | {"shape": [9, 9]}, ENTRY | {"backend": "zarr"}
+        ).cases
     )
     assert first.group == third.group != second.group
 
@@ -209,7 +203,7 @@ def test_cases_of_other_work_are_not_compared():
 
 
 def test_an_entrys_keys_come_before_the_common_ones():
-    loaded = load({"backend": "zarr", "zarr": {"format": 2}, "durability": "sync"},
+    loaded = load_cases({"backend": "zarr", "zarr": {"format": 2}, "durability": "sync"},
                   common=ENTRY | {"durability": "close", "zarr": {"concurrency": 7}})  # fmt: skip
     ((_, case),) = loaded.cases
     assert case.parameters.durability == "sync"
@@ -230,7 +224,7 @@ def test_overrides_reach_the_experiment_and_every_case(tmp_path):
 
 
 def test_an_experiment_survives_being_kept_as_plain_data():
-    loaded = load(ENTRY | {"backend": ["hdf5", "zarr"]}, memory="3 MiB", time_budget="2 min")
+    loaded = load_cases(ENTRY | {"backend": ["hdf5", "zarr"]}, memory="3 MiB", time_budget="2 min")
     again = from_data(to_plain(loaded.experiment), "run.json")
     assert again.experiment == loaded.experiment
     assert [c.id for _, c in again.cases] == [c.id for _, c in loaded.cases]
@@ -239,12 +233,12 @@ def test_an_experiment_survives_being_kept_as_plain_data():
 @pytest.mark.parametrize("name", ["", "a b", "../x", ".x", "x" * 65, 3])
 def test_names_that_are_no_file_names_are_refused(name):
     with pytest.raises(UserError, match="name"):
-        load(ENTRY, name=name)
+        load_cases(ENTRY, name=name)
 
 
 def test_a_million_cases_are_refused_before_they_are_made():
     with pytest.raises(UserError, match="too many"):
-        load(ENTRY | {key: list(range(1, 200)) for key in ("arrays", "steps", "level")})
+        load_cases(ENTRY | {key: list(range(1, 200)) for key in ("arrays", "steps", "level")})
 
 
 # Checks
@@ -253,8 +247,8 @@ def test_a_million_cases_are_refused_before_they_are_made():
 def test_impossible_cases_are_refused_or_left_out_with_the_reason():
     entry = ENTRY | {"backend": ["hdf5", "zarr"], "transfer": "collective"}
     with pytest.raises(ImpossibleCaseError, match="zarr cannot do transfer collective"):
-        plan(entry)
-    kept = plan(entry, unsupported="skip")
+        plan_cases(entry)
+    kept = plan_cases(entry, unsupported="skip")
     assert [case.parameters.backend for case in kept.cases] == ["hdf5"]
     ((name, reason),) = kept.left_out
     assert name.startswith("zarr.")
@@ -263,7 +257,7 @@ def test_impossible_cases_are_refused_or_left_out_with_the_reason():
 
 def test_nothing_left_to_run_is_refused():
     with pytest.raises(UserError, match="all 1 cases are impossible"):
-        plan(ENTRY | {"backend": "posix", "transfer": "collective"}, unsupported="skip")
+        plan_cases(ENTRY | {"backend": "posix", "transfer": "collective"}, unsupported="skip")
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9),
@@ -272,10 +266,10 @@ def test_the_chunk_shape_that_a_refusal_names_is_accepted(n, chunk, ranks, distr
     entry = {"workload": "hyperslab", "backend": "zarr", "shape": [n, 3],
              "chunks": [min(chunk, n), 3], "distribution": distribution}  # fmt: skip
     try:
-        plan(entry, ranks=ranks)
+        plan_cases(entry, ranks=ranks)
     except ImpossibleCaseError as error:
         legal = yaml.safe_load(str(error).rsplit(" is ", 1)[1])
-        plan(entry | {"chunks": legal}, ranks=ranks)
+        plan_cases(entry | {"chunks": legal}, ranks=ranks)
 
 
 @pytest.mark.parametrize("layout", ["one-shared", "one-per_rank", "per_rank"])
@@ -285,7 +279,7 @@ def test_fewer_rows_than_ranks_are_planned(backend, layout, shape):
     """Balanced, rank 0 is one of those that hold nothing."""
     entry = {"workload": "hyperslab", "backend": backend, **keys_of(layout), "shape": shape,
              "distribution": "balanced", "chunks": ["auto", "rank_part"]}  # fmt: skip
-    found = plan(entry, ranks=8)
+    found = plan_cases(entry, ranks=8)
     for case in found.cases:
         (first, *_) = arrays_of(case.parameters, 8).kinds
         assert all(first.shape), first
@@ -294,7 +288,7 @@ def test_fewer_rows_than_ranks_are_planned(backend, layout, shape):
 
 
 def test_cases_of_one_comparison_stand_together():
-    found = plan(
+    found = plan_cases(
         ENTRY | {"backend": "hdf5", "files": "one", "arrays": ["shared", "per_rank"]},
         ENTRY | {"backend": "netcdf4", "files": "one", "arrays": ["shared", "per_rank"]},
     ).cases  # fmt: skip
@@ -308,7 +302,7 @@ def test_cases_of_one_comparison_stand_together():
 
 
 def test_a_cost_is_bytes_arrays_files_and_space():
-    (case,) = plan(ENTRY | {"shape": [1024, 1024], "datasets": 2, "steps": 3}).cases
+    (case,) = plan_cases(ENTRY | {"shape": [1024, 1024], "datasets": 2, "steps": 3}).cases
     cost = cost_of(case, 4, 64 * MIB)
     assert cost.nbytes == 2 * 3 * 4 * MIB
     assert (cost.arrays, cost.files) == (2, 1)
@@ -316,19 +310,19 @@ def test_a_cost_is_bytes_arrays_files_and_space():
 
 
 def test_zarr_is_counted_with_its_chunk_files():
-    (case,) = plan(ENTRY | {"backend": "zarr", "shape": [64, 64], "chunks": [16, 8]}).cases
+    (case,) = plan_cases(ENTRY | {"backend": "zarr", "shape": [64, 64], "chunks": [16, 8]}).cases
     assert cost_of(case, 4, MIB).files >= 4 * 8
 
 
 def test_a_store_with_shards_is_counted_with_a_file_for_each_of_them():
     sharded = {"chunks": [16, 8], "zarr": {"shards": [16, 64]}}
-    (case,) = plan(ENTRY | {"backend": "zarr", "shape": [64, 64], **sharded}).cases
+    (case,) = plan_cases(ENTRY | {"backend": "zarr", "shape": [64, 64], **sharded}).cases
     assert cost_of(case, 4, MIB).files == 4 + 2  # and the metadata of array and group
 
 
 @pytest.mark.parametrize("backend", ["hdf5", "null"])
 def test_one_large_call_needs_its_memory_whatever_the_budget(backend):
-    (case,) = plan(ENTRY | {"backend": backend, "shape": [2**19, 2**12]}).cases
+    (case,) = plan_cases(ENTRY | {"backend": backend, "shape": [2**19, 2**12]}).cases
     assert cost_of(case, 4, 64 * MIB).memory >= 2 * 2**30  # 8 GiB over 4 ranks, one call each
 
 
@@ -341,7 +335,7 @@ def test_one_large_call_needs_its_memory_whatever_the_budget(backend):
     ],
 )
 def test_what_does_not_fit_is_refused(room, expected):
-    found = plan(ENTRY | {"backend": "zarr", "shape": [1024, 1024]})
+    found = plan_cases(ENTRY | {"backend": "zarr", "shape": [1024, 1024]})
     with pytest.raises(UserError, match=expected):
         check_room(found, room)
 
@@ -352,9 +346,9 @@ def test_what_does_not_fit_is_refused(room, expected):
 @pytest.mark.parametrize("chunks", ["rank_part", [2, 2]])
 def test_a_format_without_chunks_refuses_them(chunks):
     entry = {"workload": "hyperslab", "backend": "npy", "shape": [8, 4]}
-    assert len(plan(entry).cases) == len(plan(entry | {"chunks": "contiguous"}).cases)
+    assert len(plan_cases(entry).cases) == len(plan_cases(entry | {"chunks": "contiguous"}).cases)
     with pytest.raises(ImpossibleCaseError, match="has no chunks"):
-        plan(entry | {"chunks": chunks})
+        plan_cases(entry | {"chunks": chunks})
 
 
 @pytest.mark.parametrize("path", sorted(REPOSITORY.joinpath("configs").rglob("*.yaml")), ids=str)
@@ -437,7 +431,7 @@ def test_axes_of_a_users_file_are_those_of_the_arrays_and_their_steps(tmp_path, 
     np.save(tmp_path / "a.npy", np.zeros((2, 7, 3), "float32"))
     entry = {"backend": "hdf5", "source": "file", "file": str(tmp_path / "a.npy"), **keys}
     if said is None:
-        assert len(plan(entry, ranks=1).cases) >= 1
+        assert len(plan_cases(entry, ranks=1).cases) >= 1
         return
     with pytest.raises(UserError, match=said):
-        plan(entry, ranks=1)
+        plan_cases(entry, ranks=1)

@@ -7,8 +7,7 @@ from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.left_chunks import chunk_left
 from pffbench.data import make_source
 from pffbench.errors import UserError
-from pffbench.experiment.check import make_plan
-from pffbench.experiment.load import from_data
+from plans import plan_cases
 from sharing import keys_of
 
 pytest.importorskip("hdf5plugin")
@@ -26,8 +25,7 @@ def half(tmp_path):
 
 
 def plan(cases, ranks=2, **more):
-    data = {"name": "x", "roofline": False, "cases": cases, "unsupported": "skip", **more}
-    return make_plan(from_data(data, "x.yaml"), ranks)
+    return plan_cases(*cases, ranks=ranks, **{"unsupported": "skip", **more})
 
 
 def case(half, backend, codec, **more):

@@ -14,6 +14,7 @@ from pffbench.experiment.limits import Allowance, check_open_files, check_tasks,
 from pffbench.experiment.load import from_data
 from pffbench.run.prepare import check_scratch
 from pffbench.storage.filesystem import Quota, filesystem, parsed, quota_left
+from plans import plan_cases
 
 LUSTRE = "     /lustre 1048576* 0 2097152 - 40 0 100 -\nuid 7 is using default file quota setting\n"
 QUOTA = """Disk quotas for user me (uid 7):
@@ -53,8 +54,7 @@ def tool(directory, name, says, monkeypatch):
 
 def experiment(**case):
     base = {"workload": "hyperslab", "backend": "hdf5", "shape_per_rank": [256, 1024]}
-    data = {"name": "x", "roofline": False, "cases": [base | case]}
-    return make_plan(from_data(data, "x.yaml"), 1)
+    return plan_cases(base | case, ranks=1)
 
 
 def test_a_quota_that_is_too_small_is_refused_before_anything_is_made(tmp_path, monkeypatch):

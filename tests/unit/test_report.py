@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ from statistics import mean, stdev
 
 import pytest
 
-from drawn_runs import PHASES, USUAL, a_run
+from drawn_runs import PHASES, USUAL, a_run, edit_record
 from launch import REPOSITORY, pffbench_cli, sampled
 from pffbench.cli import main
 from pffbench.errors import UserError
@@ -90,11 +89,6 @@ def refusal_of(path):
     return message
 
 
-def change(run, **keys):
-    path = run / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | keys))
-
-
 def test_no_such_directory(tmp_path):
     assert "is not a results directory" in refusal_of(tmp_path / "none")
 
@@ -106,7 +100,7 @@ def test_not_a_run(tmp_path):
 
 @pytest.mark.parametrize(("version", "age"), [(1, "an older"), (999, "a newer")])
 def test_other_schema(run, version, age):
-    change(run, schema_version=version)
+    edit_record(run, schema_version=version)
     assert f"layout version {version}, of {age} pffbench" in refusal_of(run)
 
 
@@ -120,7 +114,7 @@ def test_empty_directory(tmp_path):
 
 
 def test_broken_record(run):
-    change(run, ranks="many")
+    edit_record(run, ranks="many")
     refusal_of(run)
 
 

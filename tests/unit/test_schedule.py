@@ -9,12 +9,11 @@ from msgspec.structs import replace
 
 from drawn_times import by_round, drawn
 from pffbench.backends.registry import backend_class
-from pffbench.experiment.check import make_plan
-from pffbench.experiment.load import from_data
 from pffbench.experiment.schema import PLAIN_REPETITIONS
 from pffbench.record.run_json import CaseEntry, FailureEntry
 from pffbench.run.order import by_importance
 from pffbench.run.schedule import ENOUGH, MOST_READS, Schedule
+from plans import plan_cases
 
 ENTRY = {"workload": "hyperslab", "shape": [8, 8], "files": "one", "arrays": "per_rank"}
 FORMATS = ("hdf5", "netcdf4", "zarr")
@@ -85,8 +84,7 @@ class Recorded:
 
 
 def a_plan(*entries, roofline=False, **top):
-    cases = [ENTRY | entry for entry in entries]
-    return make_plan(from_data({"name": "x", "cases": cases, "roofline": roofline, **top}, "x"), 4)
+    return plan_cases(*(ENTRY | entry for entry in entries), roofline=roofline, **top)
 
 
 def run(plan, record, seconds=1.0, after=None, later=None):

@@ -246,24 +246,20 @@ def test_a_module_in_the_current_directory_is_not_run(tmp_path, command):
 # What is no file
 
 
-def fifo(path):
-    os.mkfifo(path)
-
-
 def test_an_experiment_that_is_no_file_is_refused_at_once(tmp_path):
-    fifo(tmp_path / "x.yaml")
+    os.mkfifo(tmp_path / "x.yaml")
     with pytest.raises(UserError, match=r"x\.yaml: cannot be read: it is "):
         load_experiment(str(tmp_path / "x.yaml"))
 
 
 def test_data_that_are_no_file_are_refused_at_once(tmp_path):
-    fifo(tmp_path / "x.npy")
+    os.mkfifo(tmp_path / "x.npy")
     with pytest.raises(UserError, match=r"x\.npy: cannot be read .*not a regular file"):
         read(tmp_path / "x.npy")
 
 
 def test_hdf5_data_that_lie_in_a_fifo_are_refused_at_once(tmp_path):
-    fifo(tmp_path / "pipe")
+    os.mkfifo(tmp_path / "pipe")
     with h5py.File(tmp_path / "mine.h5", "w") as file:
         file.create_dataset("raw", (4,), "f4", external=[(str(tmp_path / "pipe"), 0, 16)])
         layout = h5py.VirtualLayout((4,), "f4")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from drawn_runs import USUAL, a_case, a_repetition, a_run
+from drawn_runs import USUAL, a_case, a_repetition, a_run, edit_record
 from pffbench.cli import main
 from pffbench.errors import UserError
 from pffbench.record.lock import RunLock
@@ -32,11 +32,6 @@ def run_cli(*arguments):
 @pytest.fixture
 def run(tmp_path):
     return a_run(tmp_path / "run", USUAL, repetitions=3)
-
-
-def change(run, **keys):
-    path = run / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | keys))
 
 
 # Links
@@ -89,14 +84,10 @@ def test_nothing_is_appended_through_a_link(tmp_path):
 # What is no file
 
 
-def fifo(path):
-    os.mkfifo(path)
-
-
 @pytest.mark.parametrize("name", ["run.json", FILE])
 def test_what_is_no_file_is_told(run, capsys, name):
     (run / name).unlink()
-    fifo(run / name)
+    os.mkfifo(run / name)
     assert run_cli("report", run) == 2
     told = capsys.readouterr().err
     assert told.startswith("pffbench: ")
@@ -104,7 +95,7 @@ def test_what_is_no_file_is_told(run, capsys, name):
 
 
 def test_a_lock_that_is_no_file_is_told_at_once(run):
-    fifo(run / "run.lock")
+    os.mkfifo(run / "run.lock")
     with pytest.raises(UserError, match=r"run\.lock is there and does not say .*it is "):
         RunLock().take(run, "--resume x")
 
@@ -114,7 +105,7 @@ def test_a_lock_that_is_no_file_is_told_at_once(run):
 
 def test_the_name_of_a_run_is_that_of_an_experiment(run, capsys):
     for name in ("../x", "x\ny", "", "x" * 65, "<b>", ESCAPE):
-        change(run, name=name)
+        edit_record(run, name=name)
         assert run_cli("report", run) == 2
         assert "is not a record of a run" in capsys.readouterr().err
 
@@ -191,7 +182,7 @@ def test_a_damaged_marker_ends_nothing(tmp_path, capsys):
 def test_a_marker_that_is_no_file_hangs_nobody(tmp_path, capsys):
     place = leave_scratch(tmp_path)
     (place / MARKER).unlink()
-    fifo(place / MARKER)
+    os.mkfifo(place / MARKER)
     good = leave_scratch(tmp_path, "good")
     assert run_cli("clean", "--scratch", tmp_path) == 0
     assert f"{good}: " in capsys.readouterr().out

@@ -6,12 +6,11 @@ import pytest
 
 from pffbench.case import Parameters
 from pffbench.errors import ImpossibleCaseError, UserError
-from pffbench.experiment.check import make_plan
-from pffbench.experiment.load import from_data
 from pffbench.geometry.groups import FileGroups
 from pffbench.mpi.topology import Topology
 from pffbench.workloads.hyperslab import HyperslabParameters
 from pffbench.workloads.registry import workload
+from plans import plan_cases
 from sharing import keys_of
 
 
@@ -45,8 +44,7 @@ def test_a_file_is_shared_by_all_ranks_or_by_none(layout):
 def planned(ranks, topology=None, unsupported="refuse", **case):
     """Return the plan of an experiment of one entry, and of no raw cases."""
     entry = {"workload": "hyperslab", "backend": "posix", **case}
-    data = {"name": "x", "cases": [entry], "roofline": False, "unsupported": unsupported}
-    return make_plan(from_data(data, "x.yaml"), ranks, topology=topology)
+    return plan_cases(entry, ranks=ranks, topology=topology, unsupported=unsupported)
 
 
 def work(p, ranks):
