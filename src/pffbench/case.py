@@ -181,7 +181,7 @@ class Parameters(
     chunks: Way[Literal["auto", "rank_part", "contiguous"] | ChunkShape] = "auto"
     #: Compression of the chunks. ``auto``: none in ``matched``, the library's choice in
     #: ``defaults``. `level`, `compressor` and `shuffle` are for the codecs of a list that have
-    #: them; ``none`` has none of them.
+    #: them. ``none`` has none of them.
     codec: Way[Codec] = "auto"
     #: Level of the codec. Default: 4 for gzip, 3 for zstd, 5 for blosc.
     level: Way[Annotated[int, msgspec.Meta(ge=0, le=22)] | None] = None
@@ -202,7 +202,7 @@ class Parameters(
     #: Destination of each rank's data before they are written, and origin after they are read
     #: (arrays that ranks share only). ``none``: each rank writes and reads its own. ``gather``: the
     #: writer of its group of ranks, which makes each rank's calls. ``box``: writers that have equal
-    #: slabs of what is moved. ``chunk_owner``: writers that have whole chunks or shards.
+    #: slabs of the data. ``chunk_owner``: writers that have whole chunks or shards.
     rearranger: Way[Rearranger] = "none"
 
     #: What is impossible without each library that only some cases need, by its import name.

@@ -95,7 +95,7 @@ def _backend(kind: type[Backend]) -> Iterator[str]:
     codecs = ", ".join(_codec(kind, codec) for codec in sorted(can.codecs))
     yield from wrapped(codecs, "  codecs     ", " " * 13)
     if can.new_arrays:
-        yield "  reads      return new arrays, whose allocation is part of the read"
+        yield "  reads      return new arrays. Their allocation is part of the read"
     yield from key_lines(kind.options_type, prefix=f"{kind.name}.")
     yield ""
 

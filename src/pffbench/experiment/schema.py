@@ -48,7 +48,7 @@ def this_environment() -> EnvironmentEntry:
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An experiment: cases to sweep, number of repetitions, and stopping rules."""
 
-    #: Short name; the results directory is named after it.
+    #: Short name. The results directory is named after it.
     name: ExperimentName
     #: The question that the experiment answers, in a sentence.
     question: str = ""

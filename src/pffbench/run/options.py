@@ -119,8 +119,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-time",
         type=_limit,
         metavar="TIME",
-        help="start no repetition that would end after this time. 'none' is no limit (default: the "
-        "remaining time of the Slurm job) (example: --max-time '20 min')",
+        help="start no repetition that would end after this time. 'none': without a limit "
+        "(default: the remaining time of the Slurm job) (example: --max-time '20 min')",
     )
     parser.add_argument(
         "--accept-busy",

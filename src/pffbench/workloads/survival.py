@@ -52,8 +52,8 @@ class SurvivalParameters(Parameters, frozen=True, kw_only=True, tag="survival"):
     shape_per_rank: GivenShape[ArrayShape | None] = None
     #: Number of time steps, which are appended one after the other.
     steps: DataSize[Annotated[int, msgspec.Meta(ge=2, le=10_000)]] = 24
-    #: The policy: whether the library's flush is called after each step (HDF5 and netCDF; Zarr
-    #: holds nothing back).
+    #: The policy: whether the library's flush is called after each step (HDF5 and netCDF, because
+    #: Zarr holds nothing back).
     flush: Way[Literal["none", "step"]] = "none"
     #: Number of jobs that are killed: one after the first step, one before the last one, and the
     #: others at equal distances between.
@@ -75,7 +75,7 @@ class Survival(Workload):
     """
 
     name = "survival"
-    summary = "time steps appended, and what can be read after the job was killed"
+    summary = "time steps appended, and the steps that can be read after the job was killed"
     parameters_type = SurvivalParameters
 
     def arrays(self, parameters: SurvivalParameters, ranks: int) -> CaseArrays:

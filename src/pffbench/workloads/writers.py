@@ -125,7 +125,7 @@ def pieces_of_writers(
     around = Box.around(some) if some else None
     if around is None or around.size != sum(box.size for box in some):
         wanted = {box: tuple(r for r, other in enumerate(boxes) if other == box) for box in some}
-    elif rearranger == "box":  # equal slabs of what is moved
+    elif rearranger == "box":  # equal slabs of the data
         slabs = zip(writers.ranks, _slabs(around.shape, len(writers.ranks)), strict=True)
         return {rank: [Piece(around.inside(slab))] if slab.size else [] for rank, slab in slabs}
     else:
