@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pffbench.results.judge import START, Pair, Verdict, bounds, decide
+from pffbench.results.judge import ENDS, START, Pair, Verdict, bounds, decide
 
 Array = np.ndarray
 #: Draws logarithms of times, shape (comparisons, ways, rounds), for a coefficient of variation.
@@ -239,9 +239,14 @@ class Truth(NamedTuple):
 
     @classmethod
     def of(cls, noise: Noise, ratios: Sequence[float], rounds: int) -> Truth:
-        """Find the means of a law by drawing; differences under half a percent are none."""
+        """Find by drawing what a law adds in usual rounds; under half a percent is nothing."""
         shape = 4000, len(ratios), rounds
-        means = noise(np.random.default_rng(0), shape, 0.15).mean(axis=(0, 2))
+        logs = noise(np.random.default_rng(0), shape, 0.15)
+        ends = int(ENDS * rounds)
+        beside_last = np.sort(logs - logs[:, -1:], axis=2)
+        means = np.clip(
+            beside_last, beside_last[..., ends, None], beside_last[..., -1 - ends, None]
+        ).mean(axis=(0, 2))
         means -= means.min()
         means[means < 0.005] = 0.0
         return cls(np.log(ratios) + means)

@@ -48,6 +48,23 @@ def test_fewer_than_seven_rounds_show_nothing():
     assert bounds({"a": [few[0]], "b": [few[1]]}) == {"a": math.inf, "b": math.inf}
 
 
+def test_a_few_slow_rounds_do_not_make_a_price_large():
+    true = {"fast": 1.0, "other": 1.03, "slow": 1.5}
+    rng = np.random.default_rng(3)
+    prices, held = [], 0
+    for _ in range(RUNS):
+        ways = {}
+        for way, ratio in true.items():
+            hit = np.where(rng.random(25) < 0.1, 4.0, 1.0)
+            ways[way] = [{r: s * hit[r] for r, s in times(rng, ratio, n=25).items()}]
+        price = bounds(ways)
+        best = min(price, key=price.get)
+        held += price[best] >= true[best]
+        prices.append(price[best])
+    assert held >= 0.95 * RUNS
+    assert np.median(prices) < 1.15
+
+
 def test_a_difference_under_five_percent_is_called_none():
     rng = np.random.default_rng(2)
     base = times(rng, n=40, cv=1e-3)

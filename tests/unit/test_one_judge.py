@@ -49,7 +49,7 @@ def test_every_door_gives_the_answer_of_the_judge(tmp_path, capsys, true, cv, wo
     summary = load(run)
     seconds = {cell.case: cell.seconds for cell in summary.cells if cell.keys["total"] == "write"}
     # Two totals of one pair are the family of the document.
-    pairs = {n: Pair([(seconds[zarr], seconds[hdf5])], "write") for n in range(2)}
+    pairs = {n: Pair([(seconds[zarr], seconds[hdf5])], n) for n in range(2)}
     judged = decide(pairs)[0]
     assert judged.word == word
     for found in summary.compared.formats:

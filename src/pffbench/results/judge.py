@@ -2,11 +2,12 @@
 
 A run is a randomised block design. In each round every way does the work once, so two ways are
 compared by the logarithms of their ratios in the rounds that both have: whatever a round has in
-common, such as the load of the machine, cancels. The estimate is the mean of these logarithms.
-Runs of different starts of the program share no round, and there the unit is the start.
+common, such as the load of the machine, cancels. The estimate is their mean, in which the smallest
+and largest tenth count as the next value, so that a few slow rounds do not decide (the Winsorized
+mean). Runs of different starts of the program share no round, and there the unit is the start.
 
 Every statement about faster, slower or same comes from `decide`, and every price from `bounds`.
-Both use `estimate`. `benchmarks/decisions.py` simulates how often they are right.
+Both use `estimates`. `benchmarks/decisions.py` simulates how often they are right.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ KNOWN = 8
 MOST_DEPENDENT = 0.15
 #: How far the halves of a run differ, in standard errors, if it has drifted.
 DRIFTED = 2.0
+#: Part of the rounds at each end that counts as the next value.
+ENDS = 0.1
 #: Number of observations by which a measured correlation is drawn towards 0.
 DOUBT = 20
 
@@ -248,7 +251,20 @@ def _share_rounds(pair: Pair) -> bool:
 
 
 def _log_ratios(one: Seconds, other: Seconds) -> np.ndarray:
-    return np.log([one[r] / other[r] for r in sorted(one.keys() & other.keys())])
+    both = sorted(one.keys() & other.keys())
+    return _without_ends(np.log([one[r] / other[r] for r in both]))
+
+
+def _without_ends(series: np.ndarray) -> np.ndarray:
+    """Set the smallest and the largest values to the next ones."""
+    ends = _ends(series.size)
+    ordered = np.sort(series)
+    return np.clip(series, ordered[ends], ordered[-1 - ends]) if series.size else series
+
+
+def _ends(rounds: int) -> int:
+    """Return how many values at each end count as the next value."""
+    return int(ENDS * rounds)
 
 
 def _differences(pair: Pair) -> list[np.ndarray]:
@@ -267,7 +283,10 @@ def _logarithms(times: Sequence[Seconds]) -> list[np.ndarray]:
     common = set.intersection(*map(set, times))
     starts = sorted({r // START for r in common})
     rounds = [[r for r in sorted(common) if r // START == start] for start in starts]
-    return [np.mean([[math.log(t[r]) for r in some] for t in times], axis=0) for some in rounds]
+    return [
+        np.mean([_without_ends(np.log([t[r] for r in some])) for t in times], axis=0)
+        for some in rounds
+    ]
 
 
 def _of_starts(
@@ -292,17 +311,22 @@ def _of_starts(
     else:
         inside = float(np.mean([_of_mean(s, dependence) for starts in sides for s in starts]))
         variance = (KNOWN * (between**2 + inside) + seen) / (KNOWN + free)
-        free = KNOWN + free if free else rounds - 1
+        free = KNOWN + free if free else _inner(rounds)
     error = math.sqrt(variance * sum(1 / n for n in counts))
     return Estimate(centre, error, free, rounds, dependence)
 
 
-def _of_mean(series: np.ndarray, dependence: float) -> float:
-    """Return the variance of the mean of successive rounds.
+def _inner(rounds: int) -> int:
+    """Return the degrees of freedom of a mean of that many rounds."""
+    return rounds - 2 * _ends(rounds) - 1
 
-    That of independent rounds is widened by their correlation. Where the two halves of the run
-    differ by more than twice what their scatter explains, because of a drift or a step, it is what
-    they differ by.
+
+def _of_mean(series: np.ndarray, dependence: float) -> float:
+    """Return the variance of the mean of successive rounds, whose ends count as the next value.
+
+    That of independent rounds (Dixon and Tukey, 1968) is widened by their correlation. Where the
+    two halves of the run differ by more than twice what their scatter explains, because of a drift
+    or a step, it is what they differ by.
     """
     n = series.size
     if n < 2:
@@ -310,7 +334,7 @@ def _of_mean(series: np.ndarray, dependence: float) -> float:
     half = n // 2
     shift = float(series[:half].mean() - series[n - half :].mean()) / 2
     wider = (1 + dependence) / (1 - dependence)
-    variance = float(series.var(ddof=1) / n * wider)
+    variance = float(series.var(ddof=1) / n * ((n - 1) / _inner(n)) ** 2 * wider)
     return shift**2 if shift**2 > DRIFTED**2 * variance else variance
 
 
