@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pffbench.record.ranks_reader import NAME, CaseTimes, read_times
+from pffbench.record.ranks_reader import NAME, CaseTimes, UnreadableCase, read_ranks_file
 
 #: Largest number of ranks shown individually; of more, neighbours are grouped.
 MOST_RANKS = 128
@@ -52,12 +52,21 @@ def read_ranks(directory: str | Path, cases: Mapping[str, frozenset[int]]) -> Ra
     if not os.path.lexists(path):
         return Ranks(missing=f"{NAME} is missing, so no times of single ranks are shown")
     wanted = {name: sorted(numbers) for name, numbers in cases.items()}
+    found, unreadable = {}, []
     try:
-        _, times = read_times(path, wanted, most=MOST_REPETITIONS)
-        found = {one.case: _phases(one) for one in times}
+        contents = read_ranks_file(path, wanted, ("own",), MOST_REPETITIONS, plausible=True)
+        for one in contents.cases:
+            if isinstance(one, UnreadableCase):
+                unreadable.append(one)
+            else:
+                found[one.case] = _phases(one)
     except ValueError as error:
         why = str(error).removeprefix(f"{path} cannot be read: ")
         return Ranks(missing=f"{NAME} cannot be read ({why}), so no times of ranks are shown")
+    if unreadable:
+        case, why = unreadable[0]
+        told = f"{len(unreadable)} of {len(cases)} cases, such as {case} ({why})"
+        return Ranks(found, f"{NAME} cannot be read for {told}")
     absent = len(cases) - len(found)
     return Ranks(found, f"{NAME} lacks {absent} of {len(cases)} cases" if absent else "")
 

@@ -20,7 +20,8 @@ from pffbench.experiment.load import to_plain
 from pffbench.experiment.schema import Experiment
 from pffbench.grouping import grouped
 from pffbench.record.lock import NAME as LOCK
-from pffbench.record.ranks import RecordedTimes, read_ranks
+from pffbench.record.ranks import RecordedTimes
+from pffbench.record.ranks_reader import read_ranks
 from pffbench.record.repetitions import Repetition
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import RunRecord, readable
@@ -370,7 +371,7 @@ def _result(out: Path, status: int, why: str) -> StepResult:
         with readable(out):
             run = MeasuredRun.load(out)
             by_case = grouped((one.case, one) for one in run.repetitions)
-            ranks = dict(read_ranks(out / "ranks.h5", by_case))
+            ranks = read_ranks(out / "ranks.h5", by_case)
             return StepResult(run.record, by_case, ranks, trouble)
     except (OSError, ValueError, UserError) as error:
         told = trouble or f"the job step left no results: {error}; {why}"

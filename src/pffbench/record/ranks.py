@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import os
-import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +15,12 @@ from pffbench.regular_files import KeptFile
 from pffbench.text import escape_controls
 
 #: Bytes of HDF5 metadata in addition to a repetition's data: headers, indexes, a group's names.
-_METADATA = 2**18
+METADATA = 2**18
 #: Errors of file systems that do not support reservation.
 _CANNOT_TELL = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+
+#: Values of a phase of the other stage.
+_FILL: Mapping[str, float] = {"own": math.nan, "synced": math.nan, "bytes": 0}
 
 Times = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -36,36 +38,45 @@ class RanksFile:
     run in two stages the second adds its phases to those of the first; where only one stage has
     a repetition, seconds are NaN and bytes are 0.
 
+    The file of an earlier start is not appended to: `ranks_resume` copies it.
+
     Parameters
     ----------
     path : str
-        Path of the file; created if it does not exist.
+        Path of the file.
     hosts : sequence of str
         Host name of every rank, stored once at the top.
     hosts_name : str
         Name of the dataset of hosts.
+    cases : collection of str
+        The cases that an earlier start may have written.
     """
 
-    def __init__(self, path: str, hosts: Sequence[str], hosts_name: str = "host") -> None:
+    def __init__(
+        self,
+        path: str,
+        hosts: Sequence[str],
+        hosts_name: str = "host",
+        cases: Collection[str] = (),
+    ) -> None:
         import h5py
 
         self._h5py = h5py
         self._path = path
-        #: New path of a file that could no longer be opened, as after a crash during a write.
-        self.damaged: str | None = None
-        if _cannot_go_on(path):
-            self.damaged = f"{path}.damaged"
-            Path(path).replace(self.damaged)
+        #: What of the file of an earlier start could not be read, and where that file is kept.
+        self.loss: str | None = None
+        if os.path.lexists(path):
+            from pffbench.record.ranks_resume import carry_over  # only for a resumed run
+
+            self.loss = carry_over(path, cases)
         self._begin(hosts, hosts_name)
         self._kept = KeptFile(path)
 
     def _begin(self, hosts: Sequence[str], hosts_name: str) -> None:
-        _reserve(self._path, _METADATA)
+        _reserve(self._path, METADATA)
         with self._h5py.File(self._path, "a") as file:
             if hosts_name not in file:
-                kind = self._h5py.string_dtype()
-                names = [escape_controls(host) for host in hosts]
-                file.create_dataset(hosts_name, data=names, dtype=kind)
+                put_hosts(file, hosts_name, hosts)
 
     def append(
         self,
@@ -95,7 +106,7 @@ class RanksFile:
             Peak resident memory of each rank in bytes.
         """
         self._kept.check()
-        _reserve(self._path, _METADATA + 4 * own.nbytes)
+        _reserve(self._path, METADATA + 4 * own.nbytes)
         with self._h5py.File(self._path, "a") as file:
             group = file.require_group(case)
             known = [str(name) for name in group.attrs.get("phases", [])]
@@ -104,9 +115,9 @@ class RanksFile:
                 group.attrs["phases"] = names
             columns = [names.index(name) for name in phases]
             row = _row_of(group, repetition)
-            _put_phases(group, "own", row, columns, own, math.nan)
-            _put_phases(group, "synced", row, columns, synced, math.nan)
-            _put_phases(group, "bytes", row, columns, nbytes, 0)
+            _put_phases(group, "own", row, columns, own)
+            _put_phases(group, "synced", row, columns, synced)
+            _put_phases(group, "bytes", row, columns, nbytes)
             _put(group, "peak_memory", row, peak_memory)
             _put(group, "repetition", row, np.array(repetition, dtype=np.int64))
         self._kept.sync()
@@ -122,48 +133,12 @@ class RecordedTimes(NamedTuple):
     peak_memory: np.ndarray[Any, np.dtype[np.int64]]
 
 
-def read_ranks(
-    path: str | Path, cases: Iterable[str]
-) -> Iterator[tuple[str, dict[int, RecordedTimes]]]:
-    """Yield the times of cases by repetition, from a file that this user's ranks have written.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    """
+def put_hosts(file: Any, name: str, hosts: Sequence[str]) -> None:
+    """Write the host of every rank into a file that does not have them."""
     import h5py
 
-    with h5py.File(path, "r") as file:
-        for case in cases:
-            if case in file:
-                yield case, _times_of(file[case])
-
-
-def _times_of(group: Any) -> dict[int, RecordedTimes]:
-    phases = [str(name) for name in group.attrs["phases"]]
-    names = ("own", "synced", "bytes", "peak_memory")
-    own, synced, nbytes, peak = (group[name][()] for name in names)
-    return {
-        int(number): RecordedTimes(phases, own[row], synced[row], nbytes[row], peak[row])
-        for row, number in enumerate(group["repetition"][:])
-        if row < min(map(len, (own, synced, nbytes, peak)))
-    }
-
-
-def _cannot_go_on(path: str) -> bool:
-    """Return whether an existing path cannot, or should not, be appended to."""
-    try:
-        status = os.lstat(path)
-    except FileNotFoundError:
-        return False
-    if not stat.S_ISREG(status.st_mode):  # a link would lead to another file
-        return True
-    if not status.st_size:
-        return False
-    from pffbench.record.ranks_reader import trouble_with  # only for a resumed run
-
-    return trouble_with(path) is not None
+    names = [escape_controls(host) for host in hosts]
+    file.create_dataset(name, data=names, dtype=h5py.string_dtype())
 
 
 def _reserve(path: str, nbytes: int) -> None:
@@ -176,15 +151,19 @@ def _reserve(path: str, nbytes: int) -> None:
         return  # there are no data to lose
     descriptor = os.open(path, os.O_RDWR)
     try:
-        size = os.fstat(descriptor).st_size
-        try:
-            os.posix_fallocate(descriptor, size, nbytes)
-        except OSError as error:
-            os.ftruncate(descriptor, size)
-            if error.errno not in _CANNOT_TELL:
-                raise
+        allocate(descriptor, os.fstat(descriptor).st_size, nbytes)
     finally:
         os.close(descriptor)
+
+
+def allocate(descriptor: int, size: int, nbytes: int) -> None:
+    """Reserve space behind the first `size` bytes of a file, or leave it as it is."""
+    try:
+        os.posix_fallocate(descriptor, size, nbytes)
+    except OSError as error:
+        os.ftruncate(descriptor, size)
+        if error.errno not in _CANNOT_TELL:
+            raise
 
 
 def _row_of(group: Any, repetition: int) -> int:
@@ -199,10 +178,9 @@ def _put_phases(
     row: int,
     columns: Sequence[int],
     values: np.ndarray[Any, Any],
-    fill: float,
 ) -> None:
     """Write the phases of one repetition, extending the datasets for it and for new phases."""
-    dataset = _dataset(group, name, values, fill)
+    dataset = _dataset(group, name, values)
     rows, phases, ranks = dataset.shape
     # By its identifier, as below: h5py's own `resize` takes longer for its checks.
     dataset.id.set_extent((max(rows, row + 1), max(phases, max(columns) + 1), ranks))
@@ -219,15 +197,21 @@ def _put(group: Any, name: str, row: int, values: np.ndarray[Any, Any]) -> None:
     dataset[row] = values
 
 
-def _dataset(group: Any, name: str, values: np.ndarray[Any, Any], fill: float | None = None) -> Any:
+def _dataset(group: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
     """Return the dataset of the values of all repetitions, made with the first of them."""
-    if name not in group:
-        group.create_dataset(
-            name,
-            shape=(0, *values.shape),
-            maxshape=(None,) * (values.ndim + 1),
-            chunks=(1, *values.shape),
-            dtype=values.dtype,
-            fillvalue=fill,
-        )
-    return group[name]
+    if name in group:
+        return group[name]
+    return make_dataset(group, name, values.shape, values.dtype)
+
+
+def make_dataset(group: Any, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
+    """Make a dataset without repetitions; their checksums show what a damaged disk changes."""
+    return group.create_dataset(
+        name,
+        shape=(0, *shape),
+        maxshape=(None,) * (len(shape) + 1),
+        chunks=(1, *shape),
+        dtype=dtype,
+        fillvalue=_FILL.get(name),
+        fletcher32=True,
+    )

@@ -1,44 +1,43 @@
-"""Reading `ranks.h5`, of any origin.
+"""Reading `ranks.h5`, of any origin, in a separate process.
 
-HDF5 trusts its files: a file can declare arrays that no memory holds, and lead to other files. So
-every object is checked before it is read: it lies in the file itself, and its size fits there.
+HDF5 follows a damaged pointer, and then it crashes, or never returns. So the process that reads the
+file (`ranks_process`) is not the process that needs the times. It is started again after a crash,
+for the cases that follow the unreadable one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
-from pffbench.job.launcher import mpi_unstarted
-from pffbench.record.plausible import LARGEST
-from pffbench.regular_files import check_regular
-from pffbench.text import one_line
+from pffbench.record.ranks import RecordedTimes
+from pffbench.record.ranks_process import DATASETS, CaseHead, Opening, Request
 
 NAME = "ranks.h5"
-#: Axes of the datasets of a case, and their numeric kinds.
-_DATASETS = {
-    "own": (3, "f"), "synced": (3, "f"), "bytes": (3, "iu"), "peak_memory": (2, "iu"),
-    "repetition": (1, "iu"),
-}  # fmt: skip
-#: Datasets with a declared size below this number of bytes are read whatever the size of the file;
-#: larger ones exceed it at most by this factor, since its data are not compressed.
-_SMALL, _STRETCH = 2**26, 16
-_MOST_PHASES = 200
-_LONGEST_NAME = 200
-#: Errors of h5py at a file that is damaged, or that holds something else.
-_UNREADABLE = (
-    OSError, ImportError, KeyError, ValueError, TypeError, RuntimeError, AttributeError,
-    MemoryError,
-)  # fmt: skip
+#: Starts the process.
+COMMAND = (sys.executable, "-P", "-m", "pffbench.record.ranks_process")
+#: Seconds in which the process opens the file or reads a case, and seconds for each byte of the
+#: file in addition, which may be on a slow file system.
+_PATIENCE, _PER_BYTE = 60.0, 1e-7
+#: Crashes after which the rest of the file counts as unreadable.
+_MOST_CRASHES = 4
+_CRASHED = "the HDF5 library crashed, or did not return"
+
+T = TypeVar("T", Opening, CaseHead)
 
 
-class CaseTimes(msgspec.Struct, frozen=True):
+class CaseTimes(NamedTuple):
     """Times of one case in the file."""
 
     #: Name of the case.
@@ -51,162 +50,177 @@ class CaseTimes(msgspec.Struct, frozen=True):
     arrays: Mapping[str, np.ndarray[Any, Any]]
 
 
-def read_times(
+class UnreadableCase(NamedTuple):
+    """A case of the file that cannot be read, and why."""
+
+    case: str
+    why: str
+
+
+class RanksContents(NamedTuple):
+    """Contents of the file."""
+
+    #: By name of a dataset, the host of every rank.
+    hosts: Mapping[str, list[str]]
+    #: The cases, read on demand.
+    cases: Iterator[CaseTimes | UnreadableCase]
+
+
+def read_ranks_file(
     path: str | Path,
-    cases: Mapping[str, Sequence[int] | None],
-    datasets: Sequence[str] = ("own",),
+    cases: Mapping[str, Sequence[int] | None] | None = None,
+    datasets: Sequence[str] = tuple(DATASETS),
     most: int | None = None,
-) -> tuple[list[str], Iterator[CaseTimes]]:
+    *,
+    plausible: bool = False,
+) -> RanksContents:
     """Read the times of some cases.
 
     Parameters
     ----------
     path : str or Path
         The file.
-    cases : dict of str to list of int, or None
-        Requested cases, each with its repetitions; None for all. Cases not in the file are
-        omitted.
+    cases : dict of str to list of int, or None; optional
+        Requested cases, each with its repetitions, None for all of them; None for all cases. Cases
+        not in the file are omitted.
     datasets : sequence of str
         Names of the requested datasets.
     most : int, optional
         Maximum number of repetitions per case; of more, evenly spaced ones are read.
-
-    Returns
-    -------
-    hosts : list of str
-        Host name of every rank.
-    times : iterator of CaseTimes
-        The cases, read on demand.
+    plausible : bool
+        Whether a case with times that no clock shows counts as unreadable.
 
     Raises
     ------
     ValueError
-        The file cannot be read, or has another layout; also raised by the iterator.
+        The file cannot be read, or has another layout.
     """
-    with _opened(path) as file:
-        names = _plain(file, "host", 1, "O").asstr()[:]
-    hosts = [one_line(str(name), _LONGEST_NAME) for name in names]
-    return hosts, _times(path, cases, datasets, most)
-
-
-def _times(
-    path: str | Path,
-    cases: Mapping[str, Sequence[int] | None],
-    datasets: Sequence[str],
-    most: int | None,
-) -> Iterator[CaseTimes]:
-    with _opened(path) as file:
-        names = _names(file)
-        for case, wanted in cases.items():
-            if case in names:
-                yield _case(file, case, wanted, datasets, most)
-
-
-def names_of_cases(path: str | Path) -> list[str]:
-    """Return the names of all cases in the file; raises as `read_times` does."""
-    with _opened(path) as file:
-        return _names(file)
-
-
-def trouble_with(path: str | Path) -> str | None:
-    """Return the reason why the file is unreadable, or None; all cases are checked."""
+    wanted = None if cases is None else {name: _numbers(some) for name, some in cases.items()}
+    request = Request(os.fsencode(path), wanted, list(datasets), most, plausible)
     try:
-        _, times = read_times(path, dict.fromkeys(names_of_cases(path)), ())
-        for _ in times:
-            pass
-    except ValueError as error:
-        return str(error)
-    return None
+        process = _ReadingProcess(request)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: no process to read it: {error}") from None
+    opening = process.receive(Opening)
+    if opening is None or opening.why:
+        process.end()
+        raise ValueError(f"{path} cannot be read: {_CRASHED if opening is None else opening.why}")
+    return RanksContents(opening.hosts, _cases(request, process, opening.cases))
 
 
-@contextmanager
-def _opened(path: str | Path) -> Iterator[Any]:
-    """Open the file; what h5py raises in the ``with`` block says that it cannot be read."""
-    try:
-        check_regular(path)
-        with mpi_unstarted():
-            import h5py
-        with h5py.File(path, "r") as file:
-            yield file
-    except _UNREADABLE as error:
-        why = "it would take too much memory" if isinstance(error, MemoryError) else error
-        if isinstance(error, OSError):
-            why = error.strerror or error
-        told = one_line(" ".join(str(why).split()), _LONGEST_NAME)
-        raise ValueError(f"{path} cannot be read: {told}") from None
+def read_ranks(path: str | Path, cases: Iterable[str]) -> Mapping[str, dict[int, RecordedTimes]]:
+    """Return the times of cases by repetition.
+
+    Raises
+    ------
+    ValueError
+        The file cannot be read, or one of the cases.
+    """
+    found = {}
+    for one in read_ranks_file(path, dict.fromkeys(cases)).cases:
+        if isinstance(one, UnreadableCase):
+            raise ValueError(f"{path} cannot be read: {one.case}: {one.why}")
+        found[one.case] = dict(zip(one.repetition, _times_of(one), strict=True))
+    return found
 
 
-def _names(file: Any) -> list[str]:
-    return [name for name in file if name not in ("host", "read_host")]
+def _times_of(one: CaseTimes) -> Iterator[RecordedTimes]:
+    own, synced, nbytes, peak = (
+        one.arrays[name] for name in ("own", "synced", "bytes", "peak_memory")
+    )
+    for row in range(len(one.repetition)):
+        yield RecordedTimes(one.phases, own[row], synced[row], nbytes[row], peak[row])
 
 
-def _case(
-    file: Any, case: str, wanted: Sequence[int] | None, datasets: Sequence[str], most: int | None
-) -> CaseTimes:
-    import h5py
-
-    group = _linked(file, case, h5py.Group)
-    phases = _phases(group, case)
-    there = {name: _plain(group, name, *kind) for name, kind in _DATASETS.items() if name in group}
-    needed = {"repetition", *datasets} if datasets else set()
-    if missing := needed - there.keys():
-        raise ValueError(f"{case} has no {min(missing)}")
-    length = min((len(dataset) for dataset in there.values()), default=0)
-    numbers = there["repetition"][:length].tolist() if "repetition" in there else []
-    if any(not 0 <= number <= LARGEST for number in numbers):
-        raise ValueError(f"{case} has the repetition {min(numbers)}")
-    # A repetition repeated by a resumed run may occur twice; the last one counts.
-    rows = {number: row for row, number in enumerate(numbers)}
-    kept = sorted(rows if wanted is None else rows.keys() & set(wanted))
-    if most is not None and len(kept) > most:
-        kept = [kept[i] for i in np.linspace(0, len(kept) - 1, most).round().astype(int)]
-    arrays = {name: _rows(there[name], [rows[n] for n in kept], name) for name in datasets}
-    for name, array in arrays.items():
-        if array.ndim == 3 and array.shape[1] != len(phases):
-            raise ValueError(f"{name} of {case} is not of {len(phases)} phases")
-    return CaseTimes(case, phases, kept, arrays)
+def _numbers(repetitions: Sequence[int] | None) -> list[int] | None:
+    return None if repetitions is None else list(map(int, repetitions))
 
 
-def _phases(group: Any, case: str) -> list[str]:
-    count = math.prod(group.attrs.get_id("phases").shape)
-    if count > _MOST_PHASES:
-        raise ValueError(f"{count} phases of {case} are more than there are")
-    return [one_line(str(name), _LONGEST_NAME) for name in group.attrs["phases"]]
+def _cases(
+    request: Request, process: _ReadingProcess, names: Sequence[str]
+) -> Iterator[CaseTimes | UnreadableCase]:
+    wanted, crashes, left = request.cases or {}, 0, list(names)
+    while left and crashes < _MOST_CRASHES:
+        if crashes:
+            rest = {name: wanted.get(name) for name in left}
+            process = _ReadingProcess(msgspec.structs.replace(request, cases=rest))
+            process.receive(Opening)
+        with process:
+            while left and (one := process.receive_case()) is not None:
+                left.pop(0)
+                yield one
+        if left:
+            crashes += 1
+            yield UnreadableCase(left.pop(0), _CRASHED)
+    yield from (UnreadableCase(name, _CRASHED) for name in left)
 
 
-def _rows(dataset: Any, rows: list[int], name: str) -> np.ndarray[Any, Any]:
-    if rows == list(range(len(dataset))):
-        found = dataset[:]
-    else:
-        found = np.empty((len(rows), *dataset.shape[1:]), dataset.dtype)
-        for place, row in enumerate(rows):
-            found[place] = dataset[row]
-    wrong = np.isinf(found) | (found < 0)  # NaN is right: the stage is still to come
-    if wrong.any() and dataset.dtype.kind == "f":
-        raise ValueError(f"{name} contains invalid times")
-    return np.asarray(found)
+class _ReadingProcess:
+    """A process that reads the file; when it has crashed, nothing more is received.
 
+    Parameters
+    ----------
+    request : Request
+        What it is to read.
+    """
 
-def _plain(group: Any, name: str, axes: int, kinds: str) -> Any:
-    """Return a dataset whose data are in this file and fit there."""
-    import h5py
+    def __init__(self, request: Request) -> None:
+        self._patience = _PATIENCE
+        with suppress(OSError):
+            self._patience += _PER_BYTE * Path(os.fsdecode(request.path)).stat().st_size
+        self._process = subprocess.Popen(
+            COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError), self._process.stdin as file:
+            file.write(msgspec.json.encode(request))
 
-    dataset = _linked(group, name, h5py.Dataset)
-    if dataset.is_virtual or dataset.external:
-        raise ValueError(f"{name} has its values in another file")
-    if dataset.ndim != axes or dataset.dtype.kind not in kinds:
-        raise ValueError(f"{name} has {dataset.ndim} axes of {dataset.dtype}")
-    status = Path(group.file.filename).stat()
-    size = min(status.st_size, status.st_blocks * 512)  # holes in the file hold no data
-    if math.prod(dataset.shape) * dataset.dtype.itemsize > max(_SMALL, _STRETCH * size):
-        raise ValueError(f"{name} says that it has {math.prod(dataset.shape)} elements")
-    return dataset
+    def __enter__(self) -> _ReadingProcess:
+        return self
 
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()
 
-def _linked(group: Any, name: str, kind: type) -> Any:
-    import h5py
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        assert self._process.stdout is not None
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
 
-    link = group.get(name, getlink=True)
-    if not isinstance(link, h5py.HardLink) or group.get(name, getclass=True) is not kind:
-        raise ValueError(f"{name} is not what pffbench writes")
-    return group[name]
+    def receive(self, kind: type[T]) -> T | None:
+        """Return the next message; None if none comes."""
+        line = self._read(None)
+        return msgspec.json.decode(line, type=kind) if line.endswith(b"\n") else None
+
+    def receive_case(self) -> CaseTimes | UnreadableCase | None:
+        """Return the next case; None if none comes."""
+        head = self.receive(CaseHead)
+        if head is None:
+            return None
+        if head.why:
+            return UnreadableCase(head.case, head.why)
+        arrays = {}
+        for one in head.arrays:
+            dtype = np.dtype(one.dtype)
+            data = self._read(math.prod(one.shape) * dtype.itemsize)
+            if len(data) < math.prod(one.shape) * dtype.itemsize:
+                return None
+            arrays[one.name] = np.frombuffer(data, dtype).reshape(one.shape)
+        return CaseTimes(head.case, head.phases, head.repetition, arrays)
+
+    def _read(self, nbytes: int | None) -> bytes:
+        """Return a line or some bytes; less if the process ends, or does not go on."""
+        file = self._process.stdout
+        assert file is not None
+        alarm = threading.Timer(self._patience, self._process.kill)
+        alarm.start()
+        try:
+            return file.readline() if nbytes is None else file.read(nbytes)
+        finally:
+            alarm.cancel()

@@ -92,9 +92,11 @@ class Recorder:
         self.progress = progress
         self._log = RepetitionsLog(directory)
         hosts_name = "read_host" if record.stage == "read" else "host"
-        self._ranks = RanksFile(str(Path(directory) / "ranks.h5"), topology.hosts, hosts_name)
-        if self._ranks.damaged is not None:
-            record.remarks.append(f"ranks.h5 was damaged and begun anew: {self._ranks.damaged}")
+        cases = {*record.cases, *(one.case for one in record.left_out)}
+        path = str(Path(directory) / "ranks.h5")
+        self._ranks = RanksFile(path, topology.hosts, hosts_name, cases)
+        if self._ranks.loss is not None:
+            self.remark(self._ranks.loss)
         self._floors = [floor]
         self._rates: MemoryRates | None = None
         self._totals: dict[str, dict[str, dict[int, float]]] = defaultdict(
