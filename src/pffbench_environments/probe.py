@@ -81,10 +81,10 @@ def _answer(comm: MPI.Intracomm, options: RunOptions) -> None:
     allowance = available_resources(team)
 
     def prepare() -> RunSpec:
-        from pffbench.run.prepare import prepare_run
+        from pffbench.run.prepare import prepare_run, read_request
 
         _refuse_other_mpi()
-        return prepare_run(options, team, allowance, RunLock())
+        return prepare_run(read_request(options, team, RunLock()), team, allowance)
 
     spec = on_root(comm, prepare)
     floor = measure_floor(comm)

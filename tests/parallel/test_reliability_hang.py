@@ -173,6 +173,39 @@ def test_a_rank_that_is_stopped_before_the_run_begins_ends_the_job(tmp_path):
     no_process_is_left(tmp_path)
 
 
+#: Steps of rank 0 in which the other ranks wait for it.
+STEPS = {
+    "planning": "pffbench.run.prepare make_plan",
+    "making the scratch directory": "pffbench.run.scratch_directory _made_at",
+    "reporting": "pffbench.run.verdict report_result",
+}
+HANGING = """
+import importlib, sys, time
+from pffbench.cli import main
+module, name = "STEP".split()
+def hang(*_, **__):
+    while True:
+        time.sleep(1)
+setattr(importlib.import_module(module), name, hang)
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("step", STEPS)
+def test_the_limit_of_the_experiment_holds_before_the_first_case_and_after_the_last(tmp_path, step):
+    """It is a minute at least, and ten minutes without it."""
+    run = start_experiment(
+        tmp_path, 2, program=("-c", HANGING.replace("STEP", STEPS[step])),
+        hang_timeout="5 s", cases=CASES[:1], env={TAG: str(tmp_path)},
+    )  # fmt: skip
+    done = run.finish(timeout=200)
+    assert done.status not in (0, 2, 3), done.said
+    assert "in hang" in done.stderr, done.said
+    no_process_is_left(tmp_path)
+
+
 def ranks_of(directory):
     """Return the ranks of a run, the first one first."""
     found = {}

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import time
@@ -109,7 +111,9 @@ def test_a_job_on_other_hosts_measures_a_round_again_that_was_cut_short(stopped)
     """Ways are compared within a round, so no round is of two machines."""
     early, *_ = stopped.repetitions
     change(stopped, topology__hosts=["elsewhere"])
-    again = pffbench_cli("run", "--batch", "--out", stopped.out, out=stopped.out)
+    refused = resume(stopped)
+    (command,) = re.findall(r"to it with: pffbench (.*)$", refused.stderr, re.MULTILINE)
+    again = pffbench_cli(*shlex.split(command), out=stopped.out)
     assert again.status == 0, again.said
     assert again.record["valid"] is True
     assert again.record["topology"]["hosts"] != ["elsewhere"]
@@ -327,3 +331,25 @@ def test_a_run_whose_times_of_ranks_are_replaced_ends_and_is_resumed(tmp_path, h
     assert set(finished(rest).values()) == {1}
     assert finished(done).keys() <= finished(rest).keys()
     assert not kept or (tmp_path / "away").read_bytes() == kept
+
+
+def test_damaged_times_of_ranks_stop_no_command(stopped):
+    path = stopped.out / "ranks.h5"
+    damaged = path.read_bytes()[: path.stat().st_size // 2]
+    path.write_bytes(damaged)
+    for command in (
+        ("report", stopped.out),
+        ("compare", stopped.out, stopped.out),
+        ("clean", "--scratch", stopped.out.parent),
+    ):
+        done = pffbench_cli(*command)
+        assert done.status in (0, 2), done.said
+        assert "Traceback" not in done.said
+    assert path.read_bytes() == damaged
+    again = resume(stopped)
+    assert (again.status, again.record["valid"]) == (0, True), again.said
+    (told,) = [text for text in again.record["remarks"] if "ranks.h5" in text]
+    assert "it is kept as ranks.h5.damaged, and begun anew" in told
+    assert path.with_name("ranks.h5.damaged").read_bytes() == damaged
+    report = pffbench_cli("report", stopped.out)
+    assert report.status == 0, report.said

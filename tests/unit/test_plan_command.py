@@ -9,10 +9,12 @@ import yaml
 from msgspec.structs import replace
 
 from launch import REPOSITORY, pffbench_cli
+from pffbench.cli import make_parser
 from pffbench.commands.run import how_to_check
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.estimate import cold_read_warnings, estimate_duration
 from pffbench.experiment.load import load_experiment
+from pffbench.run.options import RunOptions
 from pffbench.storage.filesystem import filesystem
 from pffbench.storage.page_cache import reason_against_cold_reads
 
@@ -206,8 +208,16 @@ def test_an_estimate_of_time_knows_the_number_of_files(tmp_path):
 
 
 def test_bad_input_on_many_ranks_is_told_with_the_way_to_check_it_first():
-    assert how_to_check(4) == ""
-    assert how_to_check(256) == "; pffbench plan EXPERIMENT.yaml -n 256 checks it in one process"
+    def told(ranks, *words):
+        given = make_parser().parse_args(["run", *words])
+        return how_to_check(RunOptions.of_arguments(given), ranks)
+
+    assert told(4, "quick") == ""
+    assert told(256, "--resume", "results") == ""
+    assert told(256) == "; check it in one process with: pffbench plan -n 256"
+    words = ["a b.yaml", "--set", "cases=[1, 2]", "--scratch", "my files"]
+    command = "pffbench plan -n 64 'a b.yaml' --set 'cases=[1, 2]' --scratch 'my files'"
+    assert told(64, *words) == f"; check it in one process with: {command}"
 
 
 @pytest.mark.parametrize("ranks", ["0", "-3", "٣", "10000001", "9" * 20, "9" * 5000])

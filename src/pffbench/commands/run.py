@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from pffbench.commands.arguments import list_experiments
 from pffbench.errors import CTRL_C, INTERRUPTED, NOT_VALID, VALID, UserError
-from pffbench.job.alarm import PATIENCE, SHORTEST, Alarm, write_stack_at_alarm
+from pffbench.job.alarm import PATIENCE, Alarm, patience_around, write_stack_at_alarm
 from pffbench.job.batch_job import StopSignals
 from pffbench.job.launcher import (
     FEWEST_ADDRESSES,
@@ -177,19 +177,20 @@ def _run(options: RunOptions, stop: StopSignals) -> int:
                 status = status or ended
         except UserError as error:
             if comm.rank == 0:
-                said = one_line(f"pffbench: {without_digests(str(error))}{how_to_check(comm.size)}")
+                check = how_to_check(options, comm.size)
+                said = one_line(f"pffbench: {without_digests(str(error))}{check}")
                 print(said, file=sys.stderr, flush=True)
             return leave_last(comm, error.exit_status)
         return leave_last(comm, status)
 
 
 def _patience(options: RunOptions) -> float:
-    """Return the seconds that the preparation may take; it has not read the experiment yet."""
+    """Return the seconds until the experiment is read, which may have another limit."""
     for text in options.overrides:
         key, _, value = text.partition("=")
         if key.strip() == "hang_timeout":
             with suppress(UserError):  # which is reported where the experiment is read
-                return max(SHORTEST, Duration.parse(value.strip()))
+                return patience_around(Duration.parse(value.strip()))
     return PATIENCE
 
 
@@ -197,11 +198,17 @@ def _patience(options: RunOptions) -> float:
 _MANY_RANKS = 32
 
 
-def how_to_check(ranks: int) -> str:
+def how_to_check(options: RunOptions, ranks: int) -> str:
     """Return how input is checked without starting many ranks; empty for few of them."""
-    if ranks < _MANY_RANKS:
+    if ranks < _MANY_RANKS or options.resume:
         return ""
-    return f"; pffbench plan EXPERIMENT.yaml -n {ranks} checks it in one process"
+    import shlex  # one rank needs it, at an error
+
+    words = ["pffbench", "plan", "-n", str(ranks)]
+    words += [] if options.experiment is None else [options.experiment]
+    words += [word for change in options.overrides for word in ("--set", change)]
+    words += [] if options.scratch is None else ["--scratch", options.scratch]
+    return f"; check it in one process with: {shlex.join(words)}"
 
 
 def _one_after_another(comm: MPI.Intracomm, options: RunOptions) -> Iterator[RunOptions]:

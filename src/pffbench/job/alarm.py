@@ -29,6 +29,17 @@ _AGAIN = 5.0
 _LONGEST = 1e8
 
 
+def patience_around(limit: float | None) -> float:
+    """Return the seconds for what is before the first case of a run, or after the last one.
+
+    Parameters
+    ----------
+    limit : float, optional
+        The user's limit of a step in seconds.
+    """
+    return PATIENCE if limit is None else max(SHORTEST, limit)
+
+
 class Alarm:
     """The timer of this process."""
 

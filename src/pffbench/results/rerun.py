@@ -65,11 +65,23 @@ def command_to_resume(record: RunRecord, directory: str | Path, *options: str) -
     return shlex.join([*resuming(_launcher(record), directory), *options, *trust])
 
 
+def command_in_batch(record: RunRecord, directory: str | Path) -> str:
+    """Return the command that continues a run on whatever hosts."""
+    trust = ["--trust"] if record.environments else []
+    words = _running(_launcher(record))
+    return shlex.join([*words, "--batch", "--out", str(directory), *trust])
+
+
 def resuming(launcher: Sequence[str], directory: str | Path) -> list[str]:
-    """Return the words of a command that continues a run; one rank needs no launcher."""
-    program = ["python", "-m", "pffbench"] if launcher and launcher[-1] != "1" else ["pffbench"]
-    started = launcher if len(program) > 1 else []
-    return [*started, *program, "run", "--resume", str(directory)]
+    """Return the words of a command that continues a run."""
+    return [*_running(launcher), "--resume", str(directory)]
+
+
+def _running(launcher: Sequence[str]) -> list[str]:
+    """Return the words that start `run`; one rank needs no launcher."""
+    if launcher and launcher[-1] != "1":
+        return [*launcher, "python", "-m", "pffbench", "run"]
+    return ["pffbench", "run"]
 
 
 def starter(ranks: int, by: str) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -60,8 +61,25 @@ _WITHIN_STORE = 128
 _PATH_MAX = 4095
 
 
-def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: RunLock) -> RunSpec:
-    """Check the requested run for every possible error.
+class RunRequest(NamedTuple):
+    """A requested run, as far as it is known without a check."""
+
+    #: Options of the run.
+    options: RunOptions
+    #: The experiment.
+    loaded: LoadedExperiment
+    #: Name of the run.
+    run_id: str
+    #: Results directory.
+    out: str
+    #: The part of the run that this job does.
+    stage: Stage
+    #: The run to be resumed, if any.
+    before: Resumed | None
+
+
+def read_request(options: RunOptions, team: Team, lock: RunLock) -> RunRequest:
+    """Read the experiment of a run, or the run to be resumed.
 
     Parameters
     ----------
@@ -69,24 +87,43 @@ def prepare_run(options: RunOptions, team: Team, allowance: Allowance, lock: Run
         Options of the run.
     team : Team
         The ranks; nothing here is collective.
-    allowance : Allowance
-        Resources available to each rank.
     lock : RunLock
         Acquired here on the results directory of a resumed run.
 
     Raises
     ------
     UserError
+        It cannot be read or resumed, or the results directory cannot be made.
+    """
+    before = _before(options, team, lock)
+    run = _new_run(options) if before is None else _same_run(before)
+    return RunRequest(options, *run, before)
+
+
+def prepare_run(request: RunRequest, team: Team, allowance: Allowance) -> RunSpec:
+    """Check the requested run for every possible error.
+
+    Parameters
+    ----------
+    request : RunRequest
+        The run.
+    team : Team
+        The ranks; nothing here is collective.
+    allowance : Allowance
+        Resources available to each rank.
+
+    Raises
+    ------
+    UserError
         The request has an error; nothing has been created.
     """
+    options, loaded, run_id, out, stage, before = request
     no_mpi = lack_of_mpi(team.comm)
     if no_mpi is not None and built_for_mpi("h5py"):
         raise UserError(
             f"h5py, which the run is recorded with, is built with MPI, and MPI cannot be used "
             f"({no_mpi}); load the MPI that it was built with"
         )
-    before = _before(options, team, lock)
-    loaded, run_id, out, stage = _new_run(options) if before is None else _same_run(before)
     no_cold_reads = _no_cold_reads(loaded, options, before)
     plan = make_plan(loaded, team.size, no_mpi, no_cold_reads, team.topology)
     if options.environment is not None:

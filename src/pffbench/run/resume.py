@@ -15,6 +15,7 @@ from pffbench.mpi.topology import Topology
 from pffbench.record.lock import RunLock
 from pffbench.record.repetitions import FILE, Done, Repetition, done_parts, read_repetitions
 from pffbench.record.run_json import RESUMED, RunRecord, digest_of, readable
+from pffbench.results.rerun import command_in_batch
 from pffbench.text import abridged
 
 #: Hosts that a message names.
@@ -126,7 +127,8 @@ def refuse_other_hosts(directory: str, record: RunRecord, hosts: Sequence[str]) 
         raise UserError(
             f"--resume {directory}: the ranks of the run were on {was}, and these are on {now}: "
             "resume it on the same hosts with the same placement, begin a new run (run --out "
-            f"DIR2), or add whole rounds of these hosts to it (run --batch --out {directory})"
+            "DIR2), or add whole rounds of these hosts to it with: "
+            f"{command_in_batch(record, directory)}"
         )
 
 

@@ -21,7 +21,7 @@ from pffbench.errors import (
     StoppedError,
     UserError,
 )
-from pffbench.job.alarm import PATIENCE, Alarm
+from pffbench.job.alarm import PATIENCE, Alarm, patience_around
 from pffbench.job.batch_job import StopSignals
 from pffbench.job.launcher import is_launched
 from pffbench.job.watchdog import Watchdog
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
     from pffbench.backends.base import Store
+    from pffbench.run.prepare import RunRequest
     from pffbench.run.recorder import Recorder
 
 
@@ -89,7 +90,9 @@ class Session:
                 raise StoppedError(
                     "a signal asked the run to end before it began; nothing was made"
                 )
+            self._alarm.step()
             self._scratch = create_scratch(self._team, self.spec)
+            self._alarm.step()
             self._begin()
         except BaseException:
             self._lock.release()
@@ -97,12 +100,14 @@ class Session:
 
     def _decide(self, options: RunOptions) -> RunSpec:
         """Check for all errors on rank 0, and broadcast the specification of the run."""
+        request = self._read_request(options)
         allowance = available_resources(self._team)
 
         def decide_on_root() -> RunSpec:
             from pffbench.run.prepare import prepare_run
 
-            spec = prepare_run(options, self._team, allowance, self._lock)
+            assert request is not None
+            spec = prepare_run(request, self._team, allowance)
             if spec.plan.experiment.environments:
                 raise UserError(
                     f"{spec.experiment_file}: a run with environments or starts starts its ranks "
@@ -112,6 +117,21 @@ class Session:
             return spec
 
         return on_root(self._team.comm, decide_on_root)
+
+    def _read_request(self, options: RunOptions) -> RunRequest | None:
+        """Read the experiment on rank 0, which keeps it; its limit holds on all ranks."""
+
+        def read_on_root() -> RunRequest:
+            from pffbench.run.prepare import read_request
+
+            return read_request(options, self._team, self._lock)
+
+        request = kept_by_root(self._team.comm, read_on_root)
+        given = None if request is None else request.loaded.experiment.hang_timeout
+        limit = patience_around(self._team.comm.bcast(given))
+        if is_launched(os.environ):  # a process alone waits for nobody
+            self._alarm.begin(limit)
+        return request
 
     def _begin(self) -> None:
         """Have rank 0 create the record of the run; if that fails, remove the scratch directory."""
@@ -205,7 +225,7 @@ class Session:
             except ResultsLostError as error:
                 return self._lost(error)
         if is_launched(os.environ):  # a process alone waits for nobody
-            self._alarm.begin(max(PATIENCE, limit or 0.0))
+            self._alarm.begin(patience_around(limit))
         status = VALID
         self.leave()
         if complete or self.spec.stage == "all":
