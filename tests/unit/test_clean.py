@@ -105,7 +105,7 @@ def test_links_are_not_followed(tmp_path):
     parent.mkdir()
     place = leave_scratch(parent, "run-1")
     (place / "0000-case" / "link").symlink_to(precious)
-    (place / "link").symlink_to(precious)
+    (place / "0001-link").symlink_to(precious)
     elsewhere = leave_scratch(tmp_path, "run-2")
     (parent / "pffbench-run-2").symlink_to(elsewhere)
     clean(parent, "--remove")
@@ -132,8 +132,101 @@ def test_a_directory_without_a_good_marker_stays(tmp_path, text, capsys):
     assert place.exists()
 
 
-def test_a_directory_under_another_name_stays(tmp_path):
-    place = leave_scratch(tmp_path, "run-1").rename(tmp_path / "mine")
+#: What a marker may say instead of what a run writes.
+DAMAGE = {
+    "the run": {"run_id": 5},
+    "another run": {"run_id": "run-2"},
+    "no text": {"run_id": "\ud800"},
+    "a path for the run": {"run_id": "../precious"},
+    "the process": {"pid": "many"},
+    "the date": {"date": None},
+    "a program for the job": {"job": "--help; rm"},
+    "results that are a FIFO": {"kept_for": "FIFO"},
+    "results that are a file": {"kept_for": "FILE"},
+    "results in no text": {"kept_for": "\udcff\ud800"},
+    "results of no path": {"kept_for": "a\0b"},
+    "results with a long path": {"kept_for": "x" * 5000},
+    "results of another type": {"kept_for": ["a"]},
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_a_damaged_marker_stops_nothing_and_lets_nothing_of_others_go(tmp_path, capsys, what):
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "data").write_text("keep")
+    (tmp_path / "results").mkdir()
+    os.mkfifo(tmp_path / "results" / "run.json")
+    given = {"FIFO": str(tmp_path / "results"), "FILE": str(precious / "data")}
+    facts = {k: given.get(v, v) if isinstance(v, str) else v for k, v in DAMAGE[what].items()}
+    place = leave_scratch(tmp_path, "run-1")
+    change(place, **facts)
+    assert clean(tmp_path, "--remove") == 0
+    assert (place / "0000-case" / "shared.h5").exists()
+    assert (precious / "data").read_text() == "keep"
+    told = capsys.readouterr().out
+    assert all(text.isprintable() for text in told.splitlines()), told
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"schema_version": 1}', "[" * 5000, "x" * 1000, "a record"]
+)
+def test_damaged_results_let_nothing_go_that_is_kept_for_them(tmp_path, capsys, content):
+    results = tmp_path / "results"
+    record(results, "written")
+    text = (results / "run.json").read_text()
+    if content == "a record":
+        content = json.dumps(json.loads(text) | {"provenance": {"mpi_io": 5}, "command": ["x"]})
+    (results / "run.json").write_text(content)
+    place = leave_scratch(tmp_path, "run-1", kept_for=results)
+    assert clean(tmp_path, "--remove") == 0
+    assert "stays: " in capsys.readouterr().out
+    assert place.exists()
+
+
+@pytest.mark.parametrize("kind", ["a file", "a directory", "a FIFO", "a link", "a link to nothing"])
+def test_what_no_run_makes_stays_with_the_directory_that_it_is_in(tmp_path, capsys, kind):
+    """Such as notes of the user."""
+    place = leave_scratch(tmp_path, "run-1")
+    mine = place / "notes"
+    match kind:
+        case "a file":
+            mine.write_text("keep")
+        case "a directory":
+            mine.mkdir()
+        case "a FIFO":
+            os.mkfifo(mine)
+        case "a link":
+            mine.symlink_to(tmp_path)
+        case _:
+            mine.symlink_to("absent")
+    assert clean(tmp_path, "--remove") == 0
+    assert "stays: no run makes notes, which is in it; move it away, or" in capsys.readouterr().out
+    assert os.path.lexists(mine)
+    assert (place / "0000-case").exists()
+    mine.rename(tmp_path / "notes")
+    assert clean(tmp_path, "--remove") == 0
+    assert not place.exists()
+    assert os.path.lexists(tmp_path / "notes")
+
+
+def test_files_of_any_kind_in_a_case_go_with_it(tmp_path):
+    place = leave_scratch(tmp_path, "run-1")
+    inside = place / "0000-case"
+    os.mkfifo(inside / "fifo")
+    (inside / os.fsdecode(b"n\xff")).write_text("")
+    (inside / "closed").mkdir(mode=0o500)
+    deep = inside
+    for _ in range(60):
+        deep = deep / ("d" * 50)
+        deep.mkdir()
+    assert clean(tmp_path, "--remove") == 0
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("name", ["mine", "pffbench-run-1-copy", "pffbench-run"])
+def test_a_directory_under_another_name_stays(tmp_path, name):
+    place = leave_scratch(tmp_path, "run-1").rename(tmp_path / name)
     clean(tmp_path, "--remove")
     assert place.exists()
 
@@ -149,7 +242,13 @@ def test_files_that_another_job_is_to_read_stay(tmp_path, capsys):
     place = leave_scratch(tmp_path, "run-1", kept_for=results)
     clean(tmp_path, "--remove")
     told = capsys.readouterr().out
-    assert f"waits to be read: pffbench run --resume {results} --stage read; --kept" in told
+    command = f"mpiexec -n 2 python -m pffbench run --resume {results} --stage read"
+    assert f"waits to be read (--kept removes it all the same): {command}\n" in told
+    assert place.exists()
+    record(results, "interrupted")
+    clean(tmp_path, "--remove")
+    told = capsys.readouterr().out
+    assert f"not everything is written (--kept removes it all the same): {command[:-13]}\n" in told
     assert place.exists()
     record(results, "finished")
     clean(tmp_path, "--remove")

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 
 from pffbench.errors import NOT_VALID, VALID, UserError, explained
-from pffbench.record.run_json import RunRecord
+from pffbench.record.run_json import RunRecord, readable
+from pffbench.results.rerun import command_to_resume
 from pffbench.storage.durability import DiskUsage, disk_usage
 from pffbench.storage.ownership import Leftover, clock_of, find_leftovers, leftover_at
 from pffbench.storage.scratch import Scratch, scratch_parent
 from pffbench.text import one_line, without_digests
 from pffbench.units import Size, duration_text
+
+#: What a run makes in its scratch directory: a directory for each repetition, its marker and
+#: probes. The names of NFS are those of removed files that a process still has open.
+_OF_RUN = re.compile(r"\d{4,}-|\.pffbench-|\.nfs")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -133,20 +140,39 @@ def _judge(leftover: Leftover, kept: bool, now: float) -> tuple[bool, str]:
         return False, f"in use: {fate.why}"
     if fate.state == "unknown":
         return False, f"may be in use: {fate.why}; clean it there, or remove it by hand"
-    if leftover.kept_for and not kept and not _is_read(leftover.kept_for):
-        return False, (
-            f"waits to be read: pffbench run --resume {leftover.kept_for} --stage read; "
-            "--kept removes it all the same"
-        )
+    if leftover.kept_for and not kept and (need := _need_of(leftover.kept_for)):
+        return False, need
+    if name := _foreign_name(leftover):
+        return False, f"no run makes {name}, which is in it; move it away, or remove it by hand"
     return True, fate.why
 
 
-def _is_read(results: str) -> bool:
-    """Whether the run that the files were kept for has ended."""
+def _need_of(results: str) -> str:
+    """Return for what a run needs its files, and the command; empty if it has ended."""
+    anyway = "--kept removes it all the same"
     try:
-        return RunRecord.load(results).status == "finished"
-    except ValueError:
-        return False
+        with readable(results):
+            record = RunRecord.load(results)
+            if record.status == "finished":
+                return ""
+            if record.status == "written" or record.stage == "read":
+                command = command_to_resume(record, results, "--stage", "read")
+                return f"waits to be read ({anyway}): {command}"
+            again = command_to_resume(record, results)
+            return f"not everything is written ({anyway}): {again}"
+    except UserError:
+        return f"kept for {results}, where no run can be read; {anyway}"
+
+
+def _foreign_name(leftover: Leftover) -> str:
+    """Return the first name in a run's directory that no run makes; empty if there is none."""
+    if leftover.run_id.startswith("doctor-"):  # whose trials have names of their own
+        return ""
+    try:
+        names = sorted(path.name for path in Path(leftover.path).iterdir())
+    except OSError:  # which is reported where it is removed
+        return ""
+    return next((name for name in names if not _OF_RUN.match(name)), "")
 
 
 def remove(judgement: StaleScratch) -> str | None:

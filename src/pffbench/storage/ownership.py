@@ -329,7 +329,10 @@ def find_leftovers(parent: str) -> list[Leftover]:
 
 
 def leftover_at(path: str) -> list[Leftover]:
-    """Return the contents of a directory's marker; nothing without a marker."""
+    """Return the contents of a directory's marker; nothing without one, or with another run's.
+
+    A copy of the directory under another name is its owner's.
+    """
     try:
         fd = os.open(path, OPEN_DIRECTORY)
     except OSError:
@@ -337,6 +340,8 @@ def leftover_at(path: str) -> list[Leftover]:
     try:
         marker = read_marker(fd)
         run_id, kept_for = str(marker["run_id"]), str(marker.get("kept_for", ""))
+        if Path(path).name != PREFIX + run_id:
+            return []
         touched = os.stat(MARKER, dir_fd=fd, follow_symlinks=False).st_mtime
         return [Leftover(path, run_id, OwnerProcess.of(marker), kept_for, touched)]
     except (KeyError, ValueError, OSError):
