@@ -25,6 +25,9 @@ from launch import (
     start_experiment,
     wait_until,
 )
+from pffbench.cli import make_parser
+from pffbench.commands.run import how_to_check
+from pffbench.run.options import RunOptions
 
 pytestmark = pytest.mark.parallel
 
@@ -156,14 +159,14 @@ def test_a_name_from_the_list_is_planned(tmp_path):
 
 
 def test_an_experiment_is_checked_as_an_error_on_many_ranks_says(tmp_path):
-    """The command names the experiment and the ranks, which a reader puts in."""
-    path = tmp_path / "experiment.yaml"
+    path = tmp_path / "my experiment.yaml"
     path.write_text(yaml.safe_dump({"name": "x", "cases": SLOW}))
-    from pffbench.commands.run import how_to_check
-
-    (command,) = printed(r"(pffbench plan \S+ -n \d+)", how_to_check(64))
-    planned = typed(command.replace("EXPERIMENT.yaml", str(path)), tmp_path)
+    words = ["run", str(path), "--set", "dtype=[int8, int16]"]
+    told = how_to_check(RunOptions.of_arguments(make_parser().parse_args(words)), 64)
+    (command,) = printed(r"check it in one process with: (.*)$", told)
+    planned = typed(command, tmp_path)
     assert planned.status == 0, planned.said
+    assert "64 ranks" in planned.stdout
 
 
 def test_scratch_that_is_not_needed_any_more_is_removed(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,12 +12,19 @@ from pathlib import Path
 import h5py
 import pytest
 
-from launch import entries_below, environment, pffbench_cli, run_experiment, write_experiment
+from launch import (
+    cannot_run,
+    entries_below,
+    environment,
+    pffbench_cli,
+    run_experiment,
+    write_experiment,
+)
 from pffbench.record.run import MeasuredRun
 from pffbench.results.cells import cells_of
 from pffbench.results.load import LoadSummary
 from pffbench.results.summary import summarise
-from pffbench.results.survival import notes, row, survivors_of
+from pffbench.results.survival import EXPLAINED, notes, row, survivors_of
 from planted import run_first
 
 pytestmark = pytest.mark.parallel
@@ -188,6 +197,18 @@ def test_a_plain_program_that_is_killed_leaves_as_much(tmp_path, libver, flush, 
         return
     with h5py.File(path) as file:
         assert [step[0] for step in file["steps"][:kept]] == [0, 1, 2]
+
+
+def test_a_file_that_opens_after_h5clear_does_after_the_printed_command(tmp_path):
+    if shutil.which("h5clear") is None:
+        cannot_run("the tools of HDF5 are not installed")
+    (command,) = re.findall(r"only after (h5clear -s)$", EXPLAINED["h5clear"])
+    path = tmp_path / "plain.h5"
+    told = [sys.executable, "-c", PLAIN, str(path), "latest", "step"]
+    subprocess.run(told, env=environment(), capture_output=True, timeout=120)
+    subprocess.run([*command.split(), str(path)], check=True, timeout=120)
+    with h5py.File(path) as file:
+        assert [step[0] for step in file["steps"][:3]] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("case", "said"), [

@@ -120,7 +120,11 @@ def test_a_time_is_given_for_sizes_near_those_that_were_measured(contest):
     assert near.time.startswith("100 steps of 8.389 MB need about 20 s")
     far = advise(contest, ONCE, {}, 0.25, nbytes=600 * 10**9)
     assert far.time.startswith("No time is given for 1 step of 600 GB")
-    assert "--set scale=" in far.time
+    assert far.measure.endswith(" --set scale=7153")
+    assert "  mpiexec -n 2 python -m pffbench run some.yaml --set scale=7153" in list(far.lines())
+    most = advise(contest, ONCE, {}, 0.25, nbytes=600 * 10**15)
+    assert most.time.endswith("at least a tenth of a step.")
+    assert most.measure == ""
 
 
 def test_json_has_the_content_of_the_text(contest):

@@ -12,15 +12,16 @@ from msgspec.structs import replace
 
 import pffbench
 from pffbench.errors import UserError
-from pffbench.results.answer import Answer, answer_of, lines_of, wrap
+from pffbench.experiment.schema import MOST_SCALE
+from pffbench.results.answer import WIDTH, Answer, answer_of, lines_of, wrap
 from pffbench.results.cells import Cell, summed
 from pffbench.results.comparisons import compare_work
 from pffbench.results.decision import Weights
 from pffbench.results.names import value_name
 from pffbench.results.purposes import usable
-from pffbench.results.rerun import command_again
+from pffbench.results.rerun import command_again, wrapped
 from pffbench.results.summary import Summary
-from pffbench.text import counted
+from pffbench.text import counted, one_line
 from pffbench.units import Size, duration_text
 from pffbench_analysis.recommend.code import NoCodeError, code_for, notes_for
 
@@ -43,12 +44,16 @@ class Advice(NamedTuple):
     notes: Sequence[str] = ()
     #: How long the user's data need, in a sentence; empty if that was not asked.
     time: str = ""
+    #: The command that measures more data, if too few for a time were measured; else empty.
+    measure: str = ""
 
     def lines(self) -> Iterator[str]:
         """Yield the recommendation as text."""
         yield from lines_of(self.answer)
         if self.time:
             yield from ("", *wrap(self.time))
+        if self.measure:
+            yield from wrapped(one_line(self.measure), WIDTH)
         if self.program:
             yield from ("", "In a program of your own (run it with mpiexec or srun):", "")
             yield from self.program.rstrip("\n").split("\n")
@@ -109,13 +114,13 @@ def advise(
             answer = replace(answer, headline=chosen, command="", why_command="")
     else:
         return Advice(place, answer)
-    time = _time(summary, cell, weights, nbytes, steps) if nbytes else ""
+    time, measure = _time(summary, cell, weights, nbytes, steps) if nbytes else ("", "")
     entry = summary.record.cases[cell.case]
     try:
         program = code_for(entry, summary.run.ranks)
     except NoCodeError as error:
-        return Advice(place, answer, why_none=str(error), time=time)
-    return Advice(place, answer, program, notes=notes_for(entry), time=time)
+        return Advice(place, answer, why_none=str(error), time=time, measure=measure)
+    return Advice(place, answer, program, notes=notes_for(entry), time=time, measure=measure)
 
 
 def _only_case(cells: Sequence[Cell]) -> Cell | None:
@@ -165,21 +170,26 @@ def _options(only: Mapping[str, Sequence[str]]) -> str:
     return " ".join(f"--only {key}={','.join(values)}" for key, values in only.items())
 
 
-def _time(summary: Summary, cell: Cell, weights: Weights, nbytes: int, steps: int) -> str:
-    """Return how long the user's data need, by the rate of the largest comparison."""
+def _time(
+    summary: Summary, cell: Cell, weights: Weights, nbytes: int, steps: int
+) -> tuple[str, str]:
+    """Return how long the user's data need, by the rate of the largest comparison.
+
+    If the data measured are too small for that, return the command that measures more of them too.
+    """
     data = f"{counted(steps, 'step')} of {Size(nbytes).decimal()}"
     if nbytes > _FARTHEST * cell.nbytes:
-        command = command_again(
-            summary.record, {"scale": f"{math.ceil(nbytes / _FARTHEST / cell.nbytes)}"}
-        )
-        measure = f": {command}" if command else ""
-        return (
+        before = float(summary.record.experiment.get("scale", 1))
+        scale = math.ceil(before * nbytes / _FARTHEST / cell.nbytes)
+        fits = scale <= MOST_SCALE
+        told = (
             f"No time is given for {data}: the largest data measured are {Size(cell.nbytes)}, and "
             f"times of more than {_FARTHEST} times as much do not follow from them. Measure at "
-            f"least a tenth of a step{measure}"
+            f"least a tenth of a step{':' if fits else '.'}"
         )
+        return told, command_again(summary.record, {"scale": f"{scale}"}) if fits else ""
     own = [one for one in summary.cells if one.case == cell.case]
     totals = {one.keys["total"] for one in own}
     (whole,) = summed(own, {t: n for t, n in weights.items() if n and t in totals})
     seconds = steps * nbytes / cell.nbytes * whole.median
-    return f"{data} need about {duration_text(seconds)}, if time grows as the bytes do."
+    return f"{data} need about {duration_text(seconds)}, if time grows as the bytes do.", ""

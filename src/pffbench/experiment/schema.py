@@ -19,6 +19,8 @@ from pffbench.workloads.registry import workload, workload_names
 PLAIN_REPETITIONS = 10
 #: Most repetitions with ``counters: calls``: too few to judge times (`results.judge.FEWEST`).
 MOST_TRACED = 6
+#: Largest `scale`.
+MOST_SCALE = 1_000_000
 #: Other packages name the studies whose published numbers they have by entry points of this group.
 STUDIES_GROUP = "pffbench.studies"
 #: Descriptions of the two keys of a case that are no field of a record.
@@ -60,7 +62,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     #: Parameters of all entries. The entry's own parameters have priority.
     common: dict[str, Any] = {}
     #: Multiplies the first axis of each ``shape`` and ``shape_per_rank``, rounded up.
-    scale: Annotated[float, msgspec.Meta(gt=0, le=1_000_000)] = 1.0
+    scale: Annotated[float, msgspec.Meta(gt=0, le=MOST_SCALE)] = 1.0
     #: Repetitions that count. ``auto``: after 25 or more the run ends when the way that it
     #: recommends costs at most `regret`, and a run that compares nothing ends after 10. A number:
     #: the repetitions of each case.

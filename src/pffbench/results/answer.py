@@ -137,7 +137,13 @@ def answer_of(
     evidence = evidence_of(run, every)
     if record.valid is not True:
         then = _INVALID if record.valid is False else ()
-        return Answer("INVALID", "", evidence, notes=(*then, *cautions(run, every, (), load)))
+        notes = (*then, *cautions(run, every, (), load))
+        if record.valid is None and record.status == "interrupted":
+            again = command_to_resume(record, run.directory)
+            return Answer(
+                "INVALID", "", evidence, notes=notes, command=again, why_command="To continue:"
+            )
+        return Answer("INVALID", "", evidence, notes=notes)
     if record.traced:
         return _counted(run, every, evidence)
     if survival.kills_of(run):
@@ -291,10 +297,9 @@ def evidence_of(run: MeasuredRun, cells: Sequence[Cell] = ()) -> str:
     """Return what was verified and how often everything ran, after the verdict on the run."""
     record = run.record
     if record.valid is None:
-        resume = command_to_resume(record, run.directory)
         return {
             "written": "WRITTEN: nothing has been read and verified yet.",
-            "interrupted": f"INTERRUPTED: rounds are missing; to continue: {resume}.",
+            "interrupted": "INTERRUPTED: rounds are missing.",
         }.get(record.status, "NOT FINISHED: rounds are missing.")
     unsafe = record.has_losses
     if not unsafe and (reason := record.objection):

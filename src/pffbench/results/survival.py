@@ -27,7 +27,8 @@ from pffbench.workloads.survival import SurvivalParameters
 _AFTER = "_after_"
 #: How files open, in the order of `pffbench.workloads.survivors.WAYS`; the last is not at all.
 _OPENS = ("yes", "swmr", "h5clear", "no")
-_EXPLAINED = {
+#: What must be done before a file opens, or how it opens.
+EXPLAINED = {
     "swmr": "swmr: only as h5py.File(…, swmr=True)",
     "h5clear": "h5clear: only after h5clear -s",
 }
@@ -148,7 +149,7 @@ def notes(cases: Sequence[Survivor], load: LoadSummary) -> Iterator[str]:
         "and the next one had begun."
     )
     found = {way for case in cases for way in case.opens}
-    if explained := [text for way, text in _EXPLAINED.items() if way in found]:
+    if explained := [text for way, text in EXPLAINED.items() if way in found]:
         yield f"Opens: {'; '.join(explained)}."
     more = {c.parameters.backend for c in cases for kill in c.kills if kill.shown > kill.after}
     for backend in sorted(more):
