@@ -49,7 +49,7 @@ def test_a_planted_slowdown_ends_with_status_1(runs, tmp_path):
     assert done.status == 1, done.said
     with (tmp_path / "out/compare.csv").open() as file:
         rows = {row["heading"]: row for row in csv.DictReader(file)}
-    write, read = rows["write, until close"], rows["read, page cache"]
+    write, read = rows["write and close"], rows["read, page cache"]
     assert (write["word"], write["mostly_in"]) == ("slower", "write")
     # Reads sleep as long in both runs; how much other work stretches their sleep is left open.
     assert float(write["low"]) > max(1.2, float(read["low"]))

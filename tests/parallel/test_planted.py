@@ -187,7 +187,7 @@ def test_slow_writes_of_one_format_are_found(tmp_path):
     # A busy machine has no answer, but the planted difference is larger.
     found = compare_work(usable(summary.cells, summary.run.resolution))
     (writing,) = [
-        one for one in found.formats if one.cells[0][0].keys["column"] == "write, until close"
+        one for one in found.formats if one.cells[0][0].keys["column"] == "write and close"
     ]
     assert (writing.value, writing.base, writing.verdict.word) == ("netcdf4", "hdf5", "slower")
     counts = {entry["stopped_after"] for entry in done.record["cases"].values()}

@@ -86,7 +86,7 @@ def test_a_total_of_which_the_interval_reaches_beyond_the_limit_is_undecided(mak
     cases = dict([a_case("hdf5")])
     status, line = gated(make(seed=1, cases=cases), make(seed=2, cases=cases, factor=slow))
     assert (status, line.split(":")[0]) == (INCONCLUSIVE, "UNDECIDED")
-    assert "the most HDF5, write, until close: " in line
+    assert "the most HDF5, write and close: " in line
 
 
 def test_what_may_be_slower_says_by_how_much_and_what_would_show_less(make):
@@ -193,7 +193,7 @@ def test_raw_transfers_fail_nothing_and_show_that_the_machine_changed(make):
         status, line = gated(old, new)
         assert status == MACHINE_CHANGED
         assert line.startswith(f"MACHINE CHANGED: {new}: raw I/O differs by more than 5 %")
-        assert "nothing is said of read, page cache and write, until close" in line
+        assert "nothing is said of read, page cache and write and close" in line
 
 
 def test_a_machine_that_changed_says_nothing_of_formats_that_are_slower(make):
@@ -255,7 +255,7 @@ def test_each_total_has_a_control_of_its_own(make):
     status, line = gated(make(seed=1), make(seed=2, factor=planted), limit=0.2)
     assert status == NOT_VALID
     head, _, tail = line.partition("nothing is said of read, page cache: ")
-    assert "write, until close" in head
+    assert "write and close" in head
     assert "read, page cache" not in head
     assert "raw I/O, 1 case" in tail
 
@@ -273,7 +273,7 @@ def test_a_total_without_a_control_goes_by_all_of_them(make):
     old, new = (edit(make(seed=n, factor=f), unread) for n, f in ((1, 1.0), (2, 1.7)))
     status, line = gated(old, new, limit=0.2)
     assert status == MACHINE_CHANGED, line
-    assert "nothing is said of read, page cache and write, until close" in line
+    assert "nothing is said of read, page cache and write and close" in line
 
 
 def test_raw_transfers_alone_are_what_is_judged(make):

@@ -208,11 +208,11 @@ def test_a_run_without_results_does_not_hide_the_others(tmp_path):
 def test_a_sentence_for_each_total_and_all_sizes_in_the_table(tmp_path):
     series = load_series(a_series(tmp_path, (1, 2, 4, 8), cases=("hdf5", "zarr"), noise=0.001))
     write, read = sentences(series)
-    assert write.startswith("Weak scaling from 1 to 8 nodes, write, until close: efficiency HDF5 ")
+    assert write.startswith("Weak scaling from 1 to 8 nodes, write and close: efficiency HDF5 ")
     assert " and Zarr " in write
     assert "read, page cache" in read
     table, _ = tables(series)
-    assert table.title == "write, until close, weak scaling, 8 MiB per rank"
+    assert table.title == "write and close, weak scaling, 8 MiB per rank"
     assert list(table.columns) == ["", "1 node", "2", "4", "8", "efficiency", ""]
     assert [row[0] for row in table.rows] == ["HDF5", "Zarr"]
     assert table.rows[0][1] == "32 MB/s"

@@ -114,7 +114,7 @@ def _lines(found: Comparison, outcome: Outcome) -> Iterator[str]:
 def table_of(found: Comparison, outcome: Outcome) -> Table:
     """Return every row that is comparable, and the control."""
     rows = [_cells(row, outcome.gate) for row in (*found.comparable, *found.control)]
-    bound = ["at most"] if outcome.gate else []
+    bound = ["bound"] if outcome.gate else []
     return Table("", ["", "", "old", "new", "change", "interval", *bound, ""], rows)
 
 
@@ -138,7 +138,7 @@ def _notes(found: Comparison, outcome: Outcome) -> Iterator[str]:
     if found.comparable:
         starts = f"{found.starts[0]} and {found.starts[1]} starts of the program"
         few = f"; {MORE_STARTS}" if min(found.starts) < 3 else ""
-        bound = "At most: with 95 % for each row alone, for the limit. " if outcome.gate else ""
+        bound = "Bound: with 95 % for each row alone, for the limit. " if outcome.gate else ""
         yield (
             f"Change: time of new over old. Interval: all of them hold together with 95 %. {bound}"
             f"Same: within 10 %; ~: not decided. By {starts}{few}."

@@ -378,10 +378,14 @@ def report_counts(
         print_json({"format": "pffbench compare --counts", "version": _JSON_VERSION, **data})
         return status
     terminal = console or make_console()
+    if fail_if_more:
+        terminal.print(
+            "FAILED: a count is larger, or a case is not compared"
+            if status
+            else "PASSED: no count is larger"
+        )
     for line in (line for comparison in found for line in _lines(comparison)):
         terminal.print(one_line(line), markup=False, highlight=False, soft_wrap=True)
-    if fail_if_more:
-        terminal.print("FAILED" if status else "PASSED")
     return status
 
 
@@ -391,14 +395,14 @@ def _as_data(difference: CountDifference) -> dict[str, object]:
 
 def _lines(comparison: CountComparison) -> Iterator[str]:
     yield f"{comparison.base} → {comparison.new}"
-    yield from map(str, comparison.differences)
-    yield from (f"not compared: {text}" for text in comparison.alone)
     many = len(comparison.differences)
     differ = f"{many} of them {'differ' if many > 1 else 'differs'}" if many else "none differs"
     yield (
         f"{counted(comparison.counts, 'count')} of {counted(comparison.cases, 'case')} were "
         f"compared; {differ}"
     )
+    yield from map(str, comparison.differences)
+    yield from (f"not compared: {text}" for text in comparison.alone)
     if comparison.chance:
         yield (
             f"{counted(comparison.chance, 'more count')} may differ by chance: ranks made the same "

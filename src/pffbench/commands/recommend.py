@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_percent,
         default=REGRET,
         metavar="PERCENT",
-        help="recommend a way only if it is at most so much slower than the best one "
+        help="recommend a way only if it is at most this much slower than the best one "
         f"(default: {100 * REGRET:.0f}) (example: --regret 40)",
     )
     parser.add_argument(

@@ -155,4 +155,4 @@ def heading_of(cell: Cell) -> str:
     if total == "read":
         return "read, page cache" if cell.keys["cache"] in CACHED else "read from disk"
     verb = {"write": "write", "update": "change"}[total]
-    return f"{verb} to disk" if cell.keys.get("durability") == "sync" else f"{verb}, until close"
+    return f"{verb} to disk" if cell.keys.get("durability") == "sync" else f"{verb} and close"

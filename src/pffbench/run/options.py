@@ -99,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage",
         choices=("write", "read"),
-        help="for cache: separate: only write and keep the files, or, with --resume, read the "
+        help="with cache: separate: only write and keep the files, or, with --resume, read the "
         "files that another job wrote on other nodes (example: --resume results/first --stage "
         "read)",
     )
