@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from math import prod
@@ -128,17 +129,20 @@ def _stored(case: Case, family: Family, volume: Volume, in_turns: bool) -> tuple
 def _units(case: Case, family: Family, volume: Volume) -> int:
     """Count the chunks or shards of all arrays of one kind."""
     storage = backend_class(case.parameters.backend).storage
-    spec = family.kinds[0]
-    unit = storage(spec, case.options).unit
     if family.shared:
         specs = (family.spec(box, None) for box in family.boxes)
         each = (_count_units(s, storage(s, case.options).unit) for s in specs)
         return family.count * sum(each)
-    if unit is None or family.dealt_to is not None:
-        return volume.arrays * _count_units(spec, unit)
+    if family.dealt_to is not None:
+        (spec,) = family.kinds
+        return volume.arrays * _count_units(spec, storage(spec, case.options).unit)
     # Each part of a global array is an array, and the parts are of unequal lengths.
-    axes = zip(family.stored_lengths, unit, strict=True)
-    return family.count * prod(sum(-(-n // c) for n in lengths) for lengths, c in axes)
+    lengths = [Counter(axis) for axis in family.lengths]
+    return family.count * sum(
+        prod(count[n] for count, n in zip(lengths, spec.shape[-len(lengths) :], strict=True))
+        * _count_units(spec, storage(spec, case.options).unit)
+        for spec in family.kinds
+    )
 
 
 def copies_of_file(case: Case, ranks: int) -> int:
@@ -151,7 +155,9 @@ def _count_units(spec: ArraySpec, unit: tuple[int, ...] | None) -> int:
     """Count the chunks, or shards, of an array; where the library chooses, assume 1 MiB each."""
     if unit is None:
         return max(1, prod(spec.shape) * itemsize(spec.dtype) // 2**20)
-    return prod(-(-n // c) for n, c in zip(spec.shape, unit, strict=True))
+    rows, *inner = spec.shape
+    shape = (rows + spec.growth, *inner)
+    return prod(-(-n // c) for n, c in zip(shape, unit, strict=True))
 
 
 class Plan(msgspec.Struct, frozen=True):
