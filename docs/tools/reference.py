@@ -118,7 +118,8 @@ def _abilities() -> Iterator[str]:
         "changed later",
     )
     yield from table(head, rows)
-    yield "Maps without writer ranks, see [irregular decompositions](../irregular.md)."
+    yield "Maps: stretches of one shared array, without writer ranks. In other files every format"
+    yield "has them, see [irregular decompositions](../irregular.md). All have lists of arrays."
     yield ""
 
 

@@ -252,8 +252,12 @@ class Parameters(
     @property
     def given_shape(self) -> Shape | None:
         """Shape of an array, or of a rank's part of it, without time steps; None if not given."""
-        given = (getattr(self, key) for key in keys_that_are(type(self), "shape"))
-        return next(filter(None, given), None)
+        return next((getattr(self, key) for key in self.shape_keys), None)
+
+    @property
+    def shape_keys(self) -> tuple[str, ...]:
+        """The keys of shapes that are given."""
+        return tuple(key for key in keys_that_are(type(self), "shape") if getattr(self, key))
 
     @property
     def has_steps(self) -> bool:

@@ -60,14 +60,18 @@ def test_every_format_is_valid_in_files_of_uneven_groups_as_many_as_planned(tmp_
 
 
 #: What other workloads do in files of groups: several arrays, parts changed and appended, units of
-#: chunks, and planes of a volume for each rank.
+#: chunks, planes and boxes of a volume, and parts that other ranks of the file wrote.
 PATTERNS = [
     {"workload": "datasets", "shape": [7, 3], "datasets": 5, "attributes": 1},
     {"workload": "updates", "shape": [4, 11], "change": ["every_second_element", "append"],
      "rows": 2},
     {"workload": "chunk_cache", "shape": [4, 5], "granules": 7, "chunks": [4, 5],
      "read": ["rows", "chunks"]},
-    {"workload": "slices", "shape": [5, 4, 6], "axis": [0, 2], "arrays": "per_rank"},
+    {"workload": "slices", "shape": [5, 11, 6], "axis": [0, 1, 2], "count": 2},
+    {"workload": "slices", "shape": [5, 11, 6], "box": [2, 3, 4], "position": "random", "count": 3},
+    {"workload": "hyperslab", "shape": [9, 8], "read_start": [1, 2], "read_shape": [5, 4]},
+    {"workload": "hyperslab", "shape": [9, 8], "read_decomposition": "block",
+     "arrays": "shared"},
 ]  # fmt: skip
 
 
@@ -80,13 +84,12 @@ def test_every_workload_that_cuts_arrays_is_valid_in_files_of_groups(tmp_path, r
     assert done.status == 0, done.said
     assert done.record["valid"] is True
     ran = [entry["parameters"] for entry in done.record["cases"].values()]
-    for workload in ("datasets", "updates", "chunk_cache"):
+    for workload in ("datasets", "updates", "chunk_cache", "slices", "hyperslab"):
         for backend in ("hdf5", "netcdf4", "zarr"):
             some = {
                 p["arrays"] for p in ran if (p["workload"], p["backend"]) == (workload, backend)
             }
             assert some == {"shared", "per_rank"}, (workload, backend)
-    assert any(p["workload"] == "slices" for p in ran)
 
 
 @pytest.mark.full

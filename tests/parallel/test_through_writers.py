@@ -67,13 +67,13 @@ OTHERS = [
     {"workload": "hyperslab", "chunks": "rank_part", "steps": 2, "datasets": [
         {"name": "a", "shape": [8, 5], "dtype": "int16"},
         {"name": "b", "shape_per_rank": [3, 4], "count": 2, "decomposition": "block"}]},
+    {"workload": "hyperslab", "shape": [9, 8], "chunks": [2, 3], "read_decomposition": "pencil",
+     "read_start": [1, 2], "read_shape": [5, 4]},
 ]  # fmt: skip
-#: Each rank reads other parts than it wrote, which groups of ranks do not have in their files.
+#: All ranks read the parts of all, which groups of ranks do not have in their files.
 READ_ELSEWHERE = [
     {"workload": "study_chunk_cache", "shape": [2, 3, 5], "granules": 5, "datasets": 2,
      "chunks": [2, 3, 5], "sharing": "interleaved", "byte_order": "big"},
-    {"workload": "hyperslab", "shape": [9, 8], "chunks": [2, 3], "read_decomposition": "pencil",
-     "read_start": [1, 2], "read_shape": [5, 4]},
 ]  # fmt: skip
 
 
@@ -93,8 +93,7 @@ def test_every_workload_goes_through_writers_of_one_file_and_of_files_of_groups(
     ran = {(p["workload"], p["backend"], p["rearranger"], word_of(p))
            for p in (entry["parameters"] for entry in done.record["cases"].values())}  # fmt: skip
     for one in OTHERS:
-        grouped = one["workload"] != "slices" and ranks > 2
-        for word in ("one-shared", *["count_2-shared"] * grouped):
+        for word in ("one-shared", *["count_2-shared"] * (ranks > 2)):
             for way in ("gather", "box", "chunk_owner"):
                 assert (one["workload"], "hdf5", way, word) in ran
             assert (one["workload"], "zarr", "chunk_owner", word) in ran

@@ -12,11 +12,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from capable import FORMATS
 from launch import REPOSITORY, environment, pffbench_cli, run_experiment, sampled
 from pffbench.backends.registry import backend_class
+from pffbench.geometry.maps import DecompositionMap
+from pffbench.workloads.map_files import write_npz
 from sharing import word_of
 
 pytestmark = pytest.mark.parallel
@@ -206,18 +209,31 @@ def test_a_column_of_the_tables_is_everywhere(copy, run):
     assert "| `worked_part` | `worked%` | Time of opening and closing files. |" in page
 
 
+#: A map of four processes, each of which has stretches of an array in the places of the others.
+INTERLEAVED = DecompositionMap(
+    (6, 7), np.full(4, 3), np.array([0, 16, 32, 4, 20, 36, 8, 24, 40, 12, 28, 41]),
+    np.array([4, 4, 4, 4, 4, 4, 4, 4, 1, 4, 4, 1]),
+)  # fmt: skip
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 3, 4])
 def test_a_declared_pattern_is_valid_in_all_files_at_the_first_try(copy, tmp_path, ranks):
-    """Groups of ranks, arrays of ranks and strides are nothing that a workload has to know."""
+    """Groups of ranks, lists, maps and strides are nothing that a workload has to know."""
     common = {"workload": "planes", "shape": [7, 4, 5], "backend": FORMATS, "transfer": BOTH}
     group = {"files": {"count": min(2, ranks)}}
+    every = {"files": ["one", "per_rank", group["files"]], "arrays": ["shared", "per_rank"]}
     writers = {"rearranger": ["gather", "box", "chunk_owner"], "writers": [{"count": 1}, "all"]}
+    arrays = [{"name": "a", "shape": [7, 5]}, {"name": "b", "shape": [3, 4, 6], "count": 2}]
+    listed = {"shape": None, "datasets": arrays}
+    write_npz(tmp_path / "map.npz", INTERLEAVED)
+    of_map = {"shape": None, "decomposition": {"file": "map.npz"}}
     cases = [
-        common | {"files": ["one", "per_rank"], "arrays": ["shared", "per_rank"]},
-        common | group | {"arrays": ["shared", "per_rank"]},
+        common | every,
         common | writers,
         common | group | writers | {"chunks": [3, 2, 2]},
+        common | every | listed,
+        common | every | of_map,
     ]
     done = run_experiment(tmp_path, ranks, cases=cases, repetitions=1, env=path_of(copy))
     assert done.status == 0, done.said
@@ -228,6 +244,11 @@ def test_a_declared_pattern_is_valid_in_all_files_at_the_first_try(copy, tmp_pat
     words += [f"count_{min(2, ranks)}-{arrays}" for arrays in ("shared", "per_rank")]
     for backend in ("hdf5", "netcdf4", "zarr"):
         assert ran >= {(backend, word) for word in words}
+    for key in ("datasets", "decomposition"):
+        kinds = [p for p in parameters if not isinstance(p.get(key), int | None)]
+        some = {(p["backend"], word_of(p)) for p in kinds}
+        assert some >= {(backend, "per_rank") for backend in FORMATS}
+        assert some >= {("hdf5", word) for word in words}
     ways = {(p["backend"], p["rearranger"]) for p in parameters}
     assert ways >= {(b, r) for b in ("hdf5", "netcdf4") for r in writers["rearranger"]}
     assert ("zarr", "chunk_owner") in ways

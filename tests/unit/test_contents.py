@@ -1,4 +1,8 @@
-"""The arrays of a case: files have each element once, and a plan counts them without listing."""
+"""The arrays of a case: files have each element once, and a plan counts them without listing.
+
+Cases are drawn over workloads, lists of arrays, decomposition maps, files of groups of ranks, time
+steps, other parts to read, and writers.
+"""
 
 import math
 
@@ -14,72 +18,400 @@ from pffbench.case import Case, GroupedFiles, work_of
 from pffbench.errors import ImpossibleCaseError, UserError
 from pffbench.experiment.check import check_case
 from pffbench.experiment.load import from_data
+from pffbench.experiment.plan import cost_of
 from pffbench.geometry.box import Box
 from pffbench.geometry.cut import process_grid
 from pffbench.geometry.groups import FileGroups
 from pffbench.geometry.maps import DecompositionMap, MapCut
 from pffbench.geometry.stretches import Stretches
+from pffbench.mpi.topology import Topology
 from pffbench.workloads.arrays import CaseArrays, Family
 from pffbench.workloads.hyperslab import HyperslabParameters
+from pffbench.workloads.irregular import MapFile
 from pffbench.workloads.registry import workload
+from pffbench.workloads.selections import selected
+from pffbench.workloads.slices import wanted
 from pffbench.workloads.specs import make_spec
+from pffbench.workloads.updates import changed_elements, changes_of
+from pffbench.workloads.writers import WriterRanks, pieces_of_writers, refuse_writers
 from plans import load_cases, plan_cases
-from sharing import keys_of, word_of
+from sharing import keys_of
 
-LAYOUTS = ("one-shared", "one-per_rank", "per_rank")
+#: One rank, parts of equal and of unequal lengths, and more ranks than some arrays have rows.
+RANKS = st.sampled_from([1, 2, 3, 4, 5, 7])
 extents = st.integers(1, 9)
+few = st.integers(1, 3)
 
 
 def shapes(least, most):
     return st.lists(extents, min_size=least, max_size=most)
 
 
+#: For each workload the fewest and the most axes of its arrays, and further keys of it.
+AXES = {"hyperslab": (1, 3), "datasets": (1, 2), "startup": (1, 3), "slices": (3, 3),
+        "chunk_cache": (2, 3), "updates": (2, 3)}  # fmt: skip
 PARAMETERS = {
     "hyperslab": st.fixed_dictionaries(
-        {"shape": shapes(1, 3), "datasets": st.integers(1, 2)},
+        {},
         optional={
-            "decomposition": st.sampled_from(["slab", "pencil", "block"]),
             "distribution": st.sampled_from(["block", "balanced"]),
-            "cut_unit": shapes(2, 2),
-            "steps": st.integers(1, 3),
+            "steps": few,
             "chunks": st.just("rank_part"),
         },
     ),
-    "datasets": st.fixed_dictionaries(
-        {"shape": shapes(1, 2), "datasets": st.integers(1, 9)},
-        optional={"transfer": st.just("collective")},
-    ),
+    "datasets": st.just({}),
     "startup": st.fixed_dictionaries(
-        {"shape": shapes(1, 3), "datasets": st.integers(1, 9)},
-        optional={"strategy": st.sampled_from(["every_rank", "root_bcast"])},
+        {"datasets": extents}, optional={"strategy": st.sampled_from(["every_rank", "root_bcast"])}
     ),
-    "slices": st.one_of(
-        st.fixed_dictionaries(
-            {given: shapes(3, 3), "axis": st.integers(0, 2)}, optional={"chunks": shapes(3, 3)}
-        )
-        for given in ("shape", "shape_per_rank")
+    "slices": st.fixed_dictionaries({"axis": st.integers(0, 2)})
+    | st.fixed_dictionaries(
+        {"box": st.just([1, 1, 1]), "position": st.just("random"), "count": few}
     ),
     "chunk_cache": st.fixed_dictionaries(
-        {"shape": shapes(2, 3), "granules": st.integers(1, 9)},
-        optional={"read": st.sampled_from(["rows", "chunks"])},
+        {"granules": extents}, optional={"read": st.sampled_from(["rows", "chunks"])}
     ),
     "updates": st.fixed_dictionaries(
-        {"shape": shapes(2, 3), "change": st.sampled_from(["append", "every_second_row"])},
-        optional={"rows": st.integers(1, 2), "read": st.sampled_from(["all", "first_half"])},
-    ),
-}
-
-
-KINDS_OF_A_LIST = st.lists(
-    st.fixed_dictionaries(
-        {"shape": shapes(1, 3), "count": st.integers(1, 2)},
+        {"change": st.sampled_from(["append", "every_second_row", "every_second_element"])},
         optional={
-            "dtype": st.sampled_from(["float64", "int16"]),
-            "decomposition": st.sampled_from(["slab", "block"]),
+            "rows": st.integers(1, 2),
+            "read": st.sampled_from(["all", "second_half", "every_second_element"]),
         },
     ),
-    min_size=1, max_size=3,
-).map(lambda kinds: [{"name": f"a{n}", **kind} for n, kind in enumerate(kinds)])  # fmt: skip
+}
+#: Workloads whose arrays may differ, and be cut by maps.
+LISTED = ("hyperslab", "datasets", "slices", "updates")
+#: Maps that were drawn, by the names of the files that they would be in.
+HELD = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _maps_without_files():
+    usual = MapFile.map.fget
+    with pytest.MonkeyPatch.context() as patch:
+        found = property(lambda of: HELD[of.file] if of.file in HELD else usual(of))
+        patch.setattr(MapFile, "map", found)
+        yield
+
+
+@st.composite
+def map_files(draw, shape, ranks, *, holes):
+    """A map that deals stretches of an array to processes, of which some may have nothing."""
+    size = math.prod(shape)
+    ends = sorted(draw(st.sets(st.integers(1, size - 1), max_size=6))) if size > 1 else []
+    begins, lengths = np.array([0, *ends]), np.diff([0, *ends, size])
+    processes = ranks + draw(st.integers(0, 2))
+    owner = st.integers(-1 if holes else 0, processes - 1)
+    first = draw(st.integers(0, processes - 1))
+    owners = np.array([first, *(draw(owner) for _ in ends)])
+    mine = [np.flatnonzero(owners == process) for process in range(processes)]
+    order = np.concatenate(mine)
+    name = f"map {len(HELD)}"
+    HELD[name] = DecompositionMap(
+        tuple(shape), np.array([len(one) for one in mine]), begins[order], lengths[order]
+    )
+    return {"file": name, "holes": "allow" if holes else "refuse"}
+
+
+@st.composite
+def kinds(draw, name, ranks):
+    """The keys of arrays of one kind: a shape, and a map that may cut it."""
+    shape = draw(shapes(*AXES[name]))
+    if name not in LISTED or draw(st.booleans()):
+        keys = ["shape", "shape_per_rank"] if name in ("hyperslab", "slices", "updates") else []
+        found = {draw(st.sampled_from(keys or ["shape"])): shape}
+        if name == "hyperslab":
+            found["decomposition"] = draw(st.sampled_from(["slab", "block"]))
+        return found
+    holes = name != "slices" and draw(st.booleans())
+    of_map = draw(map_files(shape[1:] if name == "updates" else shape, ranks, holes=holes))
+    return {"decomposition": of_map} | ({"shape": shape} if name == "updates" else {})
+
+
+@st.composite
+def arrays_of_case(draw, name, ranks):
+    """The keys of arrays of one kind, or of a list."""
+    if name not in LISTED:
+        return draw(kinds(name, ranks))
+    if draw(st.booleans()):
+        return {"datasets": draw(few), **draw(kinds(name, ranks))}
+    entries = [
+        {"name": f"a{n}", "count": draw(few), "dtype": draw(st.sampled_from(["float64", "int16"]))}
+        | draw(kinds(name, ranks))
+        for n in range(draw(few))
+    ]
+    return {"datasets": entries}
+
+
+@st.composite
+def cases(draw, *, exchanged=False, names=tuple(PARAMETERS)):
+    """A case of one of some workloads, and a number of ranks."""
+    names = sorted({*names} - ({"startup"} if exchanged else set()))
+    name, ranks = draw(st.sampled_from(names)), draw(RANKS)
+    plain = {"backend": "posix", "dtype": "int16", "workload": name, **draw(PARAMETERS[name])}
+    plain |= draw(arrays_of_case(name, ranks))
+    if name == "startup":
+        return made(plain), ranks
+    files = draw(st.sampled_from(["one", "groups"] + ["per_rank"] * (not exchanged)))
+    if files != "per_rank":
+        plain["transfer"] = draw(st.sampled_from(["independent", "collective"]))
+        plain["arrays"] = draw(st.sampled_from(["shared"] + ["per_rank"] * (not exchanged)))
+    if plain.get("arrays") == "shared" and (exchanged or draw(st.booleans())):
+        plain |= draw(exchanges())
+    if isinstance(plain.get("decomposition"), str) and "shape" in plain and draw(st.booleans()):
+        plain |= draw(regions(plain["shape"]))
+        if plain.get("arrays") == "shared":
+            plain["read_decomposition"] = draw(st.sampled_from(["slab", "block"]))
+    if files != "groups":
+        return made(plain | {"files": files}), ranks
+    count = draw(st.integers(1, ranks))
+    alone = count == ranks and plain["transfer"] == "independent"
+    groups = FileGroups(count, ranks, alone=alone)
+    return replace(made(plain), files=GroupedFiles(count=count, groups=groups)), ranks
+
+
+@st.composite
+def exchanges(draw):
+    """The keys of data that go through writers."""
+    way = draw(st.sampled_from(["gather", "box", "chunk_owner"]))
+    writers = draw(st.sampled_from(["all", {"count": 1}]))
+    chunks = {"chunks": [draw(few)]} if way == "chunk_owner" else {}
+    return {"rearranger": way, "writers": writers, **chunks}
+
+
+@st.composite
+def regions(draw, shape):
+    """The keys of a part of arrays to read."""
+    start = [draw(st.integers(0, n - 1)) for n in shape]
+    extent = [draw(st.integers(1, n - a)) for n, a in zip(shape, start, strict=True)]
+    return {"read_start": start, "read_shape": extent}
+
+
+def made(plain):
+    return msgspec.convert(plain, workload(plain["workload"]).parameters_type)
+
+
+def declared(p, ranks):
+    """Return the arrays of a case that is possible."""
+    pattern, backend = workload(p.workload), backend_class(p.backend)
+    assume(pattern.refuse(p, ranks, backend) is None)
+    arrays = pattern.arrays(p, ranks)
+    assume(refuse_writers(p, arrays, backend) is None)
+    return arrays
+
+
+def in_all_files(p, arrays, ranks):
+    """Return the arrays of each file."""
+    groups = p.groups(ranks)
+    return [arrays.specs(groups.group(index).start) for index in range(groups.files)]
+
+
+def grown(spec):
+    """Return the shape of a stored array with the rows that are appended."""
+    return (spec.shape[0] + spec.growth, *spec.shape[1:])
+
+
+def kind(spec):
+    """What arrays of a kind have in common."""
+    return (spec.shape, spec.chunks, spec.dtype, spec.owner is None)
+
+
+def changes(p, ranks):
+    """Return the arrays with the calls that change them, where there are any."""
+    return [changes_of(p, ranks)] if p.workload == "updates" else []
+
+
+@given(cases())
+def test_kinds_bytes_and_the_longest_call_are_those_of_the_arrays(case):
+    p, ranks = case
+    arrays = declared(p, ranks)
+    everything = [spec for specs in in_all_files(p, arrays, ranks) for spec in specs]
+    stored = sum(math.prod(grown(spec)) * spec.itemsize for spec in everything)
+    writes = [access for rank in range(ranks) for access in arrays.writes(rank)]
+    moved = sum(access.nbytes for access in writes)
+    if getattr(p, "change", "") == "append":
+        moved += sum(a.nbytes for more in changes(p, ranks) for r in range(ranks)
+                     for a in more.writes(r))  # fmt: skip
+    volume = arrays.volume
+    assert volume.arrays == len(everything)
+    assert volume.nbytes == (stored if p.exchanges else moved)
+    assert volume.disk_bytes <= stored
+    if not any(family.irregular for family in arrays.families):
+        assert volume.nbytes == volume.disk_bytes == stored
+    assert {kind(spec) for spec in arrays.kinds} <= {kind(spec) for spec in everything}
+    listed = arrays.specs(0)
+    assert {kind(spec) for spec in listed} <= {kind(spec) for spec in arrays.kinds}
+    if listed and listed[0].number == 0:
+        assert kind(arrays.kinds[0]) == kind(listed[0])
+    assert max(family.largest_call for family in arrays.families) == max(
+        access.nbytes for access in writes
+    )
+
+
+@given(cases(), st.sampled_from(["hdf5", "npy", "zarr"]))
+def test_the_files_of_a_plan_are_those_of_all_arrays(case, backend):
+    p, ranks = case
+    everything = [spec for specs in in_all_files(p, declared(p, ranks), ranks) for spec in specs]
+    kind, options = backend_class(backend), backend_class(backend).options_type()
+    files = p.groups(ranks).files
+    if kind.file_per != "store":
+        files += len(everything)
+    if kind.file_per == "chunk":
+        for spec in everything:
+            unit = kind.storage(spec, options).unit or grown(spec)
+            files += math.prod(-(-n // c) for n, c in zip(grown(spec), unit, strict=True))
+    cost = cost_of(Case(replace(p, backend=backend), options), ranks, 2**20)
+    assert (cost.files, cost.arrays) == (files, len(everything))
+
+
+def marked(times, box, origin=None):
+    """Count the elements of a box, or of stretches, in an array of its file or in the whole one."""
+    if isinstance(box, Stretches):
+        for offset, length in zip(box.offsets, box.lengths, strict=True):
+            times.reshape(-1)[offset : offset + length] += 1
+    else:
+        start = tuple(map(sum, zip(box.start, origin or (0,) * len(box.start), strict=True)))
+        times[Box(start, box.shape, box.stride).slices] += 1
+
+
+def moved(accesses, held=None):
+    """Count how often each element of each stored array is moved, by the array's name."""
+    held = {} if held is None else held
+    for access in accesses:
+        times = held.setdefault(access.spec.name, np.zeros(access.spec.shape, int))
+        marked(times, access.box)
+    return held
+
+
+def there(family, shape):
+    """Return which elements of an array of some shape ranks have: all, or what a map gives."""
+    if not family.irregular:
+        return np.ones(shape, int)
+    of = family.cut.map
+    held = np.zeros(of.shape, int)
+    for offset, length in zip(of.offsets, of.lengths, strict=True):
+        held.reshape(-1)[offset : offset + length] = 1
+    return np.broadcast_to(held, shape)
+
+
+@given(cases())
+def test_files_have_each_element_once_and_it_is_written_once(case):
+    """Arrays of all files are the logical arrays; names and places in a file are not shared."""
+    p, ranks = case
+    arrays, groups, stored = declared(p, ranks), p.groups(ranks), {}
+    for index, specs in enumerate(in_all_files(p, arrays, ranks)):
+        assert len({spec.name for spec in specs}) == len(specs)
+        ends = [0]
+        for spec in specs:
+            assert spec.offset == ends[-1]
+            ends.append(spec.offset + math.prod(grown(spec)) * spec.itemsize)
+            times = stored.setdefault(spec.number, np.zeros(spec.logical_shape, int))
+            times[Box(spec.origin, grown(spec)).slices] += 1
+        held = {}
+        for rank in groups.group(index):
+            moved(arrays.writes(rank), held)
+        assert held.keys() == {spec.name for spec in specs}
+        for family, some in arrays.by_family(groups.group(index).start):
+            for spec in some:
+                assert (held[spec.name] == there(family, spec.shape)).all()
+    assert all((times == 1).all() for times in stored.values())
+
+
+def read_by_hand(family, shape, ranks):
+    """Return how often each element of a logical array is to be read."""
+    p = family.parameters
+    if p.workload == "startup":
+        return np.full(shape, ranks)
+    if p.workload == "updates":
+        return there(family, shape) * selected(p.read, (0,) * len(shape), shape, shape[0], p.rows)
+    boxes = []
+    if p.workload == "slices":
+        boxes = wanted(p)
+    elif getattr(p, "read_start", None):
+        lead = () if family.steps is None else (0,)
+        boxes = [Box((*lead, *p.read_start), (*shape[: len(lead)], *p.read_shape))]
+    if not boxes:
+        return there(family, shape)
+    times = np.zeros(shape, int)
+    for box in boxes:
+        times[box.slices] += 1
+    return times
+
+
+@given(cases())
+def test_what_is_to_be_read_is_read_once_by_all_ranks_together(case):
+    p, ranks = case
+    arrays, read = declared(p, ranks), {}
+    for rank in range(ranks):
+        for access in arrays.reads(rank):
+            shape, origin = access.spec.logical_shape, access.spec.origin
+            times = read.setdefault(access.spec.number, np.zeros(shape, int))
+            marked(times, access.box, origin)
+    assert len(read) == sum(family.count for family in arrays.families)
+    for family in arrays.families:
+        for number in range(family.first, family.first + family.count):
+            expected = read_by_hand(family, read[number].shape, ranks)
+            assert (read[number] == expected).all(), (family.parameters, number)
+
+
+@given(cases(names=["updates"]))
+def test_the_elements_that_are_to_change_are_changed_once(case):
+    p, ranks = case
+    declared(p, ranks)
+    (arrays,), changed = changes(p, ranks), {}
+    for rank in range(ranks):
+        for access in arrays.writes(rank):
+            shape, origin = access.spec.logical_shape, access.spec.origin
+            times = changed.setdefault(access.spec.number, np.zeros(shape, int))
+            marked(times, access.box, origin)
+    for family in arrays.families:
+        for number in range(family.first, family.first + family.count):
+            shape = changed[number].shape
+            mask = changed_elements(p)((0,) * len(shape), shape, shape)
+            assert (changed[number] == there(family, shape) * mask).all(), family.parameters
+
+
+@given(cases())
+def test_ranks_that_share_arrays_call_equally_often_in_one_order(case):
+    p, ranks = case
+    arrays, groups = declared(p, ranks), p.groups(ranks)
+    if p.workload == "startup" or not (p.transfer == "collective" or p.shares_arrays):
+        return
+    calls = [arrays.writes, arrays.reads, *(more.writes for more in changes(p, ranks))]
+    for index in range(groups.files):
+        for accesses in calls:
+            names = [[a.spec.name for a in accesses(rank)] for rank in groups.group(index)]
+            assert all(some == names[0] for some in names)
+
+
+@given(cases(exchanged=True))
+def test_writers_move_what_the_ranks_of_their_file_call_for_and_nothing_twice(case):
+    p, ranks = case
+    arrays, groups = declared(p, ranks), p.groups(ranks)
+    for index in range(groups.files):
+        members = groups.group(index)
+        writers = WriterRanks.of(p.writers, Topology.even(len(members), 1))
+        for family, specs in arrays.by_family(members.start):
+            for spec, reads in ((spec, reads) for spec in specs for reads in (False, True)):
+                calls = [list(family.moved(rank, spec, reads=reads)) for rank in members]
+                for boxes in zip(*calls, strict=True):
+                    check_pieces(p, spec, family, writers, boxes, reads=reads)
+
+
+def check_pieces(p, spec, family, writers, boxes, *, reads):
+    """Compare what writers move with one call of each rank, without the axis of time steps."""
+    axes = len(family.cut.whole)
+    shape = grown(spec)[-axes:]
+    unit = (spec.chunks if isinstance(spec.chunks, tuple) else spec.shape)[-axes:]
+    placed = pieces_of_writers(p.rearranger, writers, boxes, shape, unit)
+    called, done = np.zeros(shape, int), np.zeros(shape, int)
+    for box in boxes:
+        marked(called, box)
+    for piece in (piece for some in placed.values() for piece in some):
+        done[piece.box.slices] += 1
+    assert (done[called > 0] > 0).all()
+    if not any(isinstance(box, Stretches) for box in boxes):
+        assert (done[called == 0] == 0).all()
+    assert reads or done.max() <= 1
 
 
 @st.composite
@@ -100,124 +432,6 @@ def maps(draw):
         np.array([len(some) for some in runs]),
         *(np.array(x) for x in zip(*flat, strict=True)),
     )
-
-
-@st.composite
-def cases(draw):
-    """A case of any workload: lists, groups of ranks, writers, and other parts to read, too."""
-    name = draw(st.sampled_from(sorted(PARAMETERS)))
-    ranks = draw(st.integers(1, 7))
-    plain = {"backend": "posix", "dtype": "int16", "workload": name, **draw(PARAMETERS[name])}
-    transfer = draw(st.sampled_from(["independent", "collective"]))
-    grouped = name != "startup" and draw(st.booleans())
-    if name == "hyperslab" and draw(st.booleans()):
-        plain["datasets"] = draw(KINDS_OF_A_LIST)
-        del plain["shape"]
-    elif name == "hyperslab" and draw(st.booleans()):
-        writers = {"count": draw(st.integers(1, ranks))}
-        return made(plain | {"rearranger": "gather", "writers": writers}), ranks
-    elif name == "hyperslab" and draw(st.booleans()):
-        region = {"read_decomposition": "slab", "read_start": [0] * len(plain["shape"])}
-        return made(plain | region), ranks
-    if grouped:
-        files = draw(st.integers(1, ranks))
-        groups = FileGroups(files, ranks, alone=files == ranks)
-        grouped = GroupedFiles(count=files, groups=groups)
-        plain |= {"arrays": draw(st.sampled_from(["shared", "per_rank"]))}
-        return replace(made(plain), files=grouped), ranks
-    else:
-        plain |= keys_of(draw(st.sampled_from(LAYOUTS)))
-        if word_of(plain) != "per_rank":
-            plain["transfer"] = transfer
-    return made(plain), ranks
-
-
-def made(plain):
-    return msgspec.convert(plain, workload(plain["workload"]).parameters_type)
-
-
-def declared(p, ranks):
-    """Return the arrays of a case that is possible."""
-    pattern = workload(p.workload)
-    assume(pattern.refuse(p, ranks, backend_class(p.backend)) is None)
-    return pattern.arrays(p, ranks)
-
-
-def in_all_files(p, arrays, ranks):
-    """Return the arrays of each file."""
-    groups = p.groups(ranks)
-    return [arrays.specs(groups.group(index).start) for index in range(groups.files)]
-
-
-def kind(spec):
-    """What arrays of a kind have in common."""
-    return (spec.shape, spec.chunks, spec.dtype, spec.owner is None)
-
-
-@given(cases())
-def test_kinds_bytes_and_the_longest_call_are_those_of_the_arrays(case):
-    p, ranks = case
-    arrays = declared(p, ranks)
-    everything = [spec for specs in in_all_files(p, arrays, ranks) for spec in specs]
-    grown = sum(f.stored_bytes(spec) - spec.nbytes for f in arrays.families for spec in everything)
-    volume, kinds = arrays.volume, arrays.kinds
-    assert volume.arrays == len(everything)
-    assert volume.nbytes == volume.disk_bytes == sum(spec.nbytes for spec in everything) + grown
-    assert {kind(spec) for spec in kinds} <= {kind(spec) for spec in everything}
-    listed = arrays.specs(0)
-    assert {kind(spec) for spec in listed} <= {kind(spec) for spec in kinds}
-    assert not listed or kind(kinds[0]) == kind(listed[0])
-    calls = [a.nbytes for rank in range(ranks) for a in arrays.writes(rank)]
-    assert max(family.largest_call for family in arrays.families) == max(calls)
-
-
-def moved(accesses, held=None):
-    """Count how often each element of each array is moved, by the array's name."""
-    held = {} if held is None else held
-    for access in accesses:
-        times = held.setdefault(access.spec.name, np.zeros(access.spec.shape, int))
-        if isinstance(access.box, Stretches):
-            for offset, length in zip(access.box.offsets, access.box.lengths, strict=True):
-                times.reshape(-1)[offset : offset + length] += 1
-        else:
-            times[access.box.slices] += 1
-    return held
-
-
-@given(cases())
-def test_files_have_each_element_once_and_it_is_written_once(case):
-    """Arrays of all files are the logical arrays; names and places in a file are not shared."""
-    p, ranks = case
-    arrays, groups, stored = declared(p, ranks), p.groups(ranks), {}
-    for index, specs in enumerate(in_all_files(p, arrays, ranks)):
-        assert len({spec.name for spec in specs}) == len(specs)
-        ends = [0]
-        for spec in specs:
-            assert spec.offset == ends[-1]
-            rows = spec.shape[0] + spec.growth
-            ends.append(spec.offset + rows * spec.nbytes // spec.shape[0])
-            times = stored.setdefault(spec.number, np.zeros(spec.logical_shape, int))
-            shape = (rows, *spec.shape[1:])
-            times[
-                tuple(map(slice, spec.origin, map(sum, zip(spec.origin, shape, strict=True))))
-            ] += 1
-        held = {}
-        for rank in groups.group(index):
-            moved(arrays.writes(rank), held)
-        assert held.keys() == {spec.name for spec in specs}
-        assert all((times == 1).all() for times in held.values())
-    assert all((times == 1).all() for times in stored.values())
-
-
-@given(cases())
-def test_ranks_that_share_arrays_call_equally_often_in_one_order(case):
-    p, ranks = case
-    arrays, groups = declared(p, ranks), p.groups(ranks)
-    for index in range(groups.files):
-        for accesses in (arrays.writes, arrays.reads):
-            calls = [[a.spec.name for a in accesses(rank)] for rank in groups.group(index)]
-            if p.workload != "startup" and ("collective" in p.transfer or p.shares_arrays):
-                assert all(names == calls[0] for names in calls)
 
 
 def owners_by_hand(n, parts, distribution):
@@ -290,20 +504,6 @@ def test_ranks_move_the_elements_that_a_map_gives_to_their_processes(of, ranks, 
     assert arrays.volume.nbytes == (steps or 1) * total * 4
     (spec,) = arrays.specs(0)
     assert (spec.shape[-len(of.shape) :], spec.chunks) == (of.shape, "contiguous")
-
-
-@given(shapes(1, 3), st.integers(1, 6), st.data())
-def test_the_region_that_is_read_is_read_once(shape, ranks, data):
-    start = [data.draw(st.integers(0, n - 1)) for n in shape]
-    extent = [data.draw(st.integers(1, n - a)) for n, a in zip(shape, start, strict=True)]
-    p = made({"backend": "posix", "workload": "hyperslab", "shape": shape, "read_start": start,
-              "read_shape": extent, "read_decomposition": "block"})  # fmt: skip
-    arrays = declared(p, ranks)
-    assert arrays.reads_elsewhere
-    times = moved([access for rank in range(ranks) for access in arrays.reads(rank)])["array_000"]
-    inside = tuple(slice(a, a + n) for a, n in zip(start, extent, strict=True))
-    assert times.sum() == math.prod(extent)
-    assert (times[inside] == 1).all()
 
 
 def test_a_refusal_stays_the_same_for_every_case_of_a_sweep():

@@ -1,6 +1,7 @@
 """Arrays cut over ranks: every element exactly once, whatever the shape and the number of ranks."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -131,10 +132,24 @@ def test_the_parts_of_a_global_array_are_all_of_it_once_and_cut_between_units_on
 @given(boxes, st.integers(1, 12))
 def test_a_region_is_cut_as_an_array_of_its_shape_is(corners, ranks):
     start, shape = corners
-    grid = process_grid(ranks, len(shape), "block")
-    region, alone = Region(start, Grid(shape, grid, "balanced")), Grid(shape, grid, "balanced")
+    cut = partial(Grid.over, decomposition="block", distribution="balanced")
+    region, alone = Region(Box(start, shape), cut), cut(shape, ranks)
+    stored = Box((0,) * len(shape), tuple(map(sum, zip(start, shape, strict=True))))
     for rank in range(ranks):
-        part, inner = region.part(rank), alone.part(rank)
-        assert part.shape == inner.shape
-        assert part.start == tuple(a + b for a, b in zip(start, inner.start, strict=True))
-    assert Everything(shape).part(0) == Everything(shape).part(1) == Box((0,) * len(shape), shape)
+        part, inner = region.part(stored, rank, ranks), alone.part(rank)
+        assert part.size == inner.size
+        if part.size:
+            assert part.shape == inner.shape
+            assert part.start == tuple(a + b for a, b in zip(start, inner.start, strict=True))
+        assert Everything().part(stored, rank, ranks) == stored
+
+
+@given(boxes, boxes, st.integers(1, 5))
+def test_a_rank_reads_of_a_region_what_its_file_has(region, file, ranks):
+    (start, shape), (origin, extent) = region, file
+    axes = min(len(start), len(origin))
+    wanted, stored = Box(start[:axes], shape[:axes]), Box(origin[:axes], extent[:axes])
+    parts = [Region(wanted, Grid.over).part(stored, rank, ranks) for rank in range(ranks)]
+    assert sum(part.size for part in parts) == wanted.common(stored).size
+    for part in parts:
+        assert part.size == part.common(wanted).common(stored).size

@@ -413,7 +413,9 @@ def test_holes_and_overlaps_are_allowed_when_asked(tmp_path, holes, overlaps):
 
 
 CONTRADICTIONS = {
-    "needs files: one and arrays: shared": {"files": "one", "arrays": "per_rank"},
+    "in the places that source: file has them in": {"arrays": "per_rank", "source": "file"},
+    "reading another part needs files: one": {"files": "per_rank", "read_start": [0, 1]},
+    "leave cut_unit out": {"cut_unit": [1, 1]},
     "shape [4, 4] is not that of the decomposition map, [2, 3]": {"shape": [4, 4]},
     "shape_per_rank is not that of": {"shape_per_rank": [2, 3]},
     "no chunk is the part of a rank": {"chunks": "rank_part"},

@@ -113,8 +113,8 @@ def test_merged_data_are_both_generations():
     Generation(source, 1).fill(after, 2, (1, 7), shape)
     expected[1:3] = after[1:3]
 
-    def changed(start, shape):
-        assert (start, shape) == ((1, 7), (4, 30))
+    def changed(start, shape, whole):
+        assert (start, shape, whole) == ((1, 7), (4, 30), (6, 50))
         return np.array([False, True, True, False]).reshape(-1, 1)
 
     Merged(source, changed).fill(merged, 2, (1, 7), shape)

@@ -121,12 +121,10 @@ GROUPED = {"shape": [16, 8]}
         (GROUPED | {"files": {"count": 2}, "arrays": "alone"}, None, r"cases\[0\]\.arrays"),
         (GROUPED | {"files": {"count": 2, "groups": {"files": 2, "ranks": 4}}}, None,
          r"cases\[0\]\.files.*groups"),
-        ({"workload": "slices", "files": {"count": 2},
-          "shape": [4, 4, 4], "axis": 0}, None, "a rank has the file of its group only"),
         (GROUPED | {"backend": "blosc2", "files": {"count": 2}}, None,
          "backend blosc2 cannot do arrays: shared in files that ranks share"),
-        (GROUPED | {"files": {"count": 2}, "read_start": [0, 0]}, None,
-         "need files: one and arrays: shared"),
+        (GROUPED | {"files": {"count": 2}, "arrays": "per_rank", "read_decomposition": "block"},
+         None, "read_decomposition cuts arrays that ranks share; with arrays: per_rank leave"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_in_one_sentence_when_planning(case, topology, said):

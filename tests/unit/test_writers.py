@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -104,7 +105,8 @@ def calls(draw):
     grid = Grid(shape, process_grid(ranks, len(shape), draw(st.sampled_from(["slab", "block"]))))
     start = tuple(draw(st.integers(0, n - 1)) for n in shape)
     inner = tuple(draw(st.integers(1, n - a)) for n, a in zip(shape, start, strict=True))
-    region = Region(start, Grid(inner, process_grid(ranks, len(shape), "slab"), "balanced"))
+    region = Region(Box(start, inner), partial(Grid.over, distribution="balanced"))
+    whole = Box((0,) * len(shape), shape)
     step, kept = draw(st.integers(1, 3)), draw(st.integers(1, 3))
     kind = draw(st.sampled_from(["parts", "rows", "strided", "region", "everything"]))
     boxes = []
@@ -116,9 +118,9 @@ def calls(draw):
         elif kind == "strided":
             part = Box(part.start, (*outer, -(-last // step)), (*(1 for _ in outer), step))
         elif kind == "region":
-            part = region.part(rank)
+            part = region.part(whole, rank, ranks)
         elif kind == "everything":
-            part = Box((0,) * len(shape), shape)
+            part = whole
         boxes.append(part)
     unit = tuple(draw(extents) for _ in shape)
     return shape, unit, boxes

@@ -1,32 +1,31 @@
-"""Workload `planes`: every second plane of an array is read; a pattern that only declares arrays.
+"""Workload `planes`: every second plane of arrays is read; a pattern that only declares arrays.
 
 It is no part of the program: `tests/parallel/test_worked_changes.py` adds it to a copy.
 """
 
-from pffbench.case import ArrayShape, GivenShape, Parameters
+from pffbench.case import ArrayShape, GivenShape
 from pffbench.geometry.box import Box
 from pffbench.geometry.cut import Grid
-from pffbench.workloads.arrays import CaseArrays, Family
-from pffbench.workloads.base import Workload
+from pffbench.workloads.arrays import Family
+from pffbench.workloads.listed import ArrayWorkload, MappedParameters
 
 
-class PlanesParameters(Parameters, frozen=True, kw_only=True, tag="planes"):
+class PlanesParameters(MappedParameters, frozen=True, kw_only=True, tag="planes"):
     """Parameters of the workload `planes`."""
 
-    #: Shape of the array, which is cut along its first axis.
-    shape: GivenShape[ArrayShape]
+    #: Shape of an array, which is cut along its first axis.
+    shape: GivenShape[ArrayShape | None] = None
 
 
-class Planes(Workload):
+class Planes(ArrayWorkload):
     """Each rank writes its part and reads every second plane across the last axis of it."""
 
-    name, summary, parameters_type = "planes", "every second plane of an array", PlanesParameters
+    name, summary, parameters_type = "planes", "every second plane of arrays", PlanesParameters
 
-    def arrays(self, parameters: PlanesParameters, ranks: int) -> CaseArrays:
-        cut = Grid.in_slabs(parameters.shape, ranks)
-        return CaseArrays((Family(parameters=parameters, ranks=ranks, cut=cut, read=every_second),))
+    def family(self, p: PlanesParameters, ranks: int) -> Family:
+        cut = Grid.over(p.map_shape or p.shape, ranks)
+        return Family(parameters=p, ranks=ranks, cut=cut, count=p.number, read=every_second)
 
 
 def every_second(spec, part: Box, rank: int) -> list[Box]:
-    *outer, planes = part.shape
-    return [Box(part.start, (*outer, -(-planes // 2)), (*(1 for _ in outer), 2))]
+    return [part.every_second()]

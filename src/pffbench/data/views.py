@@ -55,9 +55,9 @@ class Strided(DerivedSource):
         return tuple(first + i * step for first, i, step in each)
 
 
-#: Whether elements of a box that begins at `start` and has the shape `extent` have been changed: an
-#: array of bool that can be broadcast to `extent`.
-Changed = Callable[[Index, Index], Array]
+#: Whether elements of a box that begins at `start` and has the shape `extent` have been changed, in
+#: an array of a global shape: an array of bool that can be broadcast to `extent`.
+Changed = Callable[[Index, Index, Index], Array]
 
 
 class Generation(DerivedSource):
@@ -100,7 +100,7 @@ class Merged(DerivedSource):
     def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a box, see `Source.fill`."""
         self._before.fill(out, array, start, shape)
-        changed = np.broadcast_to(self._changed(start, out.shape), out.shape)
+        changed = np.broadcast_to(self._changed(start, out.shape, shape), out.shape)
         if changed.any():
             after = np.empty_like(out)
             self._after.fill(after, array, start, shape)

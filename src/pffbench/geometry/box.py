@@ -100,6 +100,20 @@ class Box(msgspec.Struct, frozen=True):
         shape = tuple(len(range(a, b, step)) for a, b, step in each)
         return cls(start, shape, () if set(steps) == {1} else tuple(steps))
 
+    def every_second(self, before: int = 0) -> Box:
+        """Return the elements whose index along the last axis is even; the box has no stride.
+
+        Parameters
+        ----------
+        before : int
+            Number of elements before the first index, where the array is part of another one.
+        """
+        *outer, last = self.shape
+        odd = (before + self.start[-1]) % 2
+        shape = (*outer, len(range(odd, last, 2)))
+        stride = (*(1 for _ in outer), 2)
+        return Box((*self.start[:-1], self.start[-1] + odd), shape, stride)
+
     def split(self, limit: int) -> Iterator[Box]:
         """Cut the box along its first long axis into boxes of at most ``limit`` elements.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, Protocol
@@ -19,14 +19,7 @@ Distribution = Literal["block", "balanced"]
 _REMEMBERED = 4096
 
 
-class Parts(Protocol):
-    """The part of an array that each rank reads."""
-
-    def part(self, rank: int) -> Box:
-        """Return the part of a rank; it may be empty."""
-
-
-class Cut(Parts, Protocol):
+class Cut(Protocol):
     """How an array is cut over ranks."""
 
     @property
@@ -45,8 +38,28 @@ class Cut(Parts, Protocol):
     def largest(self) -> Box:
         """A box, or stretches, with as many elements as the largest part."""
 
+    def part(self, rank: int) -> Box:
+        """Return the part of a rank; it may be empty."""
+
     def around(self, ranks: range) -> Box:
         """Return the smallest box that contains the parts of some ranks; it may be empty."""
+
+
+class Reading(Protocol):
+    """What ranks read of an array, if it is not what they wrote."""
+
+    def part(self, stored: Box, rank: int, ranks: int) -> Box:
+        """Return what a rank reads; it may be empty.
+
+        Parameters
+        ----------
+        stored : Box
+            The part of the array that is in the rank's file.
+        rank : int
+            Number of the rank among those that read it.
+        ranks : int
+            Number of these ranks.
+        """
 
 
 class Grid(msgspec.Struct, frozen=True):
@@ -66,9 +79,16 @@ class Grid(msgspec.Struct, frozen=True):
     unit: Shape | None = None
 
     @classmethod
-    def in_slabs(cls, whole: Shape, ranks: int) -> Grid:
-        """Return an array that is cut along its first axis."""
-        return cls(whole, process_grid(ranks, len(whole), "slab"))
+    def over(
+        cls,
+        whole: Shape,
+        ranks: int,
+        decomposition: Decomposition = "slab",
+        distribution: Distribution = "block",
+        unit: Shape | None = None,
+    ) -> Grid:
+        """Return an array that is cut over ranks; by default along its first axis."""
+        return cls(whole, process_grid(ranks, len(whole), decomposition), distribution, unit)
 
     @property
     def size(self) -> int:
@@ -107,28 +127,27 @@ class Grid(msgspec.Struct, frozen=True):
 
 
 class Region(msgspec.Struct, frozen=True):
-    """A box of an array that is cut over ranks."""
+    """A box of an array. The ranks that have elements of it in their file cut these among them."""
 
-    #: Where the box begins.
-    start: Shape
-    #: How it is cut, as if it were an array.
-    cut: Grid
+    #: The box.
+    box: Box
+    #: Cuts a shape over a number of ranks.
+    cut: Callable[[Shape, int], Grid]
 
-    def part(self, rank: int) -> Box:
-        """Return the part of a rank; it may be empty."""
-        inner = self.cut.part(rank)
-        return Box(tuple(a + b for a, b in zip(self.start, inner.start, strict=True)), inner.shape)
+    def part(self, stored: Box, rank: int, ranks: int) -> Box:
+        """Return what a rank reads; it may be empty."""
+        common = self.box.common(stored)
+        if not common.size:
+            return stored.nothing
+        return common.inside(self.cut(common.shape, ranks).part(rank))
 
 
 class Everything(msgspec.Struct, frozen=True):
-    """An array of which each rank has all."""
+    """All that a file has of an array, read by each of its ranks."""
 
-    #: Shape of the array.
-    whole: Shape
-
-    def part(self, rank: int) -> Box:  # noqa: ARG002 -- all ranks have the same
-        """Return the array."""
-        return Box((0,) * len(self.whole), self.whole)
+    def part(self, stored: Box, rank: int, ranks: int) -> Box:  # noqa: ARG002 -- equal for all
+        """Return what a rank reads."""
+        return stored
 
 
 @lru_cache(maxsize=_REMEMBERED)

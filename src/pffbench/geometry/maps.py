@@ -136,8 +136,8 @@ def _part(decomposition: DecompositionMap, ranks: int, rank: int) -> Stretches:
     return Stretches.of(decomposition.shape, *merged(offsets, lengths))
 
 
-class MapCut(msgspec.Struct, frozen=True, eq=False):
-    """An array that is cut by a decomposition map."""
+class OfMap(msgspec.Struct, frozen=True, eq=False):
+    """A cut by a decomposition map."""
 
     #: The map.
     map: DecompositionMap
@@ -147,14 +147,22 @@ class MapCut(msgspec.Struct, frozen=True, eq=False):
     file: str
 
     @property
-    def whole(self) -> Shape:
-        """Shape of the array."""
-        return self.map.shape
-
-    @property
     def size(self) -> int:
         """Number of elements that the parts of all ranks have."""
         return int(self.map.sizes(self.ranks).sum())
+
+    def describe(self, itemsize: int) -> str:
+        """Return the file, and how many stretches of which length ranks have."""
+        return f"{self.file}: {self.map.describe(self.ranks, itemsize)}"
+
+
+class MapCut(OfMap, frozen=True, eq=False):
+    """An array that has the map's shape: ranks have stretches of it."""
+
+    @property
+    def whole(self) -> Shape:
+        """Shape of the array."""
+        return self.map.shape
 
     @property
     def edges(self) -> tuple[Shape, ...]:
@@ -174,6 +182,41 @@ class MapCut(msgspec.Struct, frozen=True, eq=False):
         """Return a box that contains the parts of some ranks."""
         return Box((0,) * len(self.whole), self.whole)
 
+
+class Consecutive(OfMap, frozen=True, eq=False):
+    """An array of one axis that has the elements of each rank, one rank after the other."""
+
+    @property
+    def whole(self) -> Shape:
+        """Shape of the array."""
+        return (self.size,)
+
+    @property
+    def edges(self) -> tuple[Shape, ...]:
+        """Where the elements of one rank end and those of the next begin."""
+        inner = set(_ends(self.map, self.ranks)) - {0, self.size}
+        return (tuple(sorted(inner)),)
+
+    @property
+    def largest(self) -> Box:
+        """A box as long as the largest part."""
+        return Box((0,), (int(self.map.sizes(self.ranks).max()),))
+
+    def part(self, rank: int) -> Box:
+        """Return the part of a rank; it may be empty."""
+        return self.around(range(rank, rank + 1))
+
+    def around(self, ranks: range) -> Box:
+        """Return the parts of consecutive ranks."""
+        ends = (0, *_ends(self.map, self.ranks))
+        return Box((ends[ranks.start],), (ends[ranks.stop] - ends[ranks.start],))
+
     def describe(self, itemsize: int) -> str:
         """Return the file, and how many stretches of which length ranks have."""
-        return f"{self.file}: {self.map.describe(self.ranks, itemsize)}"
+        return f"{super().describe(itemsize)}, stored one after the other"
+
+
+@lru_cache(maxsize=4)
+def _ends(decomposition: DecompositionMap, ranks: int) -> Shape:
+    """Return for each rank how many elements it and those before it have."""
+    return tuple(np.cumsum(decomposition.sizes(ranks)).tolist())

@@ -85,6 +85,15 @@ class Stretches(Box, frozen=True, kw_only=True, eq=False, dict=True):
         offsets, lengths = _cut_at(self.offsets, self.lengths, self.whole[-1])
         return RowRuns(offsets, lengths, _begins(lengths))
 
+    def every_second(self, before: int = 0) -> Stretches:
+        """Return the elements whose index along the last axis is even."""
+        offsets, lengths, _ = self.rows
+        odd = (offsets % self.whole[-1] + before) % 2
+        counts = (lengths - odd + 1) // 2
+        which = np.repeat(np.arange(len(offsets)), counts)
+        elements = (offsets + odd)[which] + 2 * (np.arange(len(which)) - _begins(counts)[which])
+        return Stretches.of(self.whole, elements, np.ones_like(elements))
+
     def boxes(self) -> Iterator[Box]:
         """Yield the fewest boxes that each stretch consists of, in the order of memory."""
         row = self.whole[-1]

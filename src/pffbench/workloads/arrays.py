@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from pffbench.backends.array_spec import ArraySpec, ByteOrder
 from pffbench.case import Parameters, Writers
 from pffbench.geometry.box import Box, Shape
-from pffbench.geometry.cut import Cut, Parts, edges_inside, part_lengths
+from pffbench.geometry.cut import Cut, Reading, edges_inside, part_lengths
 from pffbench.geometry.groups import FileGroups
-from pffbench.geometry.maps import MapCut
+from pffbench.geometry.maps import MapCut, OfMap
 from pffbench.geometry.stretches import Stretches
 from pffbench.workloads.specs import make_spec
 from pffbench.workloads.transfers import Access
@@ -45,7 +45,12 @@ def one_part(part: Shape) -> Shape:
 
 def array_name(index: int, owner: int | None) -> str:
     """Return the usual name of an array."""
-    return f"array_{index:03d}" + ("" if owner is None else f"_rank_{owner:06d}")
+    return f"array_{index:03d}{of_owner(owner)}"
+
+
+def of_owner(owner: int | None) -> str:
+    """Return the end of the name of an array that may have an owner."""
+    return "" if owner is None else f"_rank_{owner:06d}"
 
 
 class Volume(msgspec.Struct, frozen=True):
@@ -82,10 +87,16 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     first: int = 0
     #: Number of ranks among which whole arrays are dealt, in equal shares of consecutive arrays.
     dealt_to: int | None = None
+    #: Number of arrays that are dealt together: with those of other families, if it is larger than
+    #: `count`.
+    dealt: int = 0
     #: Number of time steps: an array gets a leading axis of this length, and each step is moved by
     #: calls of its own.
     steps: int | None = None
-    #: Rows appended along the first axis after the array has been written.
+    #: The steps that are moved, in this order; all if not given.
+    write_steps: Sequence[int] | None = None
+    read_steps: Sequence[int] | None = None
+    #: Rows, or time steps, appended along the first axis after the array has been written.
     growth: int = 0
     #: Shape of a chunk with ``chunks: rank_part``.
     block: Block = one_part
@@ -96,8 +107,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     #: The calls that move a rank's part.
     write: Calls = at_once
     read: Calls = at_once
-    #: Parts that each rank reads of each array in place of what it wrote, one after the other.
-    reading: tuple[Parts, ...] | None = None
+    #: What each rank reads of each array in place of what it wrote, one after the other.
+    reading: tuple[Reading, ...] | None = None
     #: Returns the rank that wrote what a rank reads, if it is another one.
     author: Callable[[int], int] | None = None
     #: Returns how many elements of an array are on disk, if not all of them.
@@ -138,13 +149,6 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return part_lengths(self.cut.whole, self.cut.edges)
 
     @property
-    def stored_lengths(self) -> tuple[Shape, ...]:
-        """The lengths of the parts as they are stored, with time steps and rows appended later."""
-        (*before, last), *inner = self.lengths
-        lengths = ((*before, last + self.growth), *inner)
-        return lengths if self.steps is None else ((self.steps,), *lengths)
-
-    @property
     def first_part(self) -> Shape:
         """Shape of the first part that is not empty: that of rank 0, unless its part is empty."""
         return tuple(axis[0] for axis in self.lengths)
@@ -182,10 +186,10 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _placed(self, members: range) -> Iterator[tuple[int, int | None, ArraySpec]]:
         """Yield the number, the owner and the storage of each array in the file of some ranks."""
         if self.dealt_to is not None:
-            shares, model = FileGroups(self.dealt_to, self.count), self.spec(self.whole, 0)
+            model = self.spec(self.whole, 0)
             for owner in range(members.start, min(members.stop, self.dealt_to)):
                 owned = replace(model, owner=self.groups.owner(owner))
-                yield from ((index, owner, owned) for index in shares.group(owner))
+                yield from ((index, owner, owned) for index in self._share(self.dealt_to, owner))
             return
         parts: Iterable[tuple[int | None, Box]]
         if self.shared:
@@ -195,6 +199,12 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         models = [(owner, self.spec(part, owner)) for owner, part in parts if part.size]
         for index in range(self.count):
             yield from ((index, owner, model) for owner, model in models)
+
+    def _share(self, ranks: int, owner: int) -> range:
+        """Return the arrays that an owner is dealt, of those that are dealt together."""
+        first = self.first if self.dealt else 0
+        share = FileGroups(ranks, self.dealt or self.count).group(owner)
+        return range(max(0, share.start - first), min(self.count, share.stop - first))
 
     def spec(self, box: Box, owner: int | None) -> ArraySpec:
         """Return the first array, or what a file or an owner has of it.
@@ -206,9 +216,9 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         owner : int, optional
             The rank that owns it; None if ranks share it.
         """
-        lead = () if self.steps is None else (self.steps,)
+        lead: Shape = () if self.steps is None else (self.steps,)
         ones = tuple(1 for _ in lead)
-        rows, *inner = self.cut.whole
+        first, *inner = (*lead, *self.cut.whole)
         block = self.block(self.first_part if owner is None else box.shape)
         parts: tuple[int | Shape, ...] | None = None
         if self.chunk_per_part and owner is None:
@@ -222,7 +232,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             owner=None if owner is None else self.groups.owner(owner),
             block=None if block is None else (*ones, *block),
             origin=(*(0 for _ in lead), *box.start),
-            logical_shape=(*lead, rows + self.growth, *inner),
+            logical_shape=(first + self.growth, *inner),
             parts=parts,
         )
         if self.growth or self.byte_order != "native":
@@ -242,16 +252,18 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def volume(self) -> Volume:
         """Number and bytes of the arrays."""
-        each = self.count * (self.steps or 1) * self.parameters.itemsize
-        rows, *inner = self.cut.whole
-        whole = prod((rows + self.growth, *inner))
+        each = self.count * self.parameters.itemsize
+        lead: Shape = () if self.steps is None else (self.steps,)
+        first, *inner = (*lead, *self.cut.whole)
+        steps = first + self.growth if lead else 1
+        whole = prod((first + self.growth, *inner))
         stored = 1
         if self.shared:
             stored = len(self.boxes)
         elif self.dealt_to is None:
             stored = prod(map(len, self.lengths))
-        moved = whole if self.writers is not None or not self.irregular else self.cut.size
-        on_disk = moved if self.elements_on_disk is None else self.elements_on_disk()
+        moved = whole if self.writers is not None or not self.irregular else steps * self.cut.size
+        on_disk = moved if self.elements_on_disk is None else steps * self.elements_on_disk()
         return Volume(self.count * stored, each * moved, each * on_disk)
 
     @property
@@ -292,13 +304,13 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         if reads and self.author is not None:
             rank = self.author(rank)
-        if not (reads and self.reading is not None):
+        if not (reads and self.read_by_all):
             p, me = self.parameters, self.groups.owner(rank)
             together = (p.transfer_of_reads if reads else p.transfer) == "collective"
             specs = [spec for spec in specs if together or spec.owner in (me, None)]
         for spec in specs:
             for box in self.moved(rank, spec, reads=reads):
-                yield from (Access(spec, one) for one in self.by_step(box))
+                yield from (Access(spec, one) for one in self.by_step(box, reads=reads))
 
     def moved(self, rank: int, spec: ArraySpec, *, reads: bool = False) -> Iterator[Box]:
         """Yield the boxes that a rank moves of a stored array, one a call, without time steps."""
@@ -308,14 +320,27 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _parts(self, spec: ArraySpec, rank: int, *, reads: bool) -> Iterator[Box]:
         """Yield what a rank moves of a stored array, without steps."""
+        axes = len(self.cut.whole)
+        stored = Box(spec.origin[-axes:], spec.shape[-axes:])
         if reads and self.reading is not None:
-            yield from (cut.part(rank) for cut in self.reading)
+            readers = self._readers(spec, rank)
+            number, ranks = rank - readers.start, len(readers)
+            for one in self.reading:
+                read = one.part(stored, number, ranks) if readers else stored.nothing
+                yield self._within(spec, read)
         elif spec.owner is None:
             yield self._within(spec, self.cut.part(rank))
         else:
-            shape = spec.shape[-len(self.cut.whole) :]
             mine = spec.owner == self.groups.owner(rank)
-            yield Box((0,) * len(shape), shape if mine else (0,) * len(shape))
+            yield self._within(spec, stored if mine else stored.nothing)
+
+    def _readers(self, spec: ArraySpec, rank: int) -> range:
+        """Return the ranks that read a stored array, if a rank is one of them."""
+        if self.read_by_all:
+            return range(self.ranks)
+        if spec.owner is None:
+            return self.groups.members(rank)
+        return range(rank, rank + (spec.owner == self.groups.owner(rank)))
 
     def _within(self, spec: ArraySpec, part: Box) -> Box:
         """Return a part of the array as a part of what a file has of it."""
@@ -325,16 +350,18 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         start = tuple(max(0, a - b) for a, b in zip(part.start, origin, strict=True))
         return Box(start, part.shape)
 
-    def by_step(self, box: Box) -> Iterator[Box]:
-        """Yield a box, or the same elements of each time step."""
+    def by_step(self, box: Box, *, reads: bool = False) -> Iterator[Box]:
+        """Yield a box, or the same elements of each time step that is moved."""
         if self.steps is None:
             yield box
-        elif isinstance(box, Stretches):
-            yield from (box.in_step(step, self.steps) for step in range(self.steps))
-        else:
-            lead = 1 if box.size else 0
-            for step in range(self.steps):
-                yield Box((step, *box.start), (lead, *box.shape))
+            return
+        some, lead = self.read_steps if reads else self.write_steps, 1 if box.size else 0
+        for step in range(self.steps) if some is None else some:
+            if isinstance(box, Stretches):
+                yield box.in_step(step, self.steps + self.growth)
+            else:
+                stride = (1, *box.stride) if box.stride else ()
+                yield Box((step, *box.start), (lead, *box.shape), stride)
 
     @cached_property
     def largest_call(self) -> int:
@@ -352,7 +379,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def reads_elsewhere(self) -> bool:
         """Whether ranks read what other ranks wrote."""
-        return self.reading is not None or self.author is not None
+        together = self.shared or self.read_by_all
+        return self.author is not None or (self.reading is not None and together)
 
     @property
     def read_by_all(self) -> bool:
@@ -433,7 +461,7 @@ class CaseArrays(msgspec.Struct, frozen=True, dict=True):
         found = (
             family.cut.describe(family.parameters.itemsize)
             for family in self.families
-            if isinstance(family.cut, MapCut)
+            if isinstance(family.cut, OfMap)
         )
         return "; ".join(dict.fromkeys(found)) or None
 

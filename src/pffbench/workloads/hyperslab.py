@@ -2,90 +2,42 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from functools import lru_cache, partial
-from math import prod
-from typing import Annotated, Literal, cast
+from typing import Annotated, cast
 
 import msgspec
-from msgspec.structs import replace
 
 from pffbench.backends.base import Backend
-from pffbench.case import (
-    ArrayShape,
-    ChunkShape,
-    Count,
-    DataSize,
-    FileCount,
-    GivenShape,
-    Natural,
-    Parameters,
-)
-from pffbench.data.base import DType
+from pffbench.case import ArrayShape, Count, DataSize, FileCount, GivenShape, Natural
 from pffbench.geometry.box import Box, Shape
 from pffbench.geometry.cut import (
-    Cut,
     Decomposition,
     Distribution,
     Grid,
-    Parts,
+    Reading,
     Region,
     process_grid,
 )
-from pffbench.geometry.maps import MapCut
-from pffbench.geometry.stretches import Stretches
-from pffbench.workloads.arrays import CaseArrays, Family, array_name, one_part
-from pffbench.workloads.base import Impossible, Workload
+from pffbench.workloads.arrays import Family
+from pffbench.workloads.base import Impossible
 from pffbench.workloads.irregular import MapFile
-from pffbench.workloads.map_rules import check_map, elements_on_disk, refuse_map
+from pffbench.workloads.listed import ArrayParameters, ArrayWorkload, ListedArray, OneOrMore
 from pffbench.workloads.refusals import unfit_chunks
-from pffbench.workloads.repetition import Repetition
-from pffbench.workloads.write_read import write_read_cycle
 
 Start = Annotated[tuple[Natural, ...], msgspec.Meta(min_length=1, max_length=4)]
-
-
-#: Names of arrays that every format allows, and every language that reads them.
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-
 
 #: How many times as many ranks a case is tried with, if its arrays are smaller than their chunks.
 _MORE_RANKS = 64
 
 
-class ListedArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Arrays of one kind among several in a file; what is left out is as the case has it."""
+class ListedSlab(ListedArray, frozen=True):
+    """As `ListedArray`, with further keys of `HyperslabParameters`."""
 
-    #: Name in the file; with a count the arrays are ``name_000``, ``name_001`` and so on.
-    name: str
-    #: As in `HyperslabParameters`.
-    shape: ArrayShape | None = None
     shape_per_rank: ArrayShape | None = None
-    dtype: DType | None = None
-    decomposition: Decomposition | MapFile | None = None
     cut_unit: ArrayShape | None = None
-    chunks: Literal["auto", "rank_part", "contiguous"] | ChunkShape | None = None
-    #: Number of such arrays.
-    count: Count = 1
-
-    def name_of(self, index: int) -> str:
-        """Return the name of one of them."""
-        return self.name if self.count == 1 else f"{self.name}_{index:03d}"
-
-    @property
-    def names(self) -> list[str]:
-        """Names of all of them."""
-        return [self.name_of(index) for index in range(self.count)]
-
-    def within(self, p: HyperslabParameters) -> HyperslabParameters:
-        """Return the parameters of a case that has these arrays only."""
-        common = set(self.__struct_fields__) & set(p.__struct_fields__)
-        given = {key: value for key in common if (value := getattr(self, key)) is not None}
-        return replace(p, datasets=self.count, **given)
 
 
-class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"):
+class HyperslabParameters(ArrayParameters, frozen=True, kw_only=True, tag="hyperslab"):
     """Parameters of the workload `hyperslab`."""
 
     #: Shape of each global array (strong scaling). Default with ``source: file``: the shape of the
@@ -96,14 +48,13 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     #: Number of global arrays. Or a list of arrays that differ: each has a name, one of the two
     #: shapes, optionally a `count`, and the keys in which it differs from the case: `dtype`,
     #: `decomposition`, `cut_unit`, `chunks`. They are written in this order.
-    datasets: DataSize[Count | Annotated[tuple[ListedArray, ...], msgspec.Meta(min_length=1)]] = 1
+    datasets: DataSize[Count | Annotated[tuple[ListedSlab, ...], OneOrMore]] = 1
     #: Number of time steps. An array gets a leading axis of this length and is written and read
     #: step by step. Without steps there is no such axis.
     steps: DataSize[Count | None] = None
     #: Cut along the first axis, the first two, or all. Or a map of the stretches of the flattened
     #: array that each process has: ``{file: PATH, holes: refuse, overlaps: refuse}``. ``allow``
-    #: accepts elements that no process has, or that several have. Only with ``files: one`` and
-    #: ``arrays: shared``.
+    #: accepts elements that no process has, or that several have.
     decomposition: Decomposition | MapFile = "slab"
     #: Cut of an axis of n elements that does not divide evenly over p ranks. ``block``: each rank
     #: has ceil(n / p) elements, and the last ones fewer or none, so that chunks can be aligned.
@@ -113,10 +64,11 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
     #: then differ by units instead of elements. With the shape of the chunks, or of the shards, no
     #: chunk has data of two ranks.
     cut_unit: ArrayShape | None = None
-    #: Another decomposition for reading. Only with ``files: one`` and ``arrays: shared``.
-    read_decomposition: Decomposition | None = None
-    #: The part of each array that is read (default: all of it). Only with ``files: one`` and
+    #: Another decomposition for reading, by the ranks that share a file. Only with
     #: ``arrays: shared``.
+    read_decomposition: Decomposition | None = None
+    #: The part of each array that is read (default: all of it). Ranks read what their file has of
+    #: it.
     read_start: DataSize[Start | None] = None
     read_shape: DataSize[ArrayShape | None] = None
 
@@ -125,39 +77,12 @@ class HyperslabParameters(Parameters, frozen=True, kw_only=True, tag="hyperslab"
         return self.steps is not None
 
     @property
-    def irregular(self) -> bool:
-        """Whether a map says which stretches of an array each rank has."""
-        return isinstance(self.decomposition, MapFile)
-
-    @property
     def reads_elsewhere(self) -> bool:
         """Whether ranks read other parts than they wrote."""
         return any((self.read_decomposition, self.read_start, self.read_shape))
 
-    @property
-    def input_files(self) -> tuple[str, ...]:
-        by = [one.decomposition for _, one in self.each]
-        maps = dict.fromkeys(one.file for one in by if isinstance(one, MapFile))
-        return (*super().input_files, *maps)
 
-    @property
-    def each(self) -> tuple[tuple[str, HyperslabParameters], ...]:
-        """Parameters of each kind of array, with the beginning of a message about it."""
-        if isinstance(self.datasets, int):
-            return (("", self),)
-        return tuple(
-            (f"datasets[{n}] ({one.name}): ", one.within(self))
-            for n, one in enumerate(self.datasets)
-        )
-
-    def name_of(self, kind: int, index: int) -> str:
-        """Return the name of one of the arrays of a kind."""
-        if isinstance(self.datasets, int):
-            return array_name(index, None)
-        return self.datasets[kind].name_of(index)
-
-
-class Hyperslab(Workload):
+class Hyperslab(ArrayWorkload):
     """Every rank writes and reads its part of global arrays.
 
     With ``arrays: per_rank`` the parts are separate arrays, so the same bytes can be compared for
@@ -169,118 +94,65 @@ class Hyperslab(Workload):
     parameters_type = HyperslabParameters
     reads_once = True
 
-    def arrays(self, parameters: HyperslabParameters, ranks: int) -> CaseArrays:
-        families: list[Family] = []
-        first = 0
-        for kind, (label, p) in enumerate(parameters.each):
-            family = _family(p, ranks)
-            name, reading = partial(_name, parameters, kind), _reading(p, family.cut.whole, ranks)
-            families.append(replace(family, name=name, first=first, reading=reading, label=label))
-            first += family.count
-        return CaseArrays(tuple(families))
+    def family(self, p: HyperslabParameters, ranks: int) -> Family:
+        whole = _whole(p, ranks)
+        by: Decomposition = "slab" if isinstance(p.decomposition, MapFile) else p.decomposition
+        return Family(
+            parameters=p,
+            ranks=ranks,
+            cut=Grid.over(whole, ranks, by, p.distribution, p.cut_unit),
+            count=p.number,
+            steps=p.steps,
+            chunk_per_part=True,
+            reading=_reading(p, whole),
+        )
 
     def refuse(
         self, parameters: HyperslabParameters, ranks: int, backend: type[Backend]
     ) -> str | None:
-        if reason := _check_list(parameters):
+        p = parameters
+        if isinstance(p.datasets, tuple) and (p.read_start or p.read_shape):
+            return "datasets: read_start and read_shape cannot be given with a list of arrays"
+        return super().refuse(p, ranks, backend)
+
+    def check(self, p: HyperslabParameters, ranks: int) -> str | None:
+        if reason := _check_reading_of_map(p):
             return reason
-        found = [(label, _check_kind(one, ranks)) for label, one in parameters.each]
-        found += [(label, _beyond(one, backend)) for label, one in parameters.each]
-        return next((type(why)(f"{label}{why}") for label, why in found if why), None)
+        shape = p.map_shape or p.given_shape
+        if shape is None or len(p.shape_keys) > 1:
+            return "give either shape (of the whole array) or shape_per_rank"
+        for key in ("decomposition", "read_decomposition"):
+            if getattr(p, key) == "pencil" and len(shape) < 2:
+                return f"{key}: a pencil needs 2 axes, the array has {len(shape)}"
+        if p.cut_unit is not None and p.map_file is not None:
+            return "a decomposition map says where arrays are cut; leave cut_unit out"
+        if p.cut_unit is not None and len(p.cut_unit) != len(shape):
+            return f"cut_unit {list(p.cut_unit)} must have {len(shape)} axes, as the array has"
+        return None
 
-    def run(self, repetition: Repetition) -> None:
-        _note_stretches(repetition, cast("HyperslabParameters", repetition.case.parameters))
-        write_read_cycle(repetition)
+    def check_family(self, family: Family) -> str | None:
+        p = cast("HyperslabParameters", family.parameters)
+        return (
+            self._check_chunks(p, family) or _check_groups(p, family) or _check_reading(p, family)
+        )
 
-
-def _family(p: HyperslabParameters, ranks: int) -> Family:
-    """Return the arrays of one kind."""
-    assert isinstance(p.datasets, int)
-    whole = global_shape(p, ranks)
-    return Family(
-        parameters=p,
-        ranks=ranks,
-        cut=_cut(p, whole, ranks),
-        name=partial(_name, p, 0),
-        count=p.datasets,
-        steps=p.steps,
-        block=_no_part if p.irregular else one_part,
-        chunk_per_part=True,
-        elements_on_disk=partial(elements_on_disk, p, prod(whole)) if p.irregular else None,
-    )
-
-
-def _cut(p: HyperslabParameters, whole: Shape, ranks: int) -> Cut:
-    if isinstance(p.decomposition, MapFile):
-        return MapCut(p.decomposition.map, ranks, p.decomposition.file)
-    grid = process_grid(ranks, len(whole), p.decomposition)
-    return Grid(whole, grid, p.distribution, p.cut_unit)
+    def _check_chunks(self, p: HyperslabParameters, family: Family) -> str | None:
+        """Return why the chunks cannot be those of the arrays; of more ranks they may be larger."""
+        reason = unfit_chunks(family)
+        if reason is None or p.shape_per_rank is None or p.files_word != "one-shared":
+            return reason
+        grown = unfit_chunks(self.family(p, _MORE_RANKS * family.ranks))
+        return reason if grown else Impossible(f"{reason}, or use more ranks")
 
 
-def _name(p: HyperslabParameters, kind: int, index: int, owner: int | None) -> str:
-    return p.name_of(kind, index) + ("" if owner is None else f"_rank_{owner:06d}")
-
-
-def _no_part(part: Shape) -> None:
-    """Return no chunk: the part of a rank is not a box."""
-
-
-def _reading(p: HyperslabParameters, whole: Shape, ranks: int) -> tuple[Parts, ...] | None:
+def _reading(p: HyperslabParameters, whole: Shape) -> tuple[Reading, ...] | None:
     """Return what each rank reads, if it is not what it wrote."""
     if not p.reads_elsewhere:
         return None
-    region, by = _region(p, whole), p.read_decomposition or p.decomposition
+    by = p.read_decomposition or p.decomposition
     assert not isinstance(by, MapFile)
-    grid = process_grid(ranks, len(region.shape), by)
-    return (Region(region.start, Grid(region.shape, grid, p.distribution)),)
-
-
-def _note_stretches(repetition: Repetition, p: HyperslabParameters) -> None:
-    """Record how many stretches ranks have: a fact, and where calls are counted a count."""
-    team, arrays = repetition.team, repetition.arrays
-    described = arrays.maps if team.is_root else None  # which alone computes the parts of all ranks
-    if described:
-        repetition.observed.facts["stretches"] = described
-    if not repetition.clock.counts or not any(family.irregular for family in arrays.families):
-        return
-    boxes = [access.box for access in arrays.writes(team.rank)]
-    number = sum(len(box.offsets) for box in boxes if isinstance(box, Stretches))
-    for phase in ("write",) if p.read_decomposition else ("write", "read"):
-        repetition.observed.count(phase, "stretches", number)
-
-
-def _beyond(p: HyperslabParameters, backend: type[Backend]) -> str | None:
-    """Return why a backend cannot move arrays of one kind, or None."""
-    reason = refuse_map(p, backend)
-    return None if reason is None else Impossible(reason)
-
-
-def _check_kind(p: HyperslabParameters, ranks: int) -> str | None:
-    """Return why arrays of one kind cannot be as they are described, or None."""
-    if reason := check_map(p, ranks):
-        return reason
-    if p.irregular:
-        p = replace(p, shape=global_shape(p, ranks))
-    if (p.shape is None) == (p.shape_per_rank is None):
-        return "give either shape (of the whole array) or shape_per_rank"
-    shape = p.shape or p.shape_per_rank
-    assert shape is not None
-    for key in ("decomposition", "read_decomposition"):
-        if getattr(p, key) == "pencil" and len(shape) < 2:
-            return f"{key}: a pencil needs 2 axes, the array has {len(shape)}"
-    if p.cut_unit is not None and len(p.cut_unit) != len(shape):
-        return f"cut_unit {list(p.cut_unit)} must have {len(shape)} axes, as the array has"
-    family = _family(p, ranks)
-    return _check_chunks(p, family) or _check_groups(p, family) or _check_reading(p, family)
-
-
-def _check_chunks(p: HyperslabParameters, family: Family) -> str | None:
-    """Return why the chunks cannot be those of the arrays; of more ranks they may be larger."""
-    reason = unfit_chunks(family)
-    if reason is None or p.shape_per_rank is None or p.files_word != "one-shared":
-        return reason
-    grown = unfit_chunks(_family(p, _MORE_RANKS * family.ranks))
-    return reason if grown else Impossible(f"{reason}, or use more ranks")
+    cut = partial(Grid.over, decomposition=by, distribution=p.distribution)
+    return (Region(_region(p, whole), cut),)
 
 
 def _check_groups(p: HyperslabParameters, family: Family) -> str | None:
@@ -298,8 +170,8 @@ def _check_groups(p: HyperslabParameters, family: Family) -> str | None:
 def _check_reading(p: HyperslabParameters, family: Family) -> str | None:
     if not p.reads_elsewhere:
         return None
-    if p.files_word != "one-shared":
-        return "read_decomposition, read_start and read_shape need files: one and arrays: shared"
+    if p.read_decomposition is not None and p.arrays == "per_rank":
+        return "read_decomposition cuts arrays that ranks share; with arrays: per_rank leave it out"
     if p.cache == "shifted":
         return "cache: shifted reads the partner's part; it allows no other read decomposition"
     whole = family.cut.whole
@@ -311,38 +183,28 @@ def _check_reading(p: HyperslabParameters, family: Family) -> str | None:
     return None
 
 
-def _check_list(p: HyperslabParameters) -> str | None:
-    """Return why a case cannot list arrays, or not these, or None."""
-    if isinstance(p.datasets, int):
+def _check_reading_of_map(p: HyperslabParameters) -> str | None:
+    """Return why ranks cannot read other parts of an array than a map gives them, or None."""
+    if p.map_file is None or not p.reads_elsewhere:
         return None
-    without = {
-        "shape": p.shape is None or p.source == "file", "shape_per_rank": p.shape_per_rank is None,
-        "source: file": p.source != "file", "read_start": p.read_start is None,
-        "read_shape": p.read_shape is None,
-    }  # fmt: skip
-    if found := [key for key, fine in without.items() if not fine]:
-        return (
-            f"datasets: {', '.join(found)} cannot be given with a list, whose arrays differ; leave "
-            "it out, or make a case of each array"
+    if not p.irregular:
+        return Impossible(
+            "files of groups and arrays of ranks have the elements of a map one after the other; "
+            "reading another part needs files: one and arrays: shared"
         )
-    if wrong := [one.name for one in p.datasets if not _NAME.fullmatch(one.name)]:
-        return (
-            f"datasets: the name {wrong[0]!r} is not possible in every format; use a letter, then "
-            "at most 63 letters, digits and _"
-        )
-    names = Counter(name for one in p.datasets for name in one.names)
-    if twice := [name for name, times in names.items() if times > 1]:
-        return f"datasets: two arrays have the name {twice[0]}; give each array another one"
+    if p.read_decomposition is None:
+        return "with a decomposition map, reading another part needs a read_decomposition too"
+    if p.map_file.holes == "allow":
+        return "elements that no process has cannot be read; holes: allow needs the map to read by"
     return None
 
 
-def global_shape(p: HyperslabParameters, ranks: int) -> Shape:
+def _whole(p: HyperslabParameters, ranks: int) -> Shape:
     """Return the shape of the global arrays, without the axis of time steps."""
-    if isinstance(p.decomposition, MapFile):
-        return p.decomposition.map.shape
-    if p.shape is not None:
-        return p.shape
+    if (shape := p.map_shape or p.shape) is not None:
+        return shape
     assert p.shape_per_rank is not None
+    assert not isinstance(p.decomposition, MapFile)
     return _grown(p.shape_per_rank, ranks, p.decomposition)
 
 

@@ -8,47 +8,81 @@ from typing import TYPE_CHECKING
 from pffbench.backends.base import Backend
 from pffbench.mpi import open_file
 from pffbench.workloads.base import Impossible
-from pffbench.workloads.irregular import MapFile
 
 if TYPE_CHECKING:
-    from pffbench.workloads.hyperslab import HyperslabParameters
+    from pffbench.geometry.box import Shape
+    from pffbench.workloads.listed import ArrayParameters
 
 
-def check_map(p: HyperslabParameters, ranks: int) -> str | None:
-    """Return why arrays cannot be cut by the decomposition map of a case, or None."""
-    if not isinstance(p.decomposition, MapFile):
+def check_map(p: ArrayParameters, ranks: int, *, rows: bool = False) -> str | None:
+    """Return why arrays cannot be cut by the decomposition map of a case, or None.
+
+    Parameters
+    ----------
+    p : ArrayParameters
+        The case, with arrays of one kind.
+    ranks : int
+        Number of ranks.
+    rows : bool
+        Whether the map is one of each row of an array.
+    """
+    if p.map_file is None:
         return None
-    if reason := p.decomposition.error(ranks):
+    if reason := p.map_file.error(ranks):
         return reason
-    shape = p.decomposition.map.shape
-    if p.shape_per_rank is not None or p.shape not in (None, shape):
-        given = "shape_per_rank" if p.shape is None else f"shape {list(p.shape)}"
-        return f"{given} is not that of the decomposition map, {list(shape)}; leave it out"
-    if p.cut_unit is not None:
-        return "a decomposition map says where arrays are cut; leave cut_unit out"
-    if p.files_word != "one-shared":
-        return "a decomposition map needs files: one and arrays: shared"
+    if reason := _check_shape(p, p.map_file.map.shape, rows=rows):
+        return reason
+    if not p.irregular:
+        return _refuse_consecutive(p)
     if p.chunks == "rank_part":
         return "with a decomposition map no chunk is the part of a rank; name a chunk shape"
     if p.rearranger == "gather":
         return Impossible(
             "rearranger: gather needs parts that are boxes; a map allows box and chunk_owner"
         )
-    if p.rearranger != "none" and p.decomposition.overlaps == "allow":
+    if p.rearranger != "none" and p.map_file.overlaps == "allow":
         return Impossible(
             "an exchange cannot send one element twice; overlaps: allow needs rearranger: none"
         )
-    if (p.read_start or p.read_shape) and p.read_decomposition is None:
-        return "with a decomposition map, reading another part needs a read_decomposition too"
-    if p.read_decomposition is not None and p.decomposition.holes == "allow":
-        return "elements that no process has cannot be read; holes: allow needs the map to read by"
     return None
 
 
-def refuse_map(p: HyperslabParameters, backend: type[Backend]) -> str | None:
-    """Return why a backend cannot move stretches of an array, or None."""
-    if not p.irregular or p.rearranger != "none":
+def _check_shape(p: ArrayParameters, shape: Shape, *, rows: bool) -> str | None:
+    """Return that the shape of a case is not that of its map, or None."""
+    given, keys = p.given_shape, p.shape_keys
+    if given is None and not rows:
         return None
+    if keys == ("shape",) and given is not None and given[1 if rows else 0 :] == shape:
+        return None
+    if rows:
+        return (
+            f"each row has the shape of the decomposition map; give shape: [rows, {_list(shape)}]"
+        )
+    what = f"shape {list(given or ())}" if keys == ("shape",) else keys[-1]
+    return f"{what} is not that of the decomposition map, {list(shape)}; leave it out"
+
+
+def _list(shape: Shape) -> str:
+    return ", ".join(map(str, shape))
+
+
+def _refuse_consecutive(p: ArrayParameters) -> str | None:
+    """Return why a file cannot have the elements of its ranks one after the other, or None."""
+    if p.source != "file":
+        return None
+    return Impossible(
+        "only files: one with arrays: shared has the elements of a map in the places that source: "
+        "file has them in"
+    )
+
+
+def refuse_map(p: ArrayParameters, backend: type[Backend]) -> str | None:
+    """Return why a backend cannot move stretches of an array, or None."""
+    reason = _refuse_stretches(p, backend) if p.irregular and p.rearranger == "none" else None
+    return None if reason is None else Impossible(reason)
+
+
+def _refuse_stretches(p: ArrayParameters, backend: type[Backend]) -> str | None:
     if backend.capabilities.stretches:
         return _refuse_overlaps(p, backend)
     if backend.file_per == "chunk":
@@ -59,9 +93,9 @@ def refuse_map(p: HyperslabParameters, backend: type[Backend]) -> str | None:
     return f"backend {backend.name} moves boxes only; a decomposition map needs rearranger: box"
 
 
-def _refuse_overlaps(p: HyperslabParameters, backend: type[Backend]) -> str | None:
+def _refuse_overlaps(p: ArrayParameters, backend: type[Backend]) -> str | None:
     """Return that OMPIO would give ranks that read the same elements wrong ones, or None."""
-    overlaps = isinstance(p.decomposition, MapFile) and p.decomposition.overlaps == "allow"
+    overlaps = p.map_file is not None and p.map_file.overlaps == "allow"
     if not (overlaps and backend.capabilities.call_per_box and p.transfer_of_reads == "collective"):
         return None
     if (version := open_file.reads_overlaps_wrongly(os.environ)) is None:
@@ -77,16 +111,16 @@ def _refuse_overlaps(p: HyperslabParameters, backend: type[Backend]) -> str | No
 _BLOCK = 4096
 
 
-def elements_on_disk(p: HyperslabParameters, whole: int) -> int:
+def elements_on_disk(p: ArrayParameters, whole: int) -> int:
     """Return how many elements of an array of `whole` take space in files, an upper estimate.
 
     Holes take none in an array without chunks that each rank writes to by itself, unless a library
     fills it first. Blocks of the file system are filled by the stretches in them.
     """
-    assert isinstance(p.decomposition, MapFile)
+    assert p.map_file is not None
     chunked = p.settings != "matched" or p.chunks not in ("auto", "contiguous")
     if p.rearranger != "none" or chunked:
         return whole
-    found, each = p.decomposition.map, p.itemsize
+    found, each = p.map_file.map, p.itemsize
     touched = int(found.lengths.sum()) + 2 * found.merged_count * _BLOCK // each
     return min(found.end, touched)

@@ -264,7 +264,8 @@ class ThroughWriters(Route):
         relays = [self._relay(family, model, boxes) for boxes in zip(*of_ranks, strict=True)]
         for spec in specs:
             for own, (exchange, boxes) in zip(of_ranks[self._me], relays, strict=True):
-                for mine, *as_writer in zip(*map(family.by_step, (own, *boxes)), strict=True):
+                by_step = (family.by_step(box, reads=self._reads) for box in (own, *boxes))
+                for mine, *as_writer in zip(*by_step, strict=True):
                     calls = tuple(Access(spec, box) for box in as_writer)
                     yield Relayed(spec, mine, exchange=exchange, calls=calls)
 

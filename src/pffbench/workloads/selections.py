@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -40,15 +41,27 @@ def selected_boxes(
     list of Box
         As many on each rank; those of a rank with an empty part are empty.
     """
-    if selection == "random_rows":
-        drawn = slice_indices(rows, "random", count)
-        return [_rows(part, row, 1 if part.size else 0, 1) for row in drawn]
     if selection == "every_second_element":
-        return [_every_second_element(part, origin)]
+        return [part.every_second(origin[-1])]
+    found = rows_of(selection, rows, count)
+    if isinstance(found, range):
+        return [_rows(part, found.start, len(found), found.step)]
+    return [_rows(part, row, 1 if part.size else 0, 1) for row in found]
+
+
+def rows_of(selection: Selection, rows: int, count: int) -> Sequence[int]:
+    """Return the rows that have elements of a selection.
+
+    Parameters
+    ----------
+    selection, rows, count
+        As of `selected_boxes`.
+    """
+    if selection == "random_rows":
+        return slice_indices(rows, "random", count)
     first = rows // 2 if selection == "second_half" else 0
     last = rows // 2 if selection == "first_half" else rows
-    step = 2 if selection == "every_second_row" else 1
-    return [_rows(part, first, len(range(first, last, step)), step)]
+    return range(first, last, 2 if selection == "every_second_row" else 1)
 
 
 def selected(selection: Selection, start: Shape, shape: Shape, rows: int, count: int) -> Mask:
@@ -85,14 +98,6 @@ def selected(selection: Selection, start: Shape, shape: Shape, rows: int, count:
 def _rows(part: Box, first: int, count: int, step: int) -> Box:
     start, shape = (first, *part.start[1:]), (count, *part.shape[1:])
     return Box(start, shape, () if step == 1 else (step, *(1,) * (len(shape) - 1)))
-
-
-def _every_second_element(part: Box, origin: Shape) -> Box:
-    """Return the elements whose last index in the whole array is even."""
-    shift = (origin[-1] + part.start[-1]) % 2
-    count = len(range(shift, part.shape[-1], 2))
-    start = (*part.start[:-1], part.start[-1] + shift)
-    return Box(start, (*part.shape[:-1], count), (*(1,) * (len(part.shape) - 1), 2))
 
 
 Position = Literal["first", "middle", "random"]

@@ -11,18 +11,20 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
-from pffbench.backends.base import Backend
-from pffbench.case import Count, DataSize, Extent, FileCount, GivenShape, Parameters
+from pffbench.case import Count, DataSize, Extent, GivenShape
 from pffbench.geometry.box import Box, Shape
 from pffbench.geometry.cut import Grid, Region
-from pffbench.workloads.arrays import CaseArrays, Family, at_once
-from pffbench.workloads.base import Impossible, Workload
+from pffbench.geometry.stretches import Stretches
+from pffbench.workloads.arrays import Family, at_once, of_owner
+from pffbench.workloads.base import Impossible
+from pffbench.workloads.irregular import MapFile
+from pffbench.workloads.listed import ArrayWorkload, MappedParameters, MappedPart, OneOrMore
 from pffbench.workloads.selections import (
     Position,
     box_starts,
     slice_indices,
 )
-from pffbench.workloads.specs import illegal_chunks, own_chunks
+from pffbench.workloads.specs import own_chunks
 
 VolumeShape = Annotated[tuple[Extent, ...], msgspec.Meta(min_length=3, max_length=3)]
 #: Axis along which the volume is cut for writing: the middle one, so that blocks are long along
@@ -34,7 +36,7 @@ _CUBE = (64, 64, 64)
 _BLOCK_BYTES = 32 * 2**20
 
 
-class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
+class SlicesParameters(MappedParameters, frozen=True, kw_only=True, tag="slices"):
     """Parameters of the workload `slices`."""
 
     #: Shape of the volume. Default with ``source: file``: the shape of the variable.
@@ -42,6 +44,11 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
     #: Shape of each rank's part, in place of `shape`: along the second axis the volume is this
     #: long, times the number of ranks that share it.
     shape_per_rank: GivenShape[VolumeShape | None] = None
+    #: Number of volumes. Or a list of volumes that differ, which are written in this order.
+    datasets: DataSize[Count | Annotated[tuple[MappedPart, ...], OneOrMore]] = 1
+    #: A map of the stretches of the flattened volume that each process writes, as of the workload
+    #: `hyperslab`. Only with ``files: one`` and ``arrays: shared``, where it has slices.
+    decomposition: MapFile | None = None
     #: Slices across this axis are read: whole planes of one index.
     axis: Literal[0, 1, 2] | None = None
     #: Sub-boxes of this shape are read. One of the two is needed.
@@ -50,11 +57,13 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
     #: each once) or of the boxes (in the first corner, in the middle, or at random places). Random
     #: positions depend on the shape and the `count` only.
     position: Position = "first"
-    #: Number of slices or boxes, each read by one call of each rank.
+    #: Number of slices or boxes of each volume, each read by one call of each rank.
     count: DataSize[Count] = 1
 
     def with_shape(self, ranks: int) -> SlicesParameters:
         """Return parameters with the shape of the volume, by the number of ranks."""
+        if (whole := self.map_shape) is not None:
+            return replace(self, shape=whole)
         if self.shape_per_rank is None or self.shape is not None:
             return self
         first, cut, last = self.shape_per_rank
@@ -62,54 +71,61 @@ class SlicesParameters(Parameters, frozen=True, kw_only=True, tag="slices"):
         return replace(self, shape=shape)
 
 
-class Slices(Workload):
+class Slices(ArrayWorkload):
     """A volume is written once in each repetition, then slices or sub-boxes of it are read.
 
-    With ``arrays: shared`` all ranks write one volume and each slice is cut over them. With
-    ``arrays: per_rank`` each rank has a volume to itself and reads whole slices of it.
+    With ``arrays: shared`` all ranks write one volume. Each slice is cut over them, or over the
+    ranks that have elements of it in their file. With ``arrays: per_rank`` each rank has a volume
+    to itself and reads whole slices of it.
     """
 
     name = "slices"
     summary = "planes across an axis, or sub-boxes, read out of a large volume"
     parameters_type = SlicesParameters
 
-    def arrays(self, parameters: SlicesParameters, ranks: int) -> CaseArrays:
-        p = parameters.with_shape(ranks)
+    def family(self, p: SlicesParameters, ranks: int) -> Family:
+        p = p.with_shape(ranks)
         shape, unit, shared = _shape(p), _written_unit(p), p.shares_arrays
         cut = Grid(shape, (1, ranks if shared else 1, 1), "balanced", (1, unit, 1))
         row = prod(shape) // shape[_WRITTEN_ALONG] * p.itemsize
         step = max(1, _BLOCK_BYTES // (row * unit)) * unit
         boxes = wanted(p)
-        family = Family(
-            parameters=parameters,
+        return Family(
+            parameters=p,
             ranks=ranks,
             cut=cut,
-            name=partial(_name, p),
-            count=1 if shared else ranks,
+            name=partial(_name, p.number),
+            count=p.number * (1 if shared else ranks),
             dealt_to=None if shared else ranks,
             block=lambda _: _CUBE,
             write=partial(_blocks, cut.largest.shape[_WRITTEN_ALONG], step),
             read=at_once if shared else partial(_whole_boxes, boxes),
-            reading=tuple(_over_ranks(box, ranks) for box in boxes) if shared else None,
+            reading=tuple(Region(box, _over_ranks) for box in boxes) if shared else None,
         )
-        return CaseArrays((family,))
 
-    def refuse(
-        self, parameters: SlicesParameters, ranks: int, backend: type[Backend]
-    ) -> str | None:
-        p = parameters
-        if (p.shape is None) == (p.shape_per_rank is None):
+    def check(self, p: SlicesParameters, ranks: int) -> str | None:
+        if reason := _check_reading_of_map(p):
+            return reason
+        if p.map_file is None and len(p.shape_keys) != 1:
             return "give either shape (of the volume, such as [621, 998, 520]) or shape_per_rank"
-        if isinstance(p.files, FileCount) and p.shares_arrays:
-            return Impossible(
-                "each slice is cut over all ranks, and a rank has the file of its group only; use "
-                "arrays: per_rank, or files: one"
-            )
-        p = p.with_shape(ranks)
-        assert p.shape is not None
-        if len(p.shape) != 3:  # that of a variable in the user's file
-            return f"a volume has 3 axes, {list(p.shape)} has {len(p.shape)}"
-        return illegal_chunks(p, p.shape) or _check_places(p, p.shape)
+        shape = _shape(p.with_shape(ranks))
+        if len(shape) != 3:  # the shape of a map, or of a variable in the user's file
+            return f"a volume has 3 axes, {list(shape)} has {len(shape)}"
+        return _check_places(p, shape)
+
+
+def _check_reading_of_map(p: SlicesParameters) -> str | None:
+    """Return why slices of a volume cut by a map cannot be read, or None."""
+    if p.map_file is None:
+        return None
+    if not p.irregular:
+        return Impossible(
+            "files of groups and arrays of ranks have the elements of a map one after the other, "
+            "where slices are no boxes; use files: one and arrays: shared"
+        )
+    if p.map_file.holes == "allow":
+        return "slices have elements that no process has; a map with holes has none to read"
+    return None
 
 
 def wanted(p: SlicesParameters) -> list[Box]:
@@ -132,8 +148,8 @@ def _shape(p: SlicesParameters) -> Shape:
     return p.shape
 
 
-def _name(p: SlicesParameters, index: int, owner: int | None) -> str:
-    return "volume" if owner is None or p.alone else f"volume_{index:06d}"
+def _name(count: int, index: int, owner: int | None) -> str:
+    return ("volume" if count == 1 else f"volume_{index % count:03d}") + of_owner(owner)
 
 
 def _written_unit(p: SlicesParameters) -> int:
@@ -152,6 +168,9 @@ def _blocks(longest: int, step: int, spec: ArraySpec, part: Box, rank: int) -> I
     step : int
         Most rows of a block.
     """
+    if isinstance(part, Stretches):
+        yield part
+        return
     first, last = part.start[_WRITTEN_ALONG], part.stop[_WRITTEN_ALONG]
     for begin in range(first, first + longest, step):
         extent = max(0, min(step, last - begin))
@@ -164,11 +183,11 @@ def _whole_boxes(boxes: list[Box], spec: ArraySpec, part: Box, rank: int) -> Ite
     yield from (box if part.size else box.nothing for box in boxes)
 
 
-def _over_ranks(whole: Box, ranks: int) -> Region:
-    """Return a slice or box, cut over the ranks along its first long axis."""
-    axis = next((a for a, n in enumerate(whole.shape) if n > 1), 0)
-    grid = tuple(ranks if a == axis else 1 for a in range(len(whole.shape)))
-    return Region(whole.start, Grid(whole.shape, grid, "balanced"))
+def _over_ranks(shape: Shape, ranks: int) -> Grid:
+    """Cut a slice or box over ranks along its first long axis."""
+    axis = next((a for a, n in enumerate(shape) if n > 1), 0)
+    grid = tuple(ranks if a == axis else 1 for a in range(len(shape)))
+    return Grid(shape, grid, "balanced")
 
 
 def _check_places(p: SlicesParameters, shape: Shape) -> str | None:

@@ -106,7 +106,7 @@ class StartOfJob(Workload):
             name=dataset_name,
             count=p.datasets,
             dealt_to=1,
-            reading=(Everything(p.shape),),
+            reading=(Everything(),),
         )
         return CaseArrays((family,))
 

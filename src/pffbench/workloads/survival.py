@@ -192,7 +192,7 @@ def _written(repetition: Repetition, route: Route, begun: Callable[[int], None])
         for batch, placed in zip(batches, memory.for_writing(batches), strict=True):
             if batch.first:
                 if number:
-                    extend(repetition, arrays, growing, number + 1, "define", opens=route.opens)
+                    extend(repetition, arrays, growing, number, "define", opens=route.opens)
                 begun(number)
             route.send(placed)
             write_transfers(repetition, arrays, placed.calls)

@@ -12,10 +12,11 @@ then read from the device first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from math import prod
-from typing import ClassVar, Literal, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -23,20 +24,28 @@ from msgspec.structs import replace
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Array, Backend, LazyArrays
 from pffbench.backends.traits import Changes, Grows
-from pffbench.case import ArrayShape, Count, DataSize, GivenShape, Parameters
-from pffbench.data import GENERATORS
+from pffbench.case import ArrayShape, Count, DataSize, GivenShape
+from pffbench.data import GENERATORS, Source
 from pffbench.data.views import Changed, Generation, Merged
 from pffbench.geometry.box import Box, Shape
 from pffbench.geometry.cut import Grid
-from pffbench.workloads.arrays import CaseArrays, Family
-from pffbench.workloads.base import CountColumn, Impossible, Workload
+from pffbench.workloads.arrays import CaseArrays, Family, at_once, of_owner, one_part
+from pffbench.workloads.base import CountColumn, Impossible
 from pffbench.workloads.buffers import TransferMemory
+from pffbench.workloads.irregular import MapFile
+from pffbench.workloads.listed import (
+    ArrayWorkload,
+    MappedParameters,
+    MappedPart,
+    OneOrMore,
+    arrays_of_kinds,
+)
 from pffbench.workloads.refusals import unfit_chunks
 from pffbench.workloads.repetition import Repetition
 from pffbench.workloads.route import Route, count_owned, route_of
-from pffbench.workloads.selections import Mask, Selection, selected, selected_boxes
+from pffbench.workloads.selections import Mask, Selection, rows_of, selected, selected_boxes
 from pffbench.workloads.transfer_phase import write_transfers
-from pffbench.workloads.transfers import Round
+from pffbench.workloads.transfers import Access, Round
 from pffbench.workloads.write_read import (
     finish_writing,
     read_store,
@@ -52,7 +61,7 @@ from pffbench.workloads.write_read import (
 _BLOCK_BYTES = 2**20
 
 
-class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
+class UpdatesParameters(MappedParameters, frozen=True, kw_only=True, tag="updates"):
     """Parameters of the workload `updates`."""
 
     #: Shape of the array as first written, with 2 axes or more. The first axis is the rows. The
@@ -60,6 +69,11 @@ class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
     shape: GivenShape[ArrayShape | None] = None
     #: The same for one rank (weak scaling). One of the two is needed.
     shape_per_rank: GivenShape[ArrayShape | None] = None
+    #: Number of arrays. Or a list of arrays that differ, which are written in this order.
+    datasets: DataSize[Count | Annotated[tuple[MappedPart, ...], OneOrMore]] = 1
+    #: A map of the stretches of each row that each process has, as of the workload `hyperslab`. The
+    #: `shape` is then the number of rows and the shape of the map. Each row is a call.
+    decomposition: MapFile | None = None
     #: The elements to change. ``every_second_element`` is along the last axis. Each of the random
     #: rows is changed by a separate call. ``append`` adds rows at the end of the array, and its
     #: first axis is then unlimited.
@@ -79,7 +93,7 @@ class UpdatesParameters(Parameters, frozen=True, kw_only=True, tag="updates"):
         return self.rows * self.steps if self.change == "append" else 0
 
 
-class Updates(Workload):
+class Updates(ArrayWorkload):
     """An array is written and closed, opened again and changed, closed again and read.
 
     With ``arrays: per_rank`` the ranks' parts are arrays of their own.
@@ -89,18 +103,18 @@ class Updates(Workload):
     columns = (CountColumn("grew MiB", "update", "update", "grown_bytes", 2**20),)
     summary = "parts of an array overwritten, or rows appended, after it was closed"
     parameters_type = UpdatesParameters
+    map_of_rows = True
 
-    def arrays(self, parameters: UpdatesParameters, ranks: int) -> CaseArrays:
-        return CaseArrays((_family(parameters, ranks),))
+    def family(self, p: UpdatesParameters, ranks: int) -> Family:
+        return _family(p, ranks)
 
     def run(self, repetition: Repetition) -> None:
         """Write, change and read back; collective."""
         p = _parameters(repetition)
         settle = settle_cache_again if p.cache == "dropped" else settle_cache
-        ranks = repetition.team.size
-        merged = Merged(repetition.source, changed_elements(p, ranks))
-        grown = CaseArrays((_family(p, ranks, grown=True),))
-        changed = replace(repetition, arrays=grown, source=merged)
+        grown = arrays_of_kinds(p, partial(_family, ranks=repetition.team.size, grown=True))
+        merged = _with_data(repetition, lambda source: Merged(source, changed_elements(p)))
+        changed = replace(merged, arrays=grown)
         run_stages(
             repetition, lambda: _write(repetition), lambda: read_store(changed), settle=settle
         )
@@ -114,16 +128,24 @@ class Updates(Workload):
                 "what is changed must differ from what was there, which is sure only with source: "
                 f"{', '.join(GENERATORS)}, and not with {p.source}"
             )
-        if (p.shape is None) == (p.shape_per_rank is None):
+        return super().refuse(p, ranks, backend) or _unchangeable(backend)
+
+    def check(self, p: UpdatesParameters, ranks: int) -> str | None:
+        if len(p.shape_keys) != 1:
             return "give either shape (of the whole array) or shape_per_rank"
-        shape = _whole(p, ranks).shape
+        shape = _whole(p, ranks)
         if len(shape) < 2:
             return f"an array of rows has 2 axes or more, {list(shape)} has {len(shape)}"
-        return (
-            unfit_chunks(_family(p, ranks), axes=range(1, len(shape) + 1))
-            or _check_selections(p, shape[0], _final_rows(p, ranks))
-            or _unchangeable(backend)
-        )
+        if p.irregular and p.exchanges and p.change == "every_second_element":
+            return Impossible(
+                "writers write whole rows of a map; change: every_second_element needs "
+                "rearranger: none"
+            )
+        return _check_selections(p, shape[0], shape[0] + p.appended)
+
+    def check_family(self, family: Family) -> str | None:
+        axes = len(family.cut.whole) + (family.steps is not None)
+        return unfit_chunks(family, axes=range(1, axes + 1))
 
 
 def _unchangeable(backend: type[Backend]) -> str | None:
@@ -143,38 +165,49 @@ def _check_selections(p: UpdatesParameters, rows: int, final_rows: int) -> str |
     return None
 
 
-def _whole(p: UpdatesParameters, ranks: int) -> Box:
-    """Return the array as first written."""
+def _whole(p: UpdatesParameters, ranks: int) -> Shape:
+    """Return the shape of an array as first written."""
     if p.shape is not None:
-        return Box((0,) * len(p.shape), p.shape)
+        return p.shape
     assert p.shape_per_rank is not None
-    rows, *inner = p.shape_per_rank
-    shape = (rows, *(n * ranks if axis == 0 else n for axis, n in enumerate(inner)))
-    return Box((0,) * len(shape), shape)
-
-
-def _final_rows(p: UpdatesParameters, ranks: int) -> int:
-    return _whole(p, ranks).shape[0] + p.appended
+    rows, cut, *inner = p.shape_per_rank
+    return (rows, cut * ranks, *inner)
 
 
 def _family(p: UpdatesParameters, ranks: int, *, grown: bool = False) -> Family:
-    """Return the array, as first written or with the appended rows, cut along its second axis."""
-    rows, *inner = _whole(p, ranks).shape
-    whole = (rows + (p.appended if grown else 0), *inner)
-    return Family(
+    """Return the arrays of one kind, as first written or with the appended rows.
+
+    The second axis is cut over the ranks. With a map each row is a time step, cut by the map.
+    """
+    rows, *inner = _whole(p, ranks)
+    final = rows + p.appended
+    first = final if grown else rows
+    family = Family(
         parameters=p,
         ranks=ranks,
-        cut=Grid(whole, (1, ranks, *(1 for _ in inner[1:]))),
-        name=_name,
-        growth=0 if grown else p.appended,
+        cut=Grid((first, *inner), (1, ranks, *(1 for _ in inner[1:]))),
+        name=partial(_name, p.number),
+        count=p.number,
+        growth=final - first,
         block=partial(_rows_of_a_block, p.itemsize),
         write=partial(_boxes, p, "all", rows),
-        read=partial(_boxes, p, p.read, _final_rows(p, ranks)),
+        read=partial(_boxes, p, p.read, final),
+    )
+    if p.map_file is None:
+        return family
+    return replace(
+        family,
+        steps=first,
+        block=one_part,
+        write=at_once,
+        write_steps=range(rows),
+        read=partial(_of_row, p.read),
+        read_steps=rows_of(p.read, final, p.rows),
     )
 
 
-def _name(index: int, owner: int | None) -> str:
-    return "records" if owner is None else f"records_{owner:06d}"
+def _name(count: int, index: int, owner: int | None) -> str:
+    return ("records" if count == 1 else f"records_{index:03d}") + of_owner(owner)
 
 
 def _rows_of_a_block(itemsize: int, part: Shape) -> Shape:
@@ -190,13 +223,27 @@ def _boxes(
     return selected_boxes(selection, with_rows, spec.origin, rows, p.rows)
 
 
+def _of_row(selection: Selection, spec: ArraySpec, part: Box, rank: int) -> Iterable[Box]:
+    """Return what a selection takes of a rank's part of a row that is cut by a map."""
+    return (part.every_second(spec.origin[-1]) if selection == "every_second_element" else part,)
+
+
 def changes_of(p: UpdatesParameters, ranks: int) -> CaseArrays:
-    """Return the arrays with the calls that change them, one for each step of ``append``."""
-    rows = _whole(p, ranks).shape[0]
+    """Return the arrays with the calls that change them, equally many in each step."""
+    return arrays_of_kinds(p, partial(_changing, ranks=ranks))
+
+
+def _changing(p: UpdatesParameters, ranks: int) -> Family:
+    """Return the arrays of one kind, with the calls that change them."""
+    family, rows = _family(p, ranks), _whole(p, ranks)[0]
+    if p.change == "append" and p.map_file is None:
+        return replace(family, write=partial(_appended, p, rows))
     if p.change == "append":
-        return CaseArrays((replace(_family(p, ranks), write=partial(_appended, p, rows)),))
-    changed = partial(_boxes, p, p.change, rows)
-    return CaseArrays((replace(_family(p, ranks), write=changed),))
+        return replace(family, write_steps=range(rows, rows + p.appended))
+    if p.map_file is None:
+        return replace(family, write=partial(_boxes, p, p.change, rows))
+    steps = rows_of(p.change, rows, p.rows)
+    return replace(family, write=partial(_of_row, p.change), write_steps=steps)
 
 
 def _appended(
@@ -207,11 +254,11 @@ def _appended(
         yield Box((begin, *part.start[1:]), (p.rows, *part.shape[1:]))
 
 
-def changed_elements(p: UpdatesParameters, ranks: int) -> Changed:
+def changed_elements(p: UpdatesParameters) -> Changed:
     """Return a function of the elements of a box that hold the newer data at the end."""
-    rows = _whole(p, ranks).shape[0]
 
-    def is_changed(start: Shape, shape: Shape) -> Mask:
+    def is_changed(start: Shape, shape: Shape, whole: Shape) -> Mask:
+        rows = whole[0] - p.appended
         if p.change == "append":
             index = np.arange(start[0], start[0] + shape[0])
             return (index >= rows).reshape(-1, *(1,) * (len(shape) - 1))
@@ -224,15 +271,21 @@ def _parameters(repetition: Repetition) -> UpdatesParameters:
     return cast("UpdatesParameters", repetition.case.parameters)
 
 
+def _with_data(repetition: Repetition, derived: Callable[[Source], Source]) -> Repetition:
+    """Return a repetition with data derived from its own, of each element type."""
+    others = {dtype: derived(source) for dtype, source in repetition.others.items()}
+    return replace(repetition, source=derived(repetition.source), others=others)
+
+
 def _write(repetition: Repetition) -> set[str]:
     """Write the store, then change it; return the files that this rank wrote to."""
-    written = write_store(replace(repetition, source=Generation(repetition.source, 0)))
+    written = write_store(_with_data(repetition, partial(Generation, number=0)))
     if _parameters(repetition).cache == "dropped":
         settle_cache(repetition, written)
     before = repetition.observed.disk
     changing = changes_of(_parameters(repetition), repetition.team.size)
-    newer = Generation(repetition.source, 1)
-    written |= _change(replace(repetition, arrays=changing, source=newer))
+    newer = _with_data(repetition, partial(Generation, number=1))
+    written |= _change(replace(newer, arrays=changing))
     after = repetition.observed.disk
     if before is not None and after is not None:
         repetition.observed.count("update", "grown_bytes", after.stored - before.stored)
@@ -267,9 +320,8 @@ def _changed(repetition: Repetition, route: Route) -> set[str]:
     with clock.phase("reopen_array", operations=count_owned(specs, owner)):
         returned = open_wanted()
     arrays = LazyArrays(store, wanted, returned)
-    rows = specs[0].shape[0] if specs else 0
-    # Each array has a call for each step.
-    rounds = (Round(specs, accesses[step :: p.steps]) for step in range(p.steps))
+    rows = 0
+    rounds = (Round(specs, list(_of_step(accesses, step, p.steps))) for step in range(p.steps))
     memory = TransferMemory(repetition, route)
     for batches in memory.batches_that_fit(rounds):
         for batch, placed in zip(batches, memory.for_writing(batches), strict=True):
@@ -281,6 +333,14 @@ def _changed(repetition: Repetition, route: Route) -> set[str]:
     return finish_writing(repetition, store, "_update")
 
 
+def _of_step(accesses: Sequence[Access], step: int, steps: int) -> Iterator[Access]:
+    """Yield the accesses of a step; each array has equally many in each."""
+    for _, some in groupby(accesses, key=lambda access: access.spec.name):
+        calls = list(some)
+        each = len(calls) // steps
+        yield from calls[step * each : (step + 1) * each]
+
+
 def extend(
     repetition: Repetition,
     arrays: Mapping[str, Array],
@@ -290,10 +350,13 @@ def extend(
     *,
     opens: bool,
 ) -> None:
-    """Resize the first axis of arrays in a phase, on the ranks that have them open."""
+    """Append rows to arrays in a phase, on the ranks that have them open.
+
+    `rows` are all that were appended since the arrays were created.
+    """
     with repetition.step("preparation"):
-        growing = (arrays[spec.name] for spec in specs if opens)
-        calls = [array.resizer(rows) for array in growing if isinstance(array, Grows)]
+        growing = ((arrays[spec.name], spec.shape[0] + rows) for spec in specs if opens)
+        calls = [array.resizer(length) for array, length in growing if isinstance(array, Grows)]
     owner = repetition.groups.owner(repetition.team.rank)
     with repetition.clock.phase(phase, operations=count_owned(specs, owner)):
         for call in calls:

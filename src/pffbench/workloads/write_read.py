@@ -15,6 +15,7 @@ from pffbench.backends.base import LazyArrays, Store
 from pffbench.backends.inspection import StoredAs
 from pffbench.backends.registry import backend_class
 from pffbench.backends.traits import Describes, RefusesData, Reports, ReportsHints, SizesChunks
+from pffbench.geometry.stretches import Stretches
 from pffbench.storage.durability import (
     directories_of,
     disk_usage,
@@ -156,6 +157,7 @@ def run_stages(
     reading : Repetition, optional
         The repetition as it is read, where its parameters or its store differ.
     """
+    _note_stretches(repetition)
     as_read = repetition if reading is None else reading
     written = left_by_another_job(as_read) if repetition.stage == "read" else write()
     if repetition.stage == "write":
@@ -164,6 +166,20 @@ def run_stages(
         read()
     inspect()
     remove_store(as_read)
+
+
+def _note_stretches(repetition: Repetition) -> None:
+    """Record how many stretches ranks have: a fact, and where calls are counted a count."""
+    rank, arrays = repetition.team.rank, repetition.arrays
+    described = arrays.maps if repetition.team.is_root else None  # of the parts of all ranks
+    if described:
+        repetition.observed.facts["stretches"] = described
+    if not repetition.clock.counts or not any(family.irregular for family in arrays.families):
+        return
+    for phase, accesses in (("write", arrays.writes(rank)), ("read", arrays.reads(rank))):
+        boxes = [access.box for access in accesses if isinstance(access.box, Stretches)]
+        if boxes:
+            repetition.observed.count(phase, "stretches", sum(len(box.offsets) for box in boxes))
 
 
 def write_store(

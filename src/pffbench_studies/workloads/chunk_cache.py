@@ -114,8 +114,8 @@ class StudyChunkCache(ChunkCache):
             write=partial(in_units, p, granules, p.write),
         )
         if p.sharing == "interleaved":
-            everything = Everything(granules.whole)
-            family = replace(family, read=partial(_every_nth_unit, p, ranks), reading=(everything,))
+            every_nth = partial(_every_nth_unit, p, ranks)
+            family = replace(family, read=every_nth, reading=(Everything(),))
         return CaseArrays((family,), second_store=p.repacks)
 
     def run(self, repetition: Repetition) -> None:

@@ -101,8 +101,8 @@ def rounds_of(p: StudyDatasetsParameters, arrays: CaseArrays, ranks: int) -> Rou
     """Return the function that cuts arrays and accesses into rounds, in the order asked for."""
     if p.order == "create_first":
         return all_at_once
-    (family,) = arrays.families
-    return one_by_one(family.count if family.shared else -(-family.count // ranks))
+    count, shared = sum(f.count for f in arrays.families), arrays.families[0].shared
+    return one_by_one(count if shared else -(-count // ranks))
 
 
 def _copy_store(repetition: Repetition, copy: Repetition, written: set[str]) -> set[str]:
