@@ -50,6 +50,34 @@ async def set(self, key, value, *more, **given):
 LocalStore.set = set
 """
 
+#: A version of Zarr whose ranks all find that a directory is missing before one of them makes it.
+EVERY_RACE_LOST = """
+import os, time
+as_it_was = os.mkdir
+def mkdir(path, *more, **given):
+    try:
+        return as_it_was(path, *more, **given)
+    except FileNotFoundError:
+        time.sleep(0.5)
+        raise
+os.mkdir = mkdir
+"""
+#: pffbench whose backends open the file once more on each rank that opens it to read.
+ONE_OPEN_MORE = """
+import os, sys
+from pffbench.backends.registry import backend_class
+def plant(kind):
+    as_it_was = kind.open
+    def open(self, path, comm):
+        os.close(os.open(path, os.O_RDONLY))
+        return as_it_was(self, path, comm)
+    kind.open = open
+for name in ("hdf5", "netcdf4", "zarr", "mpiio"):
+    plant(backend_class(name))
+from pffbench.cli import main
+main(sys.argv[1:])
+"""
+
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
@@ -71,7 +99,8 @@ def load():
 
 def run(directory, backend, ranks=2, **more):
     directory.mkdir()
-    done = run_experiment(directory, ranks, cases=[CASE | {"backend": backend}], **COUNTS | more)
+    cases = [CASE | {"backend": backend}]
+    done = start_experiment(directory, ranks, cases=cases, **COUNTS | more).finish()
     assert done.status == 0, done.said
     return done
 
@@ -98,15 +127,46 @@ def test_calls_and_bytes_of_raw_files_are_those_of_the_program(tmp_path, ranks):
     assert "so its times show nothing; leave it out" in scaling.stderr
 
 
-def test_equal_runs_have_equal_counts_on_a_busy_machine(tmp_path):
-    backends = ["hdf5", "netcdf4", "zarr", "mpiio"]
+BACKENDS = ["hdf5", "netcdf4", "zarr", "mpiio"]
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    """Return a run of all backends on a busy machine."""
     with load():
-        base, new = (run(tmp_path / name, backends) for name in ("base", "new"))
-    done = compared(base.out, new.out, options=["--fail-if-more"])
+        return run(tmp_path_factory.mktemp("counted") / "run", BACKENDS)
+
+
+def test_equal_runs_have_equal_counts_on_a_busy_machine(tmp_path, counted):
+    with load():
+        new = run(tmp_path / "new", BACKENDS)
+    done = compared(counted.out, new.out, options=["--fail-if-more"])
     assert done.stdout.splitlines()[0] == "PASSED: no count is larger"
     assert "of 8 cases were compared; none differs" in done.stdout
-    assert base.stdout.count("COUNTED: fewest system calls: ") == 1
+    assert counted.stdout.count("COUNTED: fewest system calls: ") == 1
     assert done.status == 0
+
+
+def test_one_open_more_on_each_rank_is_named(tmp_path, counted):
+    new = run(tmp_path / "new", BACKENDS, program=["-c", ONE_OPEN_MORE])
+    done = compared(counted.out, new.out, options=["--fail-if-more", "--json"])
+    assert done.status == 1
+    (found,) = json.loads(done.stdout)["comparisons"]
+    assert len(found["differences"]) == 8
+    for d in found["differences"]:
+        assert (d["verdict"], d["phase"], d["counter"]) == ("more", "open", "call_openat"), d
+        assert d["new"][0] - d["base"][0] == 2, d
+
+
+def test_calls_of_ranks_that_lose_a_race_for_a_directory_are_counted_apart(tmp_path, counted):
+    late = run_first(tmp_path / "first", EVERY_RACE_LOST)
+    new = run(tmp_path / "new", "zarr", env=late)
+    done = compared(counted.out, new.out, options=["--fail-if-more", "--json"])
+    (found,) = json.loads(done.stdout)["comparisons"]
+    assert found["differences"] == []
+    assert found["raced"] == 3
+    said = " ".join(new.stdout.split())
+    assert "Zarr, one shared file made up to 3 more calls to write, which depend on timing" in said
 
 
 @pytest.mark.parametrize("busy", sampled([False, True], False))
@@ -122,7 +182,7 @@ def test_one_stat_more_for_each_chunk_is_named(tmp_path, planted, busy):
     for d in differences:
         assert (d["verdict"], d["phase"], d["unit"], d["units"]) == ("more", "write", "chunk", 8)
         assert d["counter"] in ("call_newfstatat", "call_stat", "call_statx")
-        assert d["new"][0] - d["base"][0] >= 7  # one may be a rank's that found a directory
+        assert d["new"][0] - d["base"][0] == 8
     text = compared(base.out, new.out).stdout
     assert "more: Zarr, one shared file: write: calls of" in text
     assert "for each chunk)" in text
@@ -205,6 +265,72 @@ def test_lines_of_threads_that_interrupt_each_other_are_counted_once():
         ("write", "bytes_pwrite64"): 10,
         ("write", "call_openat"): 1,
     }
+
+
+#: What a thread does to write below directories that are missing (pathlib, and TensorStore), if it
+#: is alone; then if another one makes each directory just before; and the calls of the race.
+ALONE = """\
+mkdir("/s/run-1/a/c/0", 0777) = -1 ENOENT (No such file or directory)
+mkdir("/s/run-1/a/c", 0777) = 0
+mkdir("/s/run-1/a/c/0", 0777) = 0
+mkdir("/s/run-1/a/c/0", 0777) = -1 EEXIST (File exists)
+newfstatat(AT_FDCWD</>, "/s/run-1/a/c/0", {st_mode=S_IFDIR|0755, ...}, 0) = 0
+"""
+LOST = """\
+mkdir("/s/run-1/a/c/1", 0777) = -1 ENOENT (No such file or directory)
+mkdir("/s/run-1/a/c", 0777) = -1 EEXIST (File exists)
+newfstatat(AT_FDCWD</>, "/s/run-1/a/c", {st_mode=S_IFDIR|0755, ...}, 0) = 0
+mkdir("/s/run-1/a/c/1", 0777) = 0
+"""
+LATE = """\
+mkdir("/s/run-1/a/c/1", 0777) = 0
+"""
+TENSORSTORE_LOST = """\
+openat(AT_FDCWD</>, "/s/run-1/a/c/1", O_RDONLY|O_DIRECTORY) = -1 ENOENT (No such file or directory)
+openat(AT_FDCWD</>, "/s/run-1/a/c", O_RDONLY|O_DIRECTORY) = -1 ENOENT (No such file or directory)
+openat(AT_FDCWD</>, "/s/run-1/a", O_RDONLY|O_DIRECTORY) = 5</s/run-1/a>
+mkdir("/s/run-1/a/c", 0777) = -1 EEXIST (File exists)
+openat(AT_FDCWD</>, "/s/run-1/a/c", O_RDONLY|O_DIRECTORY) = 6</s/run-1/a/c>
+mkdir("/s/run-1/a/c/1", 0777) = 0
+"""
+TENSORSTORE_LATE = """\
+openat(AT_FDCWD</>, "/s/run-1/a/c/1", O_RDONLY|O_DIRECTORY) = -1 ENOENT (No such file or directory)
+openat(AT_FDCWD</>, "/s/run-1/a/c", O_RDONLY|O_DIRECTORY) = 6</s/run-1/a/c>
+mkdir("/s/run-1/a/c/1", 0777) = 0
+"""
+
+
+def counted_in(calls, interrupted=False):
+    """Count the calls of one thread in phase write; all of them return in a line of their own."""
+    lines = ['7 access("pffbench-phase-begins:write", F_OK) = -1 ENOENT (No such file)\n']
+    for call in calls.splitlines():
+        if interrupted:
+            told, _, returned = call.rpartition(") = ")
+            name = told.partition("(")[0]
+            lines += [f"7 {told} <unfinished ...>\n", f"7 <... {name} resumed>) = {returned}\n"]
+        else:
+            lines.append(f"7 {call}\n")
+    found = count_calls(lines, "/run-1")
+    own = {name: n for (_, name), n in found.items() if name.startswith("call_")}
+    return own, {name: n for (_, name), n in found.items() if name.startswith("raced_")}
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+@pytest.mark.parametrize(
+    ("lost", "late", "raced"),
+    [(LOST, LATE, {"raced_mkdir": 2, "raced_newfstatat": 1}),
+     (TENSORSTORE_LOST, TENSORSTORE_LATE, {"raced_openat": 2, "raced_mkdir": 1})],
+)  # fmt: skip
+def test_a_thread_that_loses_a_race_for_a_directory_has_the_counts_of_a_late_one(
+    lost, late, raced, interrupted
+):
+    assert counted_in(lost, interrupted) == (counted_in(late)[0], raced)
+
+
+def test_calls_that_fail_without_a_race_are_counted():
+    own, raced = counted_in(ALONE)
+    assert own == {"call_mkdir": 4, "call_newfstatat": 1}
+    assert raced == {}
 
 
 def test_traced_runs_have_too_few_repetitions_to_judge_times():

@@ -11,7 +11,6 @@ from typing import TypeVar
 import msgspec
 from rich.console import Console
 
-from pffbench.backends.registry import backend_class
 from pffbench.case import itemsize
 from pffbench.errors import UserError
 from pffbench.grouping import grouped
@@ -20,6 +19,7 @@ from pffbench.phases import LAST_PHASE
 from pffbench.record.run import MeasuredRun
 from pffbench.record.run_json import CaseEntry
 from pffbench.results.cells import keys_of, varying
+from pffbench.results.counts import RACED, raced_calls
 from pffbench.results.names import UNSAID, labels, value_name
 from pffbench.results.summary import load
 from pffbench.run.output import make_console, print_json
@@ -30,6 +30,8 @@ T = TypeVar("T")
 
 #: Counts of a case: by phase and counter, all values of the repetitions that count.
 _Counts = Mapping[tuple[str, str], Sequence[float]]
+#: A run with the counts of its cases, by name.
+_Counted = tuple[MeasuredRun, Mapping[str, _Counts]]
 #: Beginning of the names of counters of system calls, which both runs have or none.
 _CALLS = "call_"
 _JSON_VERSION = 1
@@ -92,8 +94,9 @@ class CountComparison(msgspec.Struct, frozen=True):
     differences: tuple[CountDifference, ...]
     #: Cases that only one run has, each with the reason.
     alone: tuple[str, ...]
-    #: Number of counts that differ by no more than ranks which make the same directory at once.
-    chance: int = 0
+    #: Most calls of a repetition that are not compared, because their number depends on timing:
+    #: ranks or threads made a directory at the same time.
+    raced: int = 0
 
 
 def compare_counts(
@@ -124,7 +127,7 @@ def compare_counts(
     alone = [f"{one.label}: only in {where[one.which]}: {one.reason}" for one in lone]
     names = str(base.directory), str(new.directory)
     failed = _excluded(base) | _excluded(new)
-    return _compared(names, (base, mine), others, pairs, failed, alone)
+    return _compared(names, (base, mine), (new, others), pairs, failed, alone)
 
 
 def compare_environments(run: MeasuredRun) -> list[CountComparison]:
@@ -145,7 +148,7 @@ def compare_environments(run: MeasuredRun) -> list[CountComparison]:
         _compared(
             (first, other),
             (run, counts),
-            counts,
+            (run, counts),
             [(named[name], name, f"{name.removesuffix(first)}{other}") for name in own],
             failed,
             [],
@@ -181,7 +184,8 @@ def compare_by(run: MeasuredRun, key: str) -> list[CountComparison]:
                  for some in alike.values() if first in some and other in some]  # fmt: skip
         if pairs:
             names = (f"{key} {first}", f"{key} {other}")
-            found.append(_compared(names, (run, counts), counts, pairs, failed, []))
+            own = run, counts
+            found.append(_compared(names, own, own, pairs, failed, []))
     if not found:
         differing = varying([keys_of(run.record.cases[name]) for name in counts], {"workload"})
         keys = f"; cases differ in {', '.join(differing)}" if differing else ""
@@ -217,31 +221,28 @@ def _without(mapping: Mapping[str, T], key: str) -> dict[str, T]:
 
 def _compared(
     names: tuple[str, str],
-    base: tuple[MeasuredRun, dict[str, _Counts]],
-    new: dict[str, _Counts],
+    base: _Counted,
+    new: _Counted,
     pairs: Sequence[tuple[str, str, str]],
     failed: Collection[str],
     alone: Sequence[str],
 ) -> CountComparison:
     """Compare pairs of cases: a label, and the name of the case in each run."""
-    run, counts = base
+    (run, mine), (other, theirs) = base, new
     differences: list[CountDifference] = []
-    compared = cases = chance = 0
+    compared = cases = raced = 0
     left = list(alone)
-    for label, mine, theirs in pairs:
-        if failed and {mine, theirs} & set(failed):
+    for label, one, two in pairs:
+        if failed and {one, two} & set(failed):
             left.append(f"{label}: it failed")
             continue
-        here, there = counts.get(mine, {}), new.get(theirs, {})
+        here, there = mine.get(one, {}), theirs.get(two, {})
         cases += 1
         compared += len(here.keys() | there.keys())
-        found = list(_different(run, mine, label, here, there))
-        raced = _raced(run, mine)
-        differences += (d for d in found if d.amount > raced or not d.counter.startswith(_CALLS))
-        chance += len(found)
-    chance -= len(differences)
+        differences += _different(run, one, label, here, there)
+        raced = max(raced, raced_calls(run.by_case[one]), raced_calls(other.by_case[two]))
     order = sorted(differences, key=lambda d: -abs(math.log(_factor(d))))
-    return CountComparison(*names, cases, compared, tuple(order), tuple(left), chance)
+    return CountComparison(*names, cases, compared, tuple(order), tuple(left), raced)
 
 
 def counts_of(run: MeasuredRun) -> dict[str, _Counts]:
@@ -264,7 +265,9 @@ def counts_of(run: MeasuredRun) -> dict[str, _Counts]:
             for one in repetitions
             if not one.warmup
             for count in one.counts
-            if count.name not in _VARIABLE and count.phase != LAST_PHASE
+            if count.name not in _VARIABLE
+            and not count.name.startswith(RACED)
+            and count.phase != LAST_PHASE
         )
         for case, repetitions in run.by_case.items()
     }
@@ -287,20 +290,6 @@ def _different(
         if low[1] < high[0] or high[1] < low[0]:
             units, unit = _units(run, case, phase)
             yield CountDifference(label, phase, counter, low, high, units, unit)
-
-
-def _raced(run: MeasuredRun, case: str) -> int:
-    """Return by how many calls of a name equal runs of a case may differ.
-
-    Ranks that share a store of files make its directories: the one that comes second finds each
-    level above the chunks there, and tries again or looks.
-    """
-    entry = run.record.cases[case]
-    alone = entry.parameters["files"] == "per_rank"
-    if alone or backend_class(entry.backend).file_per == "store":
-        return 0
-    levels = 1 + len((entry.stored_as and entry.stored_as.chunks) or ())
-    return levels * (run.record.ranks - 1)
 
 
 def _units(run: MeasuredRun, case: str, phase: str) -> tuple[int, str]:
@@ -403,8 +392,8 @@ def _lines(comparison: CountComparison) -> Iterator[str]:
     )
     yield from map(str, comparison.differences)
     yield from (f"not compared: {text}" for text in comparison.alone)
-    if comparison.chance:
+    if comparison.raced:
         yield (
-            f"{counted(comparison.chance, 'more count')} may differ by chance: ranks made the same "
-            "directory at the same time"
+            f"up to {counted(comparison.raced, 'more call')} of a repetition, which depend on "
+            "timing, were not compared: ranks or threads made a directory at the same time"
         )

@@ -9,17 +9,18 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from pffbench.observe.process_counters import Meter, Reading
 from pffbench.proc import kernel_text
 
 #: By phase and counter: ``call_NAME`` is a number of calls, ``bytes_NAME`` what they moved;
-#: ``call_NAME_O_CREAT`` are those of them that may make a file.
+#: ``call_NAME_O_CREAT`` are those of them that may make a file; ``raced_NAME`` are further calls,
+#: whose number depends on timing.
 CallCounts = Counter[tuple[str, str]]
 
 #: Paths that name no file; asking for one marks the begin or the end of a phase in the trace.
@@ -27,9 +28,10 @@ _BEGIN, _END = "pffbench-phase-begins:", "pffbench-phase-ends"
 #: Path that is asked for at the end: it is missing in a trace that could not be written.
 _LAST = "pffbench-trace-ends"
 _MARK = re.compile(rf'"(?:{_BEGIN}([^"]*)|{_END})"')
-#: Thread, name of the call, and what it returned, which stands in a line of its own where another
-#: thread called in between.
-_CALL = re.compile(r"(\d+) +(<\.\.\. )?(\w+)(?:\(| resumed>).*?(?:= (\d+))?(?: \(.*\))?\n?$")
+#: Thread and name of a call. What it returned is in another line if a thread called in between.
+_CALL = re.compile(r"(\d+) +(<\.\.\. )?(\w+)(?:\(| resumed>)")
+_RETURNED = re.compile(r" = (\d+|-1 (E\w+))(?: \([^()]*\))?\n?$")
+_PATH = re.compile(r'"([^"]*)"')
 #: Calls that return the bytes that they moved.
 _MOVING = re.compile(r"p?(?:read|write)(?:64|v|v2)?$")
 #: prctl(2): which process may trace this one; any, since strace is a child.
@@ -149,6 +151,50 @@ def _all_traced() -> bool:
     return all("\nTracerPid:\t0\n" not in text for text in told if text)
 
 
+class _Call(NamedTuple):
+    """A call on the files of a run: its phase, its name and the path that it is given."""
+
+    phase: str
+    name: str
+    path: str
+
+    @property
+    def makes_directory(self) -> bool:
+        """Whether it is to make a directory."""
+        return self.name.startswith("mkdir")
+
+
+class _Race:
+    """Finds the calls of a thread that it made only because it lost a race for a directory.
+
+    The thread finds that a directory is missing, is told that it exists when it makes it, and uses
+    it. Had the other thread or rank been earlier, these three calls would not be there.
+    """
+
+    def __init__(self) -> None:
+        #: By missing directory the call that said so.
+        self._missing: dict[str, _Call] = {}
+        self._lost = ""
+
+    def lost_by(self, call: _Call, error: str | None) -> Sequence[_Call]:
+        """Return the calls of a race that is known to be lost by this call."""
+        if call.path and call.path == self._lost:
+            self._lost = ""
+            return (call,)
+        if not call.makes_directory:
+            if error == "ENOENT":
+                self._missing[call.path] = call
+            return ()
+        self._lost = ""
+        first = self._missing.pop(call.path, None)
+        if error == "ENOENT":
+            self._missing[call.path.rpartition("/")[0]] = call
+        elif error == "EEXIST" and first is not None:
+            self._lost = call.path
+            return (first, call)
+        return ()
+
+
 def count_calls(trace: TextIO | Iterable[str], directory: str) -> CallCounts:
     """Count the calls of a trace that concern files below a directory, in marked phases.
 
@@ -160,25 +206,44 @@ def count_calls(trace: TextIO | Iterable[str], directory: str) -> CallCounts:
         Part of the paths that count.
     """
     counts: CallCounts = Counter()
+    races: defaultdict[str, _Race] = defaultdict(_Race)
+    for thread, call, error in _calls(trace, directory, counts):
+        for one in races[thread].lost_by(call, error):
+            counts[one.phase, f"call_{one.name}"] -= 1
+            counts[one.phase, f"raced_{one.name}"] += 1
+    return +counts
+
+
+def _calls(
+    trace: Iterable[str], directory: str, counts: CallCounts
+) -> Iterator[tuple[str, _Call, str | None]]:
+    """Count calls and bytes; yield each call that has returned, with its thread and its error."""
     phase: str | None = None
-    waiting: dict[str, str] = {}  # the phase of a thread's call that has not returned
+    waiting: dict[str, _Call] = {}  # the call of a thread that has not returned
     for line in trace:
         if mark := _MARK.search(line):
             phase = mark[1]
             continue
-        call = _CALL.match(line)
+        begun = _CALL.match(line)
+        if begun is None:
+            continue
+        thread, resumed, name = begun.groups()
+        call = waiting.pop(thread, None)
+        if not resumed:
+            if phase is None or directory not in line:
+                continue
+            path = _PATH.search(line)
+            call = _Call(phase, name, path[1] if path else "")
+            counts[phase, f"call_{name}"] += 1
+            if "O_CREAT" in line:
+                counts[phase, f"call_{name}_O_CREAT"] += 1
+            if line.rstrip().endswith("<unfinished ...>"):
+                waiting[thread] = call
+                continue
         if call is None:
             continue
-        thread, resumed, name, returned = call.groups()
-        of = waiting.pop(thread, None) if resumed else phase
-        if of is None or not (resumed or directory in line):
-            continue
-        if not resumed:
-            counts[of, f"call_{name}"] += 1
-            if "O_CREAT" in line:
-                counts[of, f"call_{name}_O_CREAT"] += 1
-            if line.rstrip().endswith("<unfinished ...>"):
-                waiting[thread] = of
-        if returned is not None and _MOVING.match(name):
-            counts[of, f"bytes_{name}"] += int(returned)
-    return counts
+        returned = _RETURNED.search(line)
+        error = returned[2] if returned else None
+        if returned and not error and _MOVING.match(name):
+            counts[call.phase, f"bytes_{name}"] += int(returned[1])
+        yield thread, call, error

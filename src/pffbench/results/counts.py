@@ -5,11 +5,11 @@ Counts are the same on a busy machine. Times of such a run mean nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pffbench.phases import TOTALS
-from pffbench.record.repetitions import median_counts
+from pffbench.record.repetitions import Repetition, median_counts
 from pffbench.record.run import MeasuredRun
 from pffbench.results.cells import keys_of
 from pffbench.results.names import labels
@@ -18,7 +18,7 @@ from pffbench.text import counted
 from pffbench.units import Size
 
 #: Beginnings of the names of counters, as `pffbench.observe.system_calls` makes them.
-_CALL, _BYTES = "call_", "bytes_"
+_CALL, _BYTES, RACED = "call_", "bytes_", "raced_"
 #: Counted a second time under this ending: calls that may make a file.
 _MAKING = "_O_CREAT"
 _OPENING = ("open", "creat")
@@ -41,6 +41,8 @@ class PartCounts(NamedTuple):
     read_back: int
     #: Bytes of array data.
     wanted: int
+    #: Most further calls of a repetition, whose number depends on timing.
+    raced: int = 0
 
     @property
     def factor(self) -> float:
@@ -82,7 +84,9 @@ def case_counts(run: MeasuredRun, wanted: Collection[str] = ()) -> list[CaseCoun
     for name in names:
         entry, counts = run.record.cases[name], median_counts(run.by_case[name])
         parts = {
-            total: _part(counts, total, run.bytes_moved(name, total))
+            total: _part(counts, total, run.bytes_moved(name, total))._replace(
+                raced=raced_calls(run.by_case[name], TOTALS[total])
+            )
             for total in TOTALS
             if total in run.seconds[name]
         }
@@ -107,6 +111,17 @@ def _part(counts: Mapping[tuple[str, str], float], total: str, wanted: int) -> P
                 read += amount
     moved, back = (read, 0.0) if total == "read_total" else (written, read)
     return PartCounts(int(calls), int(opens), int(moved), int(back), wanted)
+
+
+def raced_calls(repetitions: Iterable[Repetition], phases: Collection[str] = ()) -> int:
+    """Return the most calls of a repetition that only timing decides, in some phases or all."""
+    sums = (
+        sum(c.total for c in one.counts
+            if c.name.startswith(RACED) and (c.phase in phases or not phases))
+        for one in repetitions
+        if not one.warmup
+    )  # fmt: skip
+    return int(max(sums, default=0))
 
 
 def answer_columns(cases: Sequence[CaseCounts]) -> tuple[str, ...]:
@@ -137,8 +152,8 @@ def counts_table(run: MeasuredRun) -> Table:
                 [part.calls, part.opens, part.nbytes, f"{part.factor:.2f}×"] if part else [None] * 4
             )
         rows.append([*row, case.files])
-    notes = ("All ranks, one repetition. ×: bytes moved for each byte of array data.",)
-    return Table("System calls", ["case", *headings, "files"], rows, notes)
+    about = "All ranks, one repetition. ×: bytes moved for each byte of array data."
+    return Table("System calls", ["case", *headings, "files"], rows, (about, *_raced(cases)))
 
 
 def headline(cases: Sequence[CaseCounts]) -> str:
@@ -166,6 +181,19 @@ def notes(cases: Sequence[CaseCounts]) -> Iterator[str]:
         for total, part in case.parts.items():
             if words := list(_excess(case, total, part)):
                 yield f"{case.label} {' and '.join(words)}, to {_wanted(total, part)}."
+    yield from _raced(cases)
+
+
+def _raced(cases: Sequence[CaseCounts]) -> Iterator[str]:
+    """Yield which cases had calls whose number depends on timing; no other count has them."""
+    for case in cases:
+        for total, part in case.parts.items():
+            if part.raced:
+                more = counted(part.raced, "more call")
+                yield (
+                    f"{case.label} made up to {more} to {_TITLES[total]}, which depend on timing: "
+                    "ranks or threads made a directory at the same time."
+                )
 
 
 def _excess(case: CaseCounts, total: str, part: PartCounts) -> Iterator[str]:
