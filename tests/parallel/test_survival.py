@@ -24,7 +24,7 @@ from pffbench.record.run import MeasuredRun
 from pffbench.results.cells import cells_of
 from pffbench.results.load import LoadSummary
 from pffbench.results.summary import summarise
-from pffbench.results.survival import EXPLAINED, notes, row, survivors_of
+from pffbench.results.survival import EXPLAINED, notes, rows, survivors_of
 from planted import run_first
 
 pytestmark = pytest.mark.parallel
@@ -63,6 +63,23 @@ async def set(self, key, value, *more, **given):
     if "c/2/" in key and any("killed_job" in word for word in sys.orig_argv):
         value = default_buffer_prototype().buffer.from_bytes(bytes(len(value)))
     return await as_it_was(self, key, value, *more, **given)
+LocalStore.set = set
+"""
+#: A version of Zarr that names each chunk of a killed job while it is written, which needs more
+#: time in each further step.
+NAMED = """
+import asyncio, os, sys
+from pathlib import Path
+from zarr.storage import LocalStore
+as_it_was = LocalStore.set
+async def set(self, key, value, *more, **given):
+    if not ("/c/" in key and any("killed_job" in word for word in sys.orig_argv)):
+        return await as_it_was(self, key, value, *more, **given)
+    inside = Path(os.environ["INSIDE"], f"{self.root.name}-{key.replace('/', '-')}")
+    inside.touch()
+    await asyncio.sleep(0.1 * (1 + int(key.split("/c/")[1].split("/")[0])))
+    await as_it_was(self, key, value, *more, **given)
+    inside.unlink()
 LocalStore.set = set
 """
 #: A job of Zarr that is to be killed, and that ends by itself.
@@ -147,6 +164,30 @@ def test_a_step_that_a_plain_reader_finds_wrong_is_not_kept_nor_are_those_behind
     assert [one[3] for one in table(done.out)] == ["1, 2"]
 
 
+def test_a_timer_kills_jobs_inside_calls_and_finished_steps_are_kept_as_between_steps(tmp_path):
+    (inside := tmp_path / "inside").mkdir()
+    env = run_first(tmp_path / "first", NAMED) | {"INSIDE": str(inside)}
+    case = {"backend": "zarr", "kills": 1, "kills_within": 4}
+    done = run(tmp_path, None, [case], env=env)
+    assert done.status == 0, done.said
+    answer = summarise(done.out).answer
+    assert (answer.columns[-1], answer.rows[0][-1]) == ("within", "4 of 4")
+    assert any(note.startswith("Within: of the jobs killed at a random") for note in answer.notes)
+    named = [path.name for path in inside.iterdir()]
+    assert all("killed-within" in name for name in named)
+    assert len(named) >= 2  # a draw may be the very first moment
+    assert left_by(done) == []
+
+
+def test_jobs_killed_inside_calls_keep_no_more_than_the_others(tmp_path):
+    cases = [{"backend": "hdf5", "files": "per_rank", "kills": 1, "kills_within": 2},
+             {"backend": "zarr", "kills": 1}]  # fmt: skip
+    done = run(tmp_path, 2, cases)
+    assert done.status == 0, done.said
+    assert [one[-1] for one in summarise(done.out).answer.rows] == ["0 of 2", ""]
+    assert left_by(done) == []
+
+
 def test_a_file_with_a_single_writer_opens_for_readers_of_such_files(tmp_path):
     done = run(tmp_path, None, [{"backend": "hdf5", "flush": "step", "files": "per_rank", **SWMR}])
     assert done.status == 0, done.said
@@ -165,12 +206,12 @@ def test_a_flush_has_the_price_of_the_same_case_without_one_but_none_on_a_busy_m
     ]
     idle, busy = LoadSummary(rounds=7), LoadSummary(rounds=7, busy=7, busy_others=0.5)
     priced = survivors_of(measured, cells, idle)
-    prices = {one.parameters.flush: row(one)[-1] for one in priced}
+    prices = {one[2]: one[-1] for one in rows(priced)}
     assert prices["none"] == ""
     assert 100 <= int(prices["step"].split()[-2]) < 150
     assert not any("No prices" in note for note in notes(priced, idle))
     without = survivors_of(measured, cells, busy)
-    assert {row(one)[-1] for one in without} == {""}
+    assert {one[-1] for one in rows(without)} == {""}
     assert any("No prices: BUSY" in note for note in notes(without, busy))
 
 

@@ -115,6 +115,11 @@ def test_names_are_of_what_sets_a_way_apart(tmp_path):
     assert set(labels(alike).values()) == {"HDF5", "Zarr"}
 
 
+def test_a_switch_is_on_or_off_in_a_name():
+    keys = {value: {"backend": "hdf5", "hdf5.swmr": value} for value in ("True", "False")}
+    assert labels(keys) == {"True": "HDF5, swmr on", "False": "HDF5, swmr off"}
+
+
 def test_one_engine_compares_by_any_key(tmp_path):
     found = cells(tmp_path, two_files())
     formats, files = compare(

@@ -65,6 +65,17 @@ def test_each_line_has_a_new_round_and_a_run_has_few(
     assert most == 0 or len(numbers) >= most - 1
 
 
+def test_work_that_only_the_first_repetition_of_a_case_does_is_not_expected_again(clock, capsys):
+    lines = progress.make_progress(2, 10, None, silent=False)
+    for number in range(20):
+        once = 1000 if number < 2 else 0
+        clock.seconds += 100 + once
+        lines.repetition(CASE, number // 2, once)
+    said = capsys.readouterr().out
+    told = [int(left) for left in re.findall(r"about (\d+) s left", said)]
+    assert told[:3] == [1800, 1600, 1400]
+
+
 def test_the_bar_tells_it_too(clock, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich draws no bar elsewhere than on a terminal
     monkeypatch.setenv("TERM", "xterm")

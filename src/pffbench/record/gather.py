@@ -173,6 +173,8 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
     device_reads: DeviceReads = DeviceReads()
     #: Bytes of memory that each rank added in a read, at most. Shape (ranks,).
     added_memory: Matrix | None = None
+    #: Seconds of work that only the first repetition of a case does.
+    once: float = 0.0
 
     @property
     def own_device_reads(self) -> int | None:
@@ -257,6 +259,7 @@ def gather(
             *(float(sent["device_reads"][name].sum()) for name in DeviceReads._fields)
         ),
         added_memory=sent["added_memory"] / observed.reads,
+        once=observed.once,
     )
 
 

@@ -24,8 +24,8 @@ _TENTH = 0.0999
 class Progress:
     """Progress reports on rank 0; this base class prints nothing."""
 
-    def repetition(self, case: Case, number: int) -> None:
-        """Report that a repetition is recorded."""
+    def repetition(self, case: Case, number: int, once: float = 0.0) -> None:
+        """Report that a repetition is recorded; `once`: seconds that no other of the case needs."""
 
     def message(self, text: str) -> None:
         """Report an event."""
@@ -50,16 +50,19 @@ class _Counting(Progress):
         self._all = cases * rounds
         self._budget = math.inf if budget is None else budget
         self._begin = time.monotonic()
-        self._count = 0
+        self._count, self._once = 0, 0.0
 
-    def repetition(self, case: Case, number: int) -> None:
+    def repetition(self, case: Case, number: int, once: float = 0.0) -> None:
         self._count += 1
+        self._once += once
 
     @property
     def _left(self) -> str:
         """Time that the run will still take, by its repetitions so far; less if cases stop."""
         elapsed = time.monotonic() - self._begin
-        all_of_them = elapsed / self._count * (self._all - self._count)
+        each = (elapsed - self._once) / self._count
+        first = max(self._cases - self._count, 0) * self._once / self._count
+        all_of_them = each * (self._all - self._count) + first
         return f"about {max(min(all_of_them, self._budget - elapsed), 0):.0f} s left, or less"
 
 
@@ -76,8 +79,8 @@ class Lines(_Counting):
         upper = "at most " * (rounds > 1)
         self.message(f"{counted(cases, 'case')} in {upper}{counted(rounds, 'round')}{most}")
 
-    def repetition(self, case: Case, number: int) -> None:
-        super().repetition(case, number)
+    def repetition(self, case: Case, number: int, once: float = 0.0) -> None:
+        super().repetition(case, number, once)
         now = time.monotonic()
         part = max(self._count / self._all, (now - self._begin) / self._budget)
         last, when, round_shown = self._shown
@@ -111,8 +114,8 @@ class Bar(_Counting):
         self._task = self._bar.add_task("starting", total=self._all, left="")
         self._bar.start()
 
-    def repetition(self, case: Case, number: int) -> None:
-        super().repetition(case, number)
+    def repetition(self, case: Case, number: int, once: float = 0.0) -> None:
+        super().repetition(case, number, once)
         name = without_digests(case.id)
         self._bar.update(self._task, advance=1, description=name, left=self._left)
         self._bar.refresh()

@@ -207,8 +207,8 @@ def _kept(run: MeasuredRun, cells: Sequence[Cell], evidence: str, load: LoadSumm
         "KEPT",
         survival.headline(cases),
         evidence,
-        columns=survival.COLUMNS,
-        rows=tuple(map(survival.row, cases)),
+        columns=survival.columns(cases),
+        rows=tuple(survival.rows(cases)),
         notes=(*survival.notes(cases, load), *missing(run, cells)),
     )
 

@@ -32,7 +32,7 @@ def value_name(key: str, value: str) -> str:
     """Return the value of a key in words that stand alone, such as ``one file per rank``."""
     if key in _WORDS:
         return _WORDS[key](value)
-    return f"{key.rpartition('.')[2].replace('_', ' ')} {value}"
+    return f"{key.rpartition('.')[2].replace('_', ' ')} {_SWITCH.get(value, value)}"
 
 
 def _file_count(match: re.Match[str]) -> str:
@@ -41,6 +41,7 @@ def _file_count(match: re.Match[str]) -> str:
     return f"{number}{each}{', an array per rank' if match[3] else ''}"
 
 
+_SWITCH = {"True": "on", "False": "off"}
 _CODECS = {"none": "no compression", "auto": "library's codec"}
 _SHUFFLE = re.compile(r"\b(byte|bit)\b")
 _WORDS: Mapping[str, Callable[[str], str]] = {

@@ -146,7 +146,7 @@ class Recorder:
         )
         self.append(reduced, times)
         self._note_facts(gathered, reasons)
-        self.progress.repetition(gathered.case, gathered.number)
+        self.progress.repetition(gathered.case, gathered.number, gathered.once)
 
     def append(self, repetition: Repetition, times: RecordedTimes | None) -> None:
         """Append a repetition to the raw files and sync them.

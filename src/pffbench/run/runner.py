@@ -62,12 +62,9 @@ class Pace:
         self.last: dict[str, float] = {}
         self._longest: dict[str, float] = {}
 
-    @contextmanager
-    def of(self, case: Case) -> Iterator[None]:
-        """Record the duration of a repetition."""
-        begin = monotonic()
-        yield
-        seconds = self.last[case.id] = monotonic() - begin
+    def note(self, case: Case, seconds: float, once: float) -> None:
+        """Record the duration of a repetition, and the part that no other of the case needs."""
+        self.last[case.id] = seconds - once
         self._longest[case.id] = max(self._longest.get(case.id, 0.0), seconds)
 
     def expected(self, case: Case) -> float:
@@ -211,8 +208,9 @@ class Runner:
                         continue
                     if not self._has_turn(case, number):
                         return False
-                    with self._pace.of(case):
-                        self._repetition(case, number, position, reads[case.id])
+                    start = monotonic()
+                    once = self._repetition(case, number, position, reads[case.id])
+                    self._pace.note(case, monotonic() - start, once)
                 self._measure_floor()
                 if number == 0:  # not before: a copy larger than caches takes as long as the start
                     self._measure_memory()
@@ -296,7 +294,8 @@ class Runner:
         )
         return True
 
-    def _repetition(self, case: Case, number: int, position: int, reads: int) -> None:
+    def _repetition(self, case: Case, number: int, position: int, reads: int) -> float:
+        """Run and record a repetition; return the seconds that no other of the case needs."""
         repetition: Repetition | None = None
         about = f"{without_digests(case.id)}, repetition {number}"
         self.watchdog.begin(about, self._patience(case), case.id, number)
@@ -319,6 +318,8 @@ class Runner:
             self._record(repetition, number, position, started, peak.read(), conditions)
         except PhaseFailedError as error:
             self._fail(case, number, error.failure, repetition)
+            return 0.0
+        return repetition.observed.once
 
     @contextmanager
     def _interpreter_kept(self, case: Case) -> Iterator[None]:

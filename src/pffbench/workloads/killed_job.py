@@ -1,8 +1,9 @@
 """Jobs of the workload `survival` that are killed, and what a separate process reads afterwards.
 
 A job is started by mpiexec, or is one process for one rank. Its ranks write steps as the measured
-job does, and end themselves by SIGKILL when one more step has begun: no library, no MPI and no
-Python cleans up. ``python -m pffbench.workloads.killed_job JOB`` is a rank.
+job does, and end themselves by SIGKILL when one more step has begun, or are ended by a timer of the
+kernel at a moment of this step: no library, no MPI and no Python cleans up.
+``python -m pffbench.workloads.killed_job JOB`` is a rank.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -65,22 +68,28 @@ class Job(msgspec.Struct, frozen=True):
     scratch: str
     run_id: str
     directory: str
-    #: Number of steps that it finishes.
+    #: Number of steps that it finishes, at least.
     after: int
+    #: When it is killed in the next step, as a part of the time of the last one; before it if None.
+    moment: float | None
+    #: Its name among the jobs of a case.
+    name: str
 
     @property
     def label(self) -> str:
         """Suffix of the names of its files."""
-        return f".killed-{self.after}"
+        return f".killed-{self.name}"
 
     def begun(self, rank: int) -> Path:
-        """Return the file by which a rank tells that it reached its end."""
+        """Return the file with a byte for each step that a rank has begun, from its end on."""
         return Path(self.scratch, self.directory, f"begun-{rank}")
 
 
 class Outcome(NamedTuple):
     """What is left of a killed job."""
 
+    #: Number of steps that it had finished.
+    finished: int
     #: Number of first steps that are right in all files.
     kept: int
     #: Largest number of steps that a file has.
@@ -105,34 +114,46 @@ def _mpiexec() -> str | None:
 
 def kill_jobs(repetition: Repetition, p: SurvivalParameters) -> None:
     """Start the jobs, which are killed, and count the steps left; collective, rank 0 acts."""
-    for after in p.killed_after:
+    random = Random(
+        f"{repetition.scratch.run_id}/{repetition.directory}"
+    )  # other draws in each run
+    jobs: list[tuple[str, int, float | None]] = [
+        *((f"after_{after}", after, None) for after in p.killed_after),
+        *((f"within_{n}", random.randint(1, max(1, p.steps - 2)), random.random())
+          for n in range(p.kills_within)),
+    ]  # fmt: skip
+    for job in jobs:
         with repetition.step("killed job"):
             if repetition.team.is_root:
-                for what, number in zip(Outcome._fields, _killed(repetition, after), strict=True):
-                    repetition.observed.count("write", f"{what}_after_{after}", number)
+                for what, number in zip(Outcome._fields, _killed(repetition, *job), strict=True):
+                    repetition.observed.count("write", f"{what}_{job[0]}", number)
 
 
-def _killed(repetition: Repetition, after: int) -> Outcome:
+def _killed(repetition: Repetition, name: str, after: int, moment: float | None) -> Outcome:
     """Start a job on the node of rank 0, with its ranks, and read the files that it leaves."""
     case, scratch = repetition.case, repetition.scratch
     ranks = repetition.team.topology.ranks_per_node[0]
     p, options = (msgspec.to_builtins(x, enc_hook=int) for x in (case.parameters, case.options))
-    job = Job(p, options, scratch.directory, scratch.run_id, repetition.directory, after)
+    place = scratch.directory, scratch.run_id, repetition.directory
+    job = Job(p, options, *place, after, moment, name)
     arrays = repetition.workload.arrays(case.parameters, ranks)
     unique = scratch.run_id[-_UNIQUE:]
     with tempfile.TemporaryDirectory(prefix=f"{unique}-", dir=_directory_in_memory()) as left:
         variables = _environment(left)
-        _run_killed(job, ranks, variables)
+        finished = _run_killed(job, ranks, variables)
         groups = case.parameters.groups(ranks)
         outcomes = []
         for index in range(groups.files):
             stem = case.parameters.file_stem(index) + job.label
             path = scratch.path(job.directory, stem + repetition.backend.suffix)
-            specs = arrays.specs(groups.group(index).start)
-            outcomes.append(_read(path, specs, _source(job), after, variables))
+            group = groups.group(index)
+            specs, steps = arrays.specs(group.start), min(finished[rank] for rank in group)
+            outcomes.append(_read(path, specs, _source(job), steps, variables))
             scratch.remove(path)
-    kept, shown, opens = zip(*outcomes, strict=True)
-    return Outcome(min(kept), max(shown), max(opens))
+    fewest = min(one.finished for one in outcomes)
+    lost = max(one.finished - one.kept for one in outcomes)
+    shown, opens = (max(getattr(one, name) for one in outcomes) for name in ("shown", "opens"))
+    return Outcome(fewest, max(0, fewest - lost), shown, opens)
 
 
 def _directory_in_memory() -> Path | None:
@@ -154,8 +175,8 @@ def _environment(left: str) -> dict[str, str]:
     )
 
 
-def _run_killed(job: Job, ranks: int, variables: dict[str, str]) -> None:
-    """Run a job until it is killed.
+def _run_killed(job: Job, ranks: int, variables: dict[str, str]) -> list[int]:
+    """Run a job until it is killed; return the number of steps that each rank has finished.
 
     Raises
     ------
@@ -168,8 +189,10 @@ def _run_killed(job: Job, ranks: int, variables: dict[str, str]) -> None:
     begun = [job.begun(rank) for rank in range(ranks)]
     if not all(path.exists() for path in begun):
         raise ChildProcessError(f"the job to be killed ended with status {status} before: {text}")
+    finished = [job.after + path.stat().st_size - 1 for path in begun]
     for path in begun:
         path.unlink()
+    return finished
 
 
 def _run(command: Sequence[str], variables: dict[str, str]) -> tuple[int, str]:
@@ -187,7 +210,7 @@ def _run(command: Sequence[str], variables: dict[str, str]) -> tuple[int, str]:
 
 
 def _read(
-    path: str, specs: Sequence[ArraySpec], source: Source, after: int, variables: dict[str, str]
+    path: str, specs: Sequence[ArraySpec], source: Source, finished: int, variables: dict[str, str]
 ) -> Outcome:
     """Read a file in a process of its own, and compare the steps."""
     names = [spec.name for spec in specs]
@@ -196,18 +219,18 @@ def _read(
     if status > 0:
         raise ChildProcessError(f"the reader of {path} failed: {text}")
     if status:  # the library crashed
-        return Outcome(0, 0, len(survivors.WAYS))
+        return Outcome(finished, 0, 0, len(survivors.WAYS))
     found = msgspec.json.decode(text, type=survivors.Found)
     if found.way is None:
-        return Outcome(0, 0, len(survivors.WAYS))
-    kept = after
+        return Outcome(finished, 0, 0, len(survivors.WAYS))
+    kept = finished
     for spec in specs:
         digests = found.steps.get(spec.name, [])
-        expected = _digests(spec, source, after)
+        expected = _digests(spec, source, finished)
         right = [a == b for a, b in zip(digests, expected, strict=False)]
         kept = min(kept, [*right, False].index(False))
     shown = max((len(digests) for digests in found.steps.values()), default=0)
-    return Outcome(kept, shown, survivors.WAYS.index(found.way))
+    return Outcome(finished, kept, shown, survivors.WAYS.index(found.way))
 
 
 def _digests(spec: ArraySpec, source: Source, steps: int) -> Iterator[str]:
@@ -250,21 +273,38 @@ def _repetition(job: Job, comm: Any) -> Repetition:
     )
 
 
+class _End:
+    """Ends this rank when it begins a step: at once, or by a timer."""
+
+    def __init__(self, job: Job, comm: Any) -> None:
+        self._job, self._comm, self._began = job, comm, 0.0
+
+    def __call__(self, number: int) -> None:
+        """End the rank if it has finished so many steps."""
+        job, now, last = self._job, monotonic(), self._began
+        self._began = now
+        if number < job.after:
+            return
+        if number == job.after:
+            self._comm.Barrier()  # all have finished the steps before
+        with job.begun(self._comm.rank).open("ab") as begun:
+            begun.write(b".")
+        if number == job.after:
+            self._comm.Barrier()
+        if number > job.after or job.moment is None:  # the step was shorter than the last one
+            os.kill(os.getpid(), signal.SIGKILL)
+        else:  # without a handler the kernel ends the process, wherever it is
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, max(1e-6, job.moment * (now - last)))
+
+
 def main() -> None:
-    """Write steps, and end by SIGKILL when one more has begun."""
+    """Write steps, and end by SIGKILL or a timer when one more has begun."""
     from pffbench.workloads.survival import write_steps
 
     job = msgspec.json.decode(sys.argv[1], type=Job)
     comm = start_ranks()
-
-    def end(number: int) -> None:
-        if number == job.after:
-            comm.Barrier()  # all have finished the steps before
-            job.begun(comm.rank).touch()
-            comm.Barrier()
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    write_steps(_repetition(job, comm), end)
+    write_steps(_repetition(job, comm), _End(job, comm))
 
 
 if __name__ == "__main__":

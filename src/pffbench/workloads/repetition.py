@@ -45,6 +45,8 @@ class Observed(msgspec.Struct):
     hints: list[FileHints] = msgspec.field(default_factory=list)
     hints_of_reading: list[FileHints] = msgspec.field(default_factory=list)
     remarks: list[str] = msgspec.field(default_factory=list)
+    #: Seconds of work that only the first repetition of a case does.
+    once: float = 0.0
     counts: dict[tuple[str, str], float] = msgspec.field(default_factory=dict)
     #: How often everything was read so far; the times of reading are sums over that.
     reads: int = 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from time import monotonic
 from typing import Annotated, ClassVar, Literal, cast
 
 import msgspec
@@ -55,9 +56,12 @@ class SurvivalParameters(Parameters, frozen=True, kw_only=True, tag="survival"):
     #: The policy: whether the library's flush is called after each step (HDF5 and netCDF, because
     #: Zarr holds nothing back).
     flush: Way[Literal["none", "step"]] = "none"
-    #: Number of jobs that are killed: one after the first step, one before the last one, and the
-    #: others at equal distances between.
+    #: Number of jobs that are killed between two steps: one after the first step, one before the
+    #: last one, and the others at equal distances between.
     kills: OfData[Count] = 3
+    #: Number of further jobs, which a timer kills at a random moment of a random step, usually
+    #: inside a call of the library.
+    kills_within: OfData[Annotated[int, msgspec.Meta(ge=0, le=1000)]] = 0
 
     changes_arrays: ClassVar[bool] = True
 
@@ -93,7 +97,9 @@ class Survival(Workload):
             lambda: read_store(replace(repetition, arrays=whole)),
         )
         if repetition.inspect:
+            begin = monotonic()
             kill_jobs(repetition, p)
+            repetition.observed.once += monotonic() - begin
 
     def refuse(
         self, parameters: SurvivalParameters, ranks: int, backend: type[Backend]
