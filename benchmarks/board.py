@@ -4,9 +4,9 @@
     setup/run python benchmarks/board.py zarr-3.1.7 …      # these versions
     setup/run python benchmarks/board.py --into DIR        # elsewhere, for a comparison
 
-`setup/env` makes an environment of each version from wheels. One process of it counts the cases of
-that library, three times. Its counts become a file in docs/standard/libraries, and the page
-docs/standard/libraries.md is made from these files.
+`setup/env` makes an environment of each version from wheels. Seven processes of it count the cases
+of that library, in turns with those of the other versions. Their counts become a file in
+docs/standard/libraries, and the page docs/standard/libraries.md is made from these files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,82 +30,125 @@ from pffbench.experiment.standard import STANDARDS  # noqa: E402
 
 
 class Library(NamedTuple):
-    """A library."""
+    """Versions of a library."""
 
+    #: Its name on the page.
+    name: str
     #: The backend that uses it.
     backend: str
-    #: Its last versions with a wheel for the Python of Debian 12.
+    #: Those with a wheel.
     versions: tuple[str, ...]
+    #: The package that has these versions, if it is not the name.
+    package: str = ""
     #: A requirement in addition to the version.
     more: str = ""
+    #: Options of the backend.
+    options: Mapping[str, str] = {}
+    #: The first Python with wheels of all these versions.
+    python: tuple[int, int] = (3, 11)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its versions, such as ``zarr-3.1.4``."""
+        return [f"{self.name}-{version}" for version in self.versions]
+
+    def requirements(self, version: str) -> list[str]:
+        """Return what an environment with a version is made of."""
+        return [f"{self.package or self.name}=={version}", *([self.more] if self.more else [])]
 
 
-#: By the name of the package and, where it has two, the major version.
-LIBRARIES = {
-    "h5py": Library("hdf5", ("3.12.1", "3.13.0", "3.14.0", "3.15.1", "3.16.0")),
-    "netCDF4": Library("netcdf4", ("1.7.2", "1.7.3", "1.7.4", "1.7.5")),
-    "zarr-2": Library("zarr", ("2.18.4", "2.18.5", "2.18.6", "2.18.7"), "numcodecs<0.16"),
-    "zarr-3": Library("zarr", ("3.1.1", "3.1.2", "3.1.3", "3.1.4", "3.1.5", "3.1.6")),
-    "tensorstore": Library("tensorstore", ("0.1.83", "0.1.84", "0.1.85", "0.1.86")),
-    "blosc2": Library("blosc2", ("4.11.0", "4.12.0", "4.13.1", "4.14.1")),
-}
+#: Versions that have something in common follow each other.
+LIBRARIES = (
+    Library("h5py", "hdf5", ("3.12.1", "3.13.0", "3.14.0", "3.15.1", "3.16.0")),
+    Library("netCDF4", "netcdf4", ("1.7.2", "1.7.3", "1.7.4", "1.7.5")),
+    Library("zarr", "zarr", ("2.18.4", "2.18.5", "2.18.6", "2.18.7"), more="numcodecs<0.16"),
+    Library("zarr", "zarr", ("3.1.1", "3.1.2", "3.1.3", "3.1.4", "3.1.5", "3.1.6")),
+    Library("zarr", "zarr", ("3.2.1", "3.3.0", "3.4.0", "3.4.1", "3.4.2"), python=(3, 12)),
+    Library(
+        "zarr-fused", "zarr", ("3.3.0", "3.4.0", "3.4.1", "3.4.2"),
+        package="zarr", options={"pipeline": "fused"}, python=(3, 12),
+    ),
+    Library(
+        "zarrs", "zarr", ("0.2.2", "0.2.3"),
+        more="zarr==3.1.6", options={"pipeline": "zarrs"},
+    ),
+    Library("tensorstore", "tensorstore", ("0.1.83", "0.1.84", "0.1.85", "0.1.86")),
+    Library("blosc2", "blosc2", ("4.11.0", "4.12.0", "4.13.1", "4.14.1")),
+)  # fmt: skip
 _VERSION = 1
-_REPETITIONS = 3
+#: Processes that count a version. Two versions whose new memory does not differ have ranges that
+#: overlap, but for 2 of the 3,432 orders of their 14 values.
+PROCESSES = 7
 
 
 def listed() -> Iterator[str]:
     """Yield all versions, such as ``zarr-3.1.4``."""
-    for name, library in LIBRARIES.items():
-        yield from (f"{name.partition('-')[0]}-{version}" for version in library.versions)
+    for library in LIBRARIES:
+        yield from library.names
 
 
-def library_of(package: str, version: str) -> Library:
-    """Return the library of a version.
+def library_of(name: str) -> Library:
+    """Return the library of a version, which need not be in the list.
 
     Raises
     ------
     ValueError
         The list has no such library.
     """
-    major = f"{package}-{version.partition('.')[0]}"
-    if found := LIBRARIES.get(package) or LIBRARIES.get(major):
-        return found
-    raise ValueError(f"{package} {version}: the libraries are {', '.join(LIBRARIES)}")
+    for library in LIBRARIES:
+        if name in library.names:
+            return library
+    for library in LIBRARIES:  # another version of the same major one
+        if name.partition(".")[0] == library.names[0].partition(".")[0]:
+            return library
+    known = ", ".join(dict.fromkeys(library.name for library in LIBRARIES))
+    raise ValueError(f"{name}: not a version of {known}")
 
 
-def cases_of(backend: str) -> dict[str, Any]:
+def cases_of(library: Library) -> dict[str, Any]:
     """Return the standard experiment with the cases of one backend, to be counted."""
     path = ROOT / "configs" / "standard" / f"{_VERSION}.yaml"
     experiment: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    backends = {library.backend for library in LIBRARIES.values()}
+    backend, backends = library.backend, {one.backend for one in LIBRARIES}
     experiment["cases"] = [
-        {key: value for key, value in entry.items() if key not in backends - {backend}}
+        {key: value for key, value in entry.items() if key not in backends}
         | {"backend": backend}
+        | ({backend: options} if (options := {**entry.get(backend, {}), **library.options}) else {})
         for entry in experiment["cases"]
         if backend in entry["backend"]
     ]
-    counted = {"counters": "calls", "repetitions": _REPETITIONS, "roofline": False}
+    counted = {"counters": "calls", "repetitions": 1, "roofline": False}
     return experiment | counted | {"time_budget": None}
 
 
-def count(package: str, version: str) -> standard.Entry:
-    """Make the environment of a version, and count.
+def environment_of(name: str) -> Path:
+    """Make the environment of a version, unless it is there; return its interpreter.
 
     Raises
     ------
     RuntimeError
-        The environment cannot be made, or the run failed.
+        It cannot be made.
     """
-    library, name = library_of(package, version), f"{package}-{version}"
-    more = [library.more] if library.more else []
-    _run([ROOT / "setup" / "env", f"board-{name}", f"{package}=={version}", *more])
-    with tempfile.TemporaryDirectory(prefix="pffbench-board-") as made:
-        place = Path(made)
-        file = place / "cases.yaml"
-        file.write_text(yaml.safe_dump(cases_of(library.backend)), encoding="utf-8")
-        python = ROOT / ".envs" / f"board-{name}" / "bin" / "python"
-        _run([python, "-m", "pffbench", "run", file, "--out", place / "out", "--scratch", place])
-        return standard.entry_of(place / "out", digest=STANDARDS[_VERSION])
+    library = library_of(name)
+    if sys.version_info < library.python:
+        raise RuntimeError(f"it needs Python {'.'.join(map(str, library.python))} or newer")
+    version = name.rpartition("-")[2]
+    _run([ROOT / "setup" / "env", f"board-{name}", *library.requirements(version)])
+    return ROOT / ".envs" / f"board-{name}" / "bin" / "python"
+
+
+def count(name: str, python: Path, place: Path, number: int) -> Path:
+    """Count a version in a process of its own; return its results.
+
+    Raises
+    ------
+    RuntimeError
+        The run failed.
+    """
+    file, out = place / f"{name}.yaml", place / f"{name}-{number}"
+    file.write_text(yaml.safe_dump(cases_of(library_of(name))), encoding="utf-8")
+    _run([python, "-m", "pffbench", "run", file, "--out", out, "--scratch", place])
+    return out
 
 
 def _run(command: Iterable[str | Path]) -> None:
@@ -127,22 +170,39 @@ def main() -> None:
         help="directory of the files and pages (default: docs/standard)",
     )  # fmt: skip
     given = parser.parse_args()
-    failed = []
-    for name in given.versions or list(listed()):
-        package, _, version = name.rpartition("-")
-        try:
-            entry = count(package, version)
-        except (RuntimeError, ValueError) as error:
-            failed.append(f"{name}: {error}")
-            continue
-        path = given.into / "libraries" / f"{name}.json"
-        old = standard.load(path) if path.exists() else None
-        standard.save(entry, path)
-        changed = "; ".join(standard.differences(old, entry)) if old else "new"
-        print(f"{name}: {changed or 'the same counts as before'}", flush=True)
+    failed: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="pffbench-board-") as made:
+        results = counted(given.versions or list(listed()), Path(made), failed)
+        for name, directories in results.items():
+            entry = standard.entry_of(directories, digest=STANDARDS[_VERSION])
+            path = standard.library_file(given.into, name, entry)
+            old = standard.load(path) if path.exists() else None
+            standard.save(entry, path)
+            changed = "; ".join(standard.differences(old, entry)) if old else "new"
+            print(f"{name}: {changed or 'the same counts as before'}", flush=True)
     standard.write_pages(given.into)
     if failed:
-        raise SystemExit("\n".join(["not counted:", *failed]))
+        lines = [f"{name}: {why}" for name, why in failed.items()]
+        raise SystemExit("\n".join(["not counted:", *lines]))
+
+
+def counted(names: Sequence[str], place: Path, failed: dict[str, str]) -> dict[str, list[Path]]:
+    """Return the results of the versions, and add to `failed` why others have none.
+
+    The processes of all versions take turns, so that a change of the machine concerns all.
+    """
+    pythons: dict[str, Path] = {}
+    results: dict[str, list[Path]] = {}
+    for number in range(PROCESSES):
+        for name in [name for name in names if name not in failed]:
+            try:
+                if name not in pythons:
+                    pythons[name] = environment_of(name)
+                results.setdefault(name, []).append(count(name, pythons[name], place, number))
+            except (RuntimeError, ValueError) as error:
+                failed[name] = str(error)
+                results.pop(name, None)
+    return results
 
 
 if __name__ == "__main__":

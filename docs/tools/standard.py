@@ -1,17 +1,21 @@
 """Keep what runs of `standard:1` counted in `docs/standard`, and write its pages again.
 
     setup/run python docs/tools/standard.py                       # after a change of the pages
-    setup/run python docs/tools/standard.py NAME COUNTS [TIMES]   # the stack NAME, from its runs
+    setup/run python docs/tools/standard.py NAME --run "mpiexec -n 2 python"   # the stack NAME
+    setup/run python docs/tools/standard.py NAME COUNTS [TIMES]                # from its runs
 
-COUNTS is the results directory of a run with ``counters: calls``, and TIMES of one with times,
-which are kept only if the machine was idle. `benchmarks/board.py` keeps one file for each version
-of a library in `docs/standard/libraries`.
+COUNTS is the results directory of a run with ``counters: calls``, TIMES of one with times, which
+are kept only if the machine was idle. `benchmarks/board.py` keeps one file for each version of a
+library in `docs/standard/libraries`.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+import shlex
+import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -30,7 +34,7 @@ from pffbench.results.counts import case_counts
 from pffbench.results.load import busy, summarise_load
 from pffbench.results.names import format_name
 from pffbench.results.table import Table
-from pffbench.text import without_digests
+from pffbench.text import counted, without_digests
 from pffbench.units import Size, seconds_text
 
 ROOT = Path(__file__).parents[2]
@@ -45,10 +49,8 @@ TOTALS_SHOWN = ("write_total", "read_total")
 ACCESS = {"hyperslab": "read as a whole", "slices": "boxes read"}
 _PAGE = 4096
 _MIB = 2**20
-#: New memory depends on the state of the heap: it has changed if it is so many times as much and
-#: so many MiB more, the array of a rank.
-_MEMORY_TIMES, _MEMORY_MIB = 2, 16
-#: Bytes differ with the length of a version in the metadata. Less than this part is no change.
+#: Bytes differ with the length of a version in the metadata. Less than this part of all bytes is no
+#: change, of new memory neither.
 _BYTES_PART = 0.01
 
 
@@ -60,13 +62,17 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     calls: int
     opens: int
     nbytes: int
-    #: MiB of memory that had to be mapped (page faults).
+    #: MiB of memory that had to be mapped (page faults): the least of a repetition.
     memory: float
     #: Bytes that were read while data were written.
     back: int = 0
-    #: How many more there were in another repetition, since threads race to make directories.
+    #: How many more there were in another repetition.
     more_calls: int = 0
     more_opens: int = 0
+    #: How many MiB more there were in another repetition.
+    more_memory: float = 0.0
+    #: Most calls of a repetition that are not in `calls`, because their number depends on timing.
+    raced: int = 0
     #: Median time; None if it was not measured on an idle machine.
     seconds: float | None = None
 
@@ -110,13 +116,13 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     times: str = "not measured"
 
 
-def entry_of(counts: Path, times: Path | None = None, digest: str = "") -> Entry:
-    """Return what a run of the standard counted.
+def entry_of(counts: Sequence[Path], times: Path | None = None, digest: str = "") -> Entry:
+    """Return what runs of the standard counted.
 
     Parameters
     ----------
-    counts : Path
-        Results of a run with ``counters: calls``.
+    counts : sequence of Path
+        Results of one or more runs with ``counters: calls``, on the same stack.
     times : Path, optional
         Results of a run of the same stack with times.
     digest : str
@@ -127,13 +133,15 @@ def entry_of(counts: Path, times: Path | None = None, digest: str = "") -> Entry
     ValueError
         A run is not one of the standard, is not valid, or has no counts.
     """
-    run = _valid(counts)
-    if not run.record.traced:
-        raise ValueError(f"{counts}: no system calls were counted; run it with counters=calls")
+    run, *_ = runs = [_valid(directory) for directory in counts]
+    if not all(one.record.traced for one in runs):
+        raise ValueError(
+            f"{run.directory}: no system calls were counted; run it with counters=calls"
+        )
     standard = standard_of(run.record.experiment)
     version = next((n for n, known in STANDARDS.items() if known == digest), None)
     if standard is None and version is None:
-        raise ValueError(f"{counts}: not a standard experiment, or with changed work")
+        raise ValueError(f"{run.directory}: not a standard experiment, or with changed work")
     seconds, why = _seconds(times) if times else ({}, "not measured")
     (host, *_) = run.record.provenance["hosts"]
     return Entry(
@@ -145,7 +153,7 @@ def entry_of(counts: Path, times: Path | None = None, digest: str = "") -> Entry
         machine=f"{host['cores']} cores, {host['cpu_model']}",
         filesystem=run.record.provenance["filesystem"]["type"],
         software=_software(run.record),
-        cases=[_case(run, name, seconds) for name in sorted(run.by_case)],
+        cases=[_case(runs, name, seconds) for name in sorted(run.by_case)],
         left_out=_left_out(run.record),
         times=why,
     )
@@ -174,11 +182,17 @@ def _seconds(directory: Path) -> tuple[Mapping[str, Mapping[str, float]], str]:
     return medians, ""
 
 
-def _case(run: MeasuredRun, name: str, seconds: Mapping[str, Mapping[str, float]]) -> CaseRow:
-    entry, some = run.record.cases[name], run.by_case[name]
-    times = seconds.get(name, {})
-    each = [replace(run, repetitions=(one,)) for one in some if not one.warmup]
-    (files,) = {case.files for case in case_counts(run, [name])}
+def _case(
+    runs: Sequence[MeasuredRun], name: str, seconds: Mapping[str, Mapping[str, float]]
+) -> CaseRow:
+    entry, times = runs[0].record.cases[name], seconds.get(name, {})
+    each = [
+        replace(run, repetitions=(one,))
+        for run in runs
+        for one in run.by_case[name]
+        if not one.warmup
+    ]
+    (files,) = {case.files for run in runs for case in case_counts(run, [name])}
     write, read = (_part(each, name, total, times.get(total)) for total in TOTALS_SHOWN)
     return CaseRow(entry.parameters["workload"], _format(entry), files, write, read)
 
@@ -187,15 +201,18 @@ def _part(each: Sequence[MeasuredRun], name: str, total: str, seconds: float | N
     """Return the counts of a case in a total, from runs of one repetition each."""
     parts = [case.parts[total] for run in each for case in case_counts(run, [name])]
     calls, opens = [part.calls for part in parts], [part.opens for part in parts]
+    memory = [_memory(run.by_case[name][0], total) for run in each]
     return Part(
-        min(calls),
-        min(opens),
-        min(part.nbytes for part in parts),
-        median(_memory(run.by_case[name][0], total) for run in each),
-        min(part.read_back for part in parts),
-        max(calls) - min(calls),
-        max(opens) - min(opens),
-        seconds,
+        calls=min(calls),
+        opens=min(opens),
+        nbytes=min(part.nbytes for part in parts),
+        memory=min(memory),
+        back=min(part.read_back for part in parts),
+        more_calls=max(calls) - min(calls),
+        more_opens=max(opens) - min(opens),
+        more_memory=round(max(memory) - min(memory), 1),
+        raced=max(part.raced for part in parts),
+        seconds=seconds,
     )
 
 
@@ -287,9 +304,10 @@ def _changes(verb: str, old: Part, new: Part) -> Iterator[str]:
         low, now = getattr(old, name), getattr(new, name)
         if abs(now - low) > _BYTES_PART * new.nbytes:
             yield f"{title} to {verb} {Size(low)} → {Size(now)}"
-    less, more = sorted((old.memory, new.memory))
-    if more > max(_MEMORY_TIMES * less, less + _MEMORY_MIB):
-        yield f"new memory to {verb} {old.memory:.0f} → {new.memory:.0f} MiB"
+    less, more = sorted((old, new), key=lambda part: part.memory)
+    apart = more.memory - less.memory - less.more_memory
+    if apart * _MIB > _BYTES_PART * new.nbytes:
+        yield f"new memory to {verb} {_memory_text(old)} → {_memory_text(new)}"
 
 
 _COUNTS = {"calls": "calls", "opens": "opens"}
@@ -311,8 +329,12 @@ minute with 2 ranks on 2 cores and in five minutes at most. The last line of the
 `standard` of `results.json` contain the digest `{digest}`. A run with other cases has none.
 Changed work is `standard:2`.
 
-Each stack below is a file next to this page. `setup/run python docs/tools/standard.py NAME COUNTS
-TIMES` adds one from two results directories and writes this page. [Versions of the
+Each stack below is a file next to this page. This makes both runs, adds a stack and writes the page
+again:
+
+    setup/run python docs/tools/standard.py NAME --run "mpiexec -n 2 python"
+
+Instead of `--run` it accepts two results directories, of another machine too. [Versions of the
 libraries](libraries.md) has the same counts by version.
 
 {stacks}
@@ -320,7 +342,8 @@ libraries](libraries.md) has the same counts by version.
 Counts are of all ranks together in one repetition: system calls on the files, those of them that
 open a file, and the bytes that they move. Bytes include the metadata. New memory is the memory
 that the kernel maps meanwhile (page faults). It depends on the state of the heap, and two runs
-can differ by several times the size of the array, 16 MiB a rank.
+can differ by several times the size of the array, 16 MiB a rank. A number after + is of calls that
+are not in the count, because [their number depends on timing](../compare.md#counts-exactly).
 
 {times}
 """
@@ -343,20 +366,30 @@ counts, and writes all files and this page:
 
 Machine: {machine}.
 
-The HDF5 in the wheels of h5py and netCDF4 is serial, so they have only the
-cases with a file for each rank. zarr-python 2 has only format 2. Icechunk is missing, because
-pffbench has no backend for it. Versions that need a newer Python than the one of the machine are
-missing, too.
+Seven processes count each version, and the versions take turns. A range is over these processes.
+Two versions differ if their ranges do not overlap. Opens and files are exact, and calls but for the
+`close` of a file, which threads of TensorStore may do later. New memory
+depends on the state of the heap: without a difference the ranges of two versions are apart with a
+probability of 0.06 %. Bytes and memory are listed from 1 % of the bytes on.
 
-Two runs of the command had the same calls, opens, bytes and files. A range shows calls that
-differ between repetitions, because threads race. New memory is not the same each time, because it
-depends on the state of the heap. It is listed below only if it is twice as much and 16 MiB more.
-These limits were chosen after the counts were seen, so a change of new memory is a hint and no
-proof. Bytes are listed from 1 % on.
+| left out | reason |
+| --- | --- |
+| h5py and netCDF4 in one file of all ranks | the HDF5 in their wheels is serial |
+| zarr-python 2 in format 3 | it has only format 2 |
+| the fused pipeline before zarr 3.3 | there is none |
+| zarrs before 0.2.2 | it leaves these arrays to zarr-python |
+| Icechunk | pffbench has no backend for it |
 
 ## What changed
 
 {changes}
+"""
+_OTHER_SYSTEM = """\
+## The same on another system
+
+Machine: {machine}. Between {versions} there and here these counts differ:
+
+{differences}
 """
 
 
@@ -397,18 +430,38 @@ def page(stacks: Mapping[str, Entry]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def libraries_page(found: Mapping[str, Entry]) -> str:
-    """Return the page of versions of libraries."""
+def libraries_page(systems: Mapping[str, Mapping[str, Entry]]) -> str:
+    """Return the page of versions of libraries, from the entries of each system.
+
+    The system with the most versions has the tables, and others are compared with it.
+    """
+    here, *others = sorted(systems.values(), key=len, reverse=True)
     by_library: dict[str, dict[str, Entry]] = {}
-    for name in sorted(found, key=_order):
+    for name in sorted(here, key=_order):
         library, version = name.rsplit("-", 1)
-        by_library.setdefault(library, {})[version] = found[name]
+        by_library.setdefault(library, {})[version] = here[name]
     head = _LIBRARIES_HEAD.format(
-        dates=" and ".join(sorted({entry.date for entry in found.values()})),
-        machine="; ".join(sorted({_machine(entry) for entry in found.values()})),
+        dates=" and ".join(sorted({entry.date for entry in here.values()})),
+        machine=_machines(here),
         changes="\n".join(f"- {text}" for text in _all_changes(by_library)),
     )
-    return "\n\n".join([head.rstrip(), *(_library(*one) for one in by_library.items())]) + "\n"
+    parts = [head, *(_other_system(here, there) for there in others)]
+    tables = (_library(*one) for one in by_library.items())
+    return "\n\n".join([*(part.rstrip() for part in parts), *tables]) + "\n"
+
+
+def _other_system(here: Mapping[str, Entry], there: Mapping[str, Entry]) -> str:
+    both = [name for name in sorted(here, key=_order) if name in there]
+    texts = [f"- **{n}**: {text}" for n in both for text in differences(there[n], here[n])]
+    return _OTHER_SYSTEM.format(
+        machine=_machines(there),
+        versions=counted(len(both), "version"),
+        differences="\n".join(texts or ["- none"]),
+    )
+
+
+def _machines(found: Mapping[str, Entry]) -> str:
+    return "; ".join(sorted({_machine(entry) for entry in found.values()}))
 
 
 def _machine(entry: Entry) -> str:
@@ -461,10 +514,10 @@ def _cells(case: CaseRow, *, timed: bool = False) -> list[str]:
     for part in (case.write, case.read):
         back = f", {Size(part.back)} read" if part.back > 0.05 * part.nbytes else ""
         cells += [
-            _range(part.calls, part.more_calls),
+            _range(part.calls, part.more_calls) + (f" + {part.raced}" if part.raced else ""),
             _range(part.opens, part.more_opens),
             f"{Size(part.nbytes)}{back}",
-            f"{part.memory:.0f} MiB",
+            _memory_text(part),
         ]
         if timed:
             cells.append(seconds_text(part.seconds) if part.seconds else "")
@@ -475,15 +528,31 @@ def _range(fewest: int, more: int) -> str:
     return f"{fewest:,}–{fewest + more:,}" if more else f"{fewest:,}"
 
 
+def _memory_text(part: Part) -> str:
+    ends = dict.fromkeys(_mib(mib) for mib in (part.memory, part.memory + part.more_memory))
+    return f"{'–'.join(ends)} MiB"
+
+
+def _mib(mib: float) -> str:
+    return f"{mib:.0f}" if mib >= 10 else f"{mib:.2g}"
+
+
 def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(Table("", heading, rows).markdown())
 
 
+def library_file(place: Path, name: str, entry: Entry) -> Path:
+    """Return the file of a version of a library, in the directory of the system."""
+    system = entry.system.lower().split()
+    return place / "libraries" / f"{system[0]}-{system[-1]}" / f"{name}.json"
+
+
 def written(place: Path = PLACE) -> dict[Path, str]:
     """Return the texts of the pages, by their files."""
+    systems = {path.name: entries(path) for path in sorted((place / "libraries").iterdir())}
     return {
         place / "README.md": page(entries(place)),
-        place / "libraries.md": libraries_page(entries(place / "libraries")),
+        place / "libraries.md": libraries_page(systems),
     }
 
 
@@ -493,19 +562,42 @@ def write_pages(place: Path = PLACE) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+def run_both(command: str, place: Path) -> Iterator[Path]:
+    """Run the standard with counts and with times; yield the results directories.
+
+    Parameters
+    ----------
+    command : str
+        The command that starts Python on the ranks.
+    place : Path
+        Directory of the results, on the file system to be measured.
+    """
+    counting = ("--set", "counters=calls", "--set", "repetitions=3")
+    for name, more in (("counts", counting), ("times", ())):
+        out = place / name
+        ranks = [*shlex.split(command), "-m", "pffbench", "run", "standard:1", *more]
+        subprocess.run([*ranks, "--out", out, "--scratch", place], check=True)
+        yield out
+
+
 def main() -> None:
-    """Add a stack, if its runs are named, and write the pages again."""
+    """Add a stack, if its runs are named or to be made, and write the pages again."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", nargs="?", help="name of the stack, such as debian-12-openmpi")
     parser.add_argument("counts", nargs="?", type=Path, help="results with counters=calls")
     parser.add_argument("times", nargs="?", type=Path, help="results with times")
+    parser.add_argument("--run", metavar="COMMAND", help="make both runs: 'mpiexec -n 2 python'")
     given = parser.parse_args()
-    if given.name and not given.counts:
-        parser.error(f"which results has {given.name}? Name a directory")
-    if given.counts:
+    if given.name and bool(given.counts) == bool(given.run):
+        parser.error(f"which results has {given.name}? Name directories, or give --run")
+    with tempfile.TemporaryDirectory(prefix="standard-", dir=Path.cwd()) as place:
+        counts, times = given.counts, given.times
         try:
-            save(entry_of(given.counts, given.times), PLACE / f"{given.name}.json")
-        except ValueError as error:
+            if given.run:
+                counts, times = run_both(given.run, Path(place))
+            if counts:
+                save(entry_of([counts], times), PLACE / f"{given.name}.json")
+        except (ValueError, subprocess.CalledProcessError) as error:
             parser.error(str(error))
     write_pages()
 
