@@ -90,10 +90,10 @@ class StepMerger:
         if step is not None:
             self._take_remarks(step, number)
             floor = step.floor
-            self._recorder.note_floor(floor_of(floor))
+            rates = None
             if copy := floor.memory_copy_bytes_per_second:
                 rates = MemoryRates(copy, floor.memory_new_bytes_per_second)
-                self._recorder.note_memory_rates(rates)
+            self._recorder.note_floor(floor_of(floor), rates)
             self._record.allocator |= step.allocator
             self._note_changes(environment, step)
         self._recorder.save()

@@ -201,14 +201,14 @@ def test_an_environment_that_dies_is_a_failed_case_and_the_others_go_on(tmp_path
 #: Ends Python when a case begins that a variable names.
 DIES_LATER = """
 import os
-from pffbench.run.runner import Runner
-prepared = Runner._prepared
-def die(self, case, number, *rest):
-    found = prepared(self, case, number, *rest)
-    if case.parameters.backend == "posix":
+from pffbench.run.preparation import Preparation
+prepared = Preparation.repetition
+def die(self, due):
+    found = prepared(self, due)
+    if due.case.parameters.backend == "posix":
         os._exit(7)
     return found
-Runner._prepared = die
+Preparation.repetition = die
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -118,7 +119,7 @@ def test_a_run_of_unsafe_ways_ends_in_a_table_of_losses_and_never_in_times(tmp_p
     assert pffbench_cli("report", done.out).status == 0
     page = (done.out / "report.html").read_text()
     assert "8 of 16" in page
-    assert "MiB/s" not in page
+    assert "MiB/s" not in re.sub(r"copy [^<]*? in memory", "", page)  # the speed of memory
 
 
 def test_the_losses_are_those_that_plain_readers_find(tmp_path):

@@ -35,7 +35,7 @@ PHASE = {
     "workloads/write_read.py": (
         "                observed.stored_as = describe_store(repetition)\n",
         "                observed.stored_as = describe_store(repetition)\n"
-        '    with clock.phase("stat"):\n        files_below([repetition.path])\n',
+        '    with place.clock.phase("stat"):\n        files_below([repetition.path])\n',
     ),
 }
 KEY_OF_A_PHASE = {

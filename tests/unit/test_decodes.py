@@ -23,10 +23,9 @@ def a_cycle(fetched, collective=False, counts=True):
         stored_chunks=lambda *_: [StoredChunks(2, 2 * CHUNK)],
     )
     return SimpleNamespace(
-        comm=None, keeps_file=True, keeps_data=True, backend=backend,
-        clock=SimpleNamespace(counts=counts, times=times),
-        collective=collective, observed=Observed(), read_path=str, author=0,
-        step=lambda name: nullcontext(name), team=SimpleNamespace(is_root=True),
+        place=SimpleNamespace(clock=SimpleNamespace(counts=counts, times=times)),
+        subject=SimpleNamespace(backend=backend, keeps_data=True, collective=collective),
+        observed=Observed(), comm=None, keeps_file=True, read_path=str, step=nullcontext,
     )  # fmt: skip
 
 

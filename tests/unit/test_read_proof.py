@@ -96,15 +96,15 @@ def repetition_with(blocks, settings="defaults"):
         yield
 
     return SimpleNamespace(
-        blocks=blocks,
         step=plain,
-        peak=SimpleNamespace(paused=plain),
-        room=TransferBuffer(),
-        keeps_memory=settings == "matched",
-        returns_arrays=False,
-        backend=SimpleNamespace(forget=lambda overwrite: overwrite()),
-        observed=Observed(),
-        case=SimpleNamespace(parameters=SimpleNamespace(cache="warm", settings=settings)),
+        place=SimpleNamespace(peak=SimpleNamespace(paused=plain), buffer=TransferBuffer()),
+        subject=SimpleNamespace(
+            equal_memory=settings == "matched",
+            returns_arrays=False,
+            backend=SimpleNamespace(forget=lambda overwrite: overwrite()),
+            parameters=SimpleNamespace(cache="warm"),
+        ),
+        observed=Observed(blocks=blocks),
     )
 
 

@@ -34,7 +34,7 @@ class Recorded:
 
     def __init__(self, plan, medians, cv=0.05, seed=1, read=0.01):
         self.plan = plan
-        self.resolution = 1e-6
+        self.timings, self.resolution = self, 1e-6
         self.cases = {
             case.id: CaseEntry(
                 {"workload": "hyperslab", **msgspec.to_builtins(case.parameters)},

@@ -14,7 +14,7 @@ from pffbench.case import Case
 from pffbench.job import watchdog_process as watchman
 from pffbench.job.alarm import PATIENCE
 from pffbench.job.heartbeat import Leases, grouped, moved_by, numbers, state_of
-from pffbench.run.runner import Pace
+from pffbench.run.pace import Pace
 from pffbench.workloads.registry import workload
 
 pytestmark = pytest.mark.long
@@ -154,25 +154,22 @@ def case(**parameters):
 
 
 def test_patience_grows_with_what_a_case_moves():
-    pace = Pace()
-    small = pace.patience(case(shape_per_rank=(4, 4)), 4, 2**26)
-    large = pace.patience(case(), 4, 2**26)
+    pace = Pace(4, 2**26)
+    small, large = pace.patience(case(shape_per_rank=(4, 4))), pace.patience(case())
     assert PATIENCE <= small < PATIENCE + 1
     assert large == pytest.approx(PATIENCE + 4e8 / 1e5, rel=0.01)
 
 
 def test_patience_of_many_files_is_longer():
     chunky = case(backend="zarr", chunks=(10, 10))
-    assert Pace().patience(chunky, 4, 2**26) > 10_000
+    assert Pace(4, 2**26).patience(chunky) > 10_000
 
 
-def test_patience_of_a_case_that_has_run_is_ten_times_its_longest_repetition(monkeypatch):
-    pace, now = Pace(), iter([0.0, 100.0, 200.0, 201.0])
-    monkeypatch.setattr("pffbench.run.runner.monotonic", lambda: next(now))
-    for _ in range(2):
-        with pace.of(case()):
-            pass
-    assert pace.patience(case(), 4, 2**26) == 1000
+def test_patience_of_a_case_that_has_run_is_ten_times_its_longest_repetition():
+    pace = Pace(4, 2**26)
+    for seconds in (100.0, 1.0):
+        pace.note(case(), seconds, 0.0)
+    assert pace.patience(case()) == 1000
 
 
 @pytest.fixture

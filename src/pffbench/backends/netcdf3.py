@@ -134,6 +134,8 @@ class NetCdf3(Backend[NetCdf3Options]):
 class NetCdf3Store(NetCdf4Store):
     """A classic netCDF file, shared by ranks or open on one rank."""
 
+    has_chunks = False
+
     def _creation(self, spec: ArraySpec) -> dict[str, Any]:
         fill = self._options.fill
         return {"fill_value": False} if fill is False or spec.fill == "none" else {}
@@ -141,9 +143,6 @@ class NetCdf3Store(NetCdf4Store):
     def transfer_facts(self) -> dict[str, str]:
         """Return nothing: the classic formats get no hints."""
         return {}
-
-    def _may_be_enlarged(self, spec: ArraySpec) -> bool:
-        return False
 
     def wrap(self, specs: Sequence[ArraySpec], returned: Any) -> Mapping[str, Array]:
         found = super().wrap(specs, returned)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import prod
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -43,6 +43,73 @@ class _Definition(msgspec.Struct, frozen=True):
     #: Adds the compression filter, if it is a plug-in of HDF5.
     add_filter: Callable[[Any], None] | None
 
+    @classmethod
+    def of(cls, spec: ArraySpec, dimensions: str, settings: dict[str, Any]) -> _Definition:
+        """Return the definition of an array."""
+        axes = range(len(spec.shape))
+        if dimensions == "fixed":
+            lengths: dict[str, int | None] = {"records": None} if spec.growth else {}
+            fixed = list(enumerate(spec.shape))[len(lengths) :]
+            lengths |= {f"axis{i}_{n}": n for i, n in fixed}
+        elif dimensions == "unlimited_shared":
+            lengths = {f"axis{i}": None for i in axes}
+        else:
+            lengths = {f"axis{i}_{spec.name}": None for i in axes}
+        add_filter = None
+        if (plugin := filters.plugin_filter(spec)) is not None:
+            from pffbench.backends.libnetcdf import filter_adder
+
+            add_filter = filter_adder(plugin, shuffle=spec.shuffled_before)
+        return cls(lengths, tuple(lengths), spec.stored_dtype, settings, add_filter)
+
+    def create(self, dataset: Any, name: str) -> Any:
+        """Create the variable in an open file."""
+        for dimension, length in self.dimensions.items():
+            if dimension not in dataset.dimensions:
+                dataset.createDimension(dimension, length)
+        variable = dataset.createVariable(name, self.dtype, self.names, **self.settings)
+        if self.add_filter is not None:
+            self.add_filter(variable)
+        return variable
+
+
+class _ChunkCaches:
+    """The chunk caches of variables: as asked for, equal in ``matched``, or left alone.
+
+    Parameters
+    ----------
+    size : int, optional
+        Bytes of each cache, as asked for.
+    matched : bool
+        Whether they have the size that all libraries have in ``matched``.
+    """
+
+    def __init__(self, size: int | None, *, matched: bool) -> None:
+        self.size = size
+        self._matched = matched
+
+    def are_set(self, specs: Iterable[ArraySpec]) -> bool:
+        """Whether the cache of any of these variables is set."""
+        return self.size is not None or any(map(self._may_be_enlarged, specs))
+
+    def set(self, variables: Iterable[tuple[ArraySpec, Any]]) -> None:
+        """Set the caches of variables, which is the library's work and so on the timer."""
+        wanted = MATCHED_CHUNK_CACHE
+        for spec, variable in variables:
+            if self._may_be_enlarged(spec) and variable.get_var_chunk_cache()[0] > wanted.nbytes:
+                variable.set_var_chunk_cache(wanted.nbytes, wanted.slots, wanted.preemption)
+            if self.size is not None and variable.chunking() != "contiguous":
+                variable.set_var_chunk_cache(size=self.size)
+
+    def _may_be_enlarged(self, spec: ArraySpec) -> bool:
+        """Whether netCDF-C may have enlarged a cache, against ``matched``, to hold a large chunk.
+
+        It does so for files of one process only, and not in all versions.
+        """
+        if not self._matched or not isinstance(spec.chunks, tuple):
+            return False
+        return prod(spec.chunks) * spec.itemsize > MATCHED_CHUNK_CACHE.nbytes
+
 
 def open_dataset(
     library: Any,
@@ -64,6 +131,9 @@ def open_dataset(
 class NetCdf4Store(Store):
     """A netCDF-4 file, shared by ranks or open on one rank."""
 
+    #: Whether the format has chunks, and so chunk caches.
+    has_chunks: ClassVar[bool] = True
+
     def __init__(
         self,
         dataset: Any,
@@ -79,12 +149,11 @@ class NetCdf4Store(Store):
         self._first = comm is not None and comm.rank == 0
         self._options = options
         self._settings = settings
-        # Arguments of `set_var_chunk_cache`: none where the cache is left alone.
-        own = options.chunk_cache
-        self._cache = {} if own is None else {"size": int(own)}
-        self._matches_cache = settings == "matched" and comm is None
+        size = None if options.chunk_cache is None else int(options.chunk_cache)
+        matched = settings == "matched" and comm is None and self.has_chunks
+        self._caches = _ChunkCaches(size, matched=matched)
         # With a cache of its own a variable is opened once more, which is collective.
-        self.collective_lookup = self._shared and bool(self._cache)
+        self.collective_lookup = self._shared and size is not None
         self.collective_attributes = self._shared  # netCDF-C has HDF5's metadata calls collective
 
     def files(self) -> set[str]:
@@ -97,16 +166,19 @@ class NetCdf4Store(Store):
         data; ended here, the cost counts as definition and not as writing. netCDF4-python can end
         it only through ``sync``, which also writes everything out.
         """
-        wanted = [(spec.name, self._definition(spec)) for spec in specs]
-        sets_caches = self._cache or any(map(self._may_be_enlarged, specs))
+        dimensions = self._options.dimensions
+        wanted = [
+            (spec.name, _Definition.of(spec, dimensions, self._creation(spec))) for spec in specs
+        ]
+        sets_caches = self._caches.are_set(specs)
 
         def define() -> list[Any]:
-            made = [self._create(name, told) for name, told in wanted]
+            made = [definition.create(self._dataset, name) for name, definition in wanted]
             if self._options.enddef == "explicit":
                 self._dataset._enddef()
             if sets_caches:
                 # After the end of define mode, which may set the cache of a variable by its chunks.
-                self._set_caches(zip(specs, made, strict=True))
+                self._caches.set(zip(specs, made, strict=True))
             return made
 
         return define
@@ -121,37 +193,8 @@ class NetCdf4Store(Store):
     def attribute_readers(self, names: Sequence[tuple[Array, str]]) -> list[Call]:
         return [partial(_variable(array).getncattr, name) for array, name in names]
 
-    def _definition(self, spec: ArraySpec) -> _Definition:
-        """Return the definition of a variable, as passed to the library."""
-        axes = range(len(spec.shape))
-        if self._options.dimensions == "fixed":
-            lengths: dict[str, int | None] = {"records": None} if spec.growth else {}
-            fixed = list(enumerate(spec.shape))[len(lengths) :]
-            lengths |= {f"axis{i}_{n}": n for i, n in fixed}
-        elif self._options.dimensions == "unlimited_shared":
-            lengths = {f"axis{i}": None for i in axes}
-        else:
-            lengths = {f"axis{i}_{spec.name}": None for i in axes}
-        add_filter = None
-        if (plugin := filters.plugin_filter(spec)) is not None:
-            from pffbench.backends.libnetcdf import filter_adder
-
-            add_filter = filter_adder(plugin, shuffle=spec.shuffled_before)
-        return _Definition(
-            lengths, tuple(lengths), spec.stored_dtype, self._creation(spec), add_filter
-        )
-
-    def _create(self, name: str, told: _Definition) -> Any:
-        dataset = self._dataset
-        for dimension, length in told.dimensions.items():
-            if dimension not in dataset.dimensions:
-                dataset.createDimension(dimension, length)
-        variable = dataset.createVariable(name, told.dtype, told.names, **told.settings)
-        if told.add_filter is not None:
-            told.add_filter(variable)
-        return variable
-
     def _creation(self, spec: ArraySpec) -> dict[str, Any]:
+        """Return further arguments of ``createVariable``: chunks, filters, fill, byte order."""
         told: dict[str, Any] = {}
         if isinstance(spec.chunks, tuple):
             told["chunksizes"] = spec.chunks
@@ -174,33 +217,15 @@ class NetCdf4Store(Store):
         dataset = self._dataset
         if not specs:
             return tuple
-        if self._cache or any(map(self._may_be_enlarged, specs)):
+        if self._caches.are_set(specs):
             return partial(self._with_caches, specs)
         named = itemgetter(*(spec.name for spec in specs))
         return lambda: named(dataset.variables)
 
     def _with_caches(self, specs: Sequence[ArraySpec]) -> tuple[Any, ...]:
         found = tuple(self._dataset.variables[spec.name] for spec in specs)
-        self._set_caches(zip(specs, found, strict=True))
+        self._caches.set(zip(specs, found, strict=True))
         return found
-
-    def _set_caches(self, found: Iterable[tuple[ArraySpec, Any]]) -> None:
-        """Set the chunk caches of variables, which is the library's work and so on the timer."""
-        wanted = MATCHED_CHUNK_CACHE
-        for spec, variable in found:
-            if self._may_be_enlarged(spec) and variable.get_var_chunk_cache()[0] > wanted.nbytes:
-                variable.set_var_chunk_cache(wanted.nbytes, wanted.slots, wanted.preemption)
-            if self._cache and variable.chunking() != "contiguous":
-                variable.set_var_chunk_cache(**self._cache)
-
-    def _may_be_enlarged(self, spec: ArraySpec) -> bool:
-        """Whether netCDF-C may have enlarged a cache, against ``matched``, to hold a large chunk.
-
-        It does so for files of one process only, and not in all versions.
-        """
-        if not self._matches_cache or not isinstance(spec.chunks, tuple):
-            return False
-        return prod(spec.chunks) * spec.itemsize > MATCHED_CHUNK_CACHE.nbytes
 
     def inquire(self) -> Inquiry:
         variables = self._dataset.variables.items()

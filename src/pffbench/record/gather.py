@@ -201,12 +201,10 @@ class GatheredRepetition(msgspec.Struct, frozen=True):
 
 
 def gather(
-    team: Team,
     repetition: Repetition,
     number: int,
     position: int,
     started: datetime,
-    peak: int,
     conditions: Conditions,
 ) -> GatheredRepetition | None:
     """Gather a repetition on rank 0; collective, None on the other ranks.
@@ -214,19 +212,20 @@ def gather(
     Numbers are gathered unreduced, some hundred bytes per rank. Text reports are merged along a
     tree (`RankReports`), so that rank 0 does not receive one from each rank.
     """
-    clock, observed = repetition.clock, repetition.observed
-    sent = _gathered_numbers(team, repetition, peak, conditions)
-    job = _job_seconds(team, [t.parts for t in clock.times])
+    observed, team = repetition.observed, repetition.place.team
+    times = repetition.place.clock.times
+    sent = _gathered_numbers(repetition, conditions)
+    job = _job_seconds(team, [t.parts for t in times])
     told = team.comm.reduce(RankReports.of(team.rank, observed), op=RankReports.__add__, root=0)
     if sent is None or job is None or told is None:
         return None
-    phases = tuple(t.phase for t in clock.times)
+    phases = tuple(t.phase for t in times)
     # Data read several times are reported as the mean over the reads.
     each = np.array([observed.reads if phase in READ_PHASES else 1 for phase in phases])
     fields = sent["phases"].dtype.names or ()
     of = {name: sent["phases"][name].T / each[:, np.newaxis] for name in fields}
     return GatheredRepetition(
-        case=repetition.case,
+        case=repetition.subject.case,
         number=number,
         position=position,
         started=started,
@@ -234,7 +233,7 @@ def gather(
         job=job / each,
         own=of["own"],
         synced=of["synced"],
-        entries=np.array([len(t.parts) for t in clock.times]) / each,
+        entries=np.array([len(t.parts) for t in times]) / each,
         nbytes=of["nbytes"].astype(np.int64),
         operations=of["operations"].astype(np.int64),
         cpu=of["cpu_seconds"],
@@ -263,14 +262,13 @@ def gather(
     )
 
 
-def _gathered_numbers(
-    team: Team, repetition: Repetition, peak: int, conditions: Conditions
-) -> Matrix | None:
+def _gathered_numbers(repetition: Repetition, conditions: Conditions) -> Matrix | None:
     """Gather the numbers of each rank on rank 0, an array of `_sent_numbers`; collective."""
-    times, observed = repetition.clock.times, repetition.observed
+    place, observed = repetition.place, repetition.observed
+    team, times = place.team, place.clock.times
     counters = COUNTERS[: len(times[0].counters)]  # those of IO are only read if asked for
     here = np.zeros(1, _sent_numbers(len(times), counters))
-    here["peak_memory"] = peak
+    here["peak_memory"] = place.peak.read()
     for name in ("verified_bytes", "kernel_bytes", "device_bytes", "added_memory"):
         here[name] = getattr(observed, name)
     here["device_reads"] = tuple(observed.device_reads)

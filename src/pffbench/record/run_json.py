@@ -18,7 +18,7 @@ import msgspec
 
 from pffbench.backends.inspection import StoredAs
 from pffbench.case import PLAIN_NAME, ExperimentName, Stage
-from pffbench.errors import UserError
+from pffbench.errors import INTERRUPTED, NOT_VALID, VALID, UserError
 from pffbench.experiment.plan import Cost
 from pffbench.mpi.agreement import Failure
 from pffbench.record.lock import killed
@@ -285,6 +285,13 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
     accept_busy: bool = False
     #: Cases in which a rank died by itself, once for each time. The second time the case failed.
     died_in: list[str] = []
+
+    @property
+    def exit_status(self) -> int:
+        """Exit status of the run by its verdict."""
+        if self.status == "interrupted":
+            return INTERRUPTED
+        return NOT_VALID if self.reasons else VALID
 
     @property
     def traced(self) -> bool:

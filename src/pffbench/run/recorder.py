@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,10 +11,9 @@ from msgspec.structs import asdict
 
 from pffbench.backends.hints import hint_facts, idle_hints, uncounted_writers
 from pffbench.case import Case
-from pffbench.errors import INTERRUPTED, NOT_VALID, VALID
 from pffbench.mpi.agreement import Failure
 from pffbench.mpi.topology import Topology
-from pffbench.observe.clock import Clock, Floor
+from pffbench.observe.clock import Floor
 from pffbench.observe.machine import MemoryRates
 from pffbench.record.gather import GatheredRepetition
 from pffbench.record.progress import Progress
@@ -26,26 +24,12 @@ from pffbench.record.repetitions import (
     RepetitionsLog,
     read_repetitions,
 )
-from pffbench.record.run_json import CaseEntry, FailureEntry, FloorEntry, LeftOut, RunRecord
+from pffbench.record.run_json import CaseEntry, FailureEntry, LeftOut, RunRecord
 from pffbench.record.validity import missing_repetitions, reasons_against
 from pffbench.regular_files import SpareDescriptors
 from pffbench.results.cells import not_in_force
 from pffbench.results.names import gathered, names_apart
-
-
-def floor_entry(floors: Sequence[Floor], rates: MemoryRates | None = None) -> FloorEntry:
-    """Return the floor for `run.json`: median and range of all measurements."""
-    middle = Floor.median_of(floors)
-    synced = [floor.synced for floor in floors]
-    return FloorEntry(
-        middle.own,
-        middle.synced,
-        middle.tick,
-        (min(synced), max(synced)),
-        len(floors),
-        **({} if rates is None else rates.entry),
-    )
-
+from pffbench.run.timings import Timings
 
 #: Spare open files, closed when others are needed.
 _SPARE = 16
@@ -87,7 +71,6 @@ class Recorder:
         self.directory = directory
         self.run_record = record
         self._topology = topology
-        self._clock: Clock = "synced" if record.clock == "synced" else "own"
         self.warmup = warmup
         self.progress = progress
         self._log = RepetitionsLog(directory)
@@ -97,14 +80,8 @@ class Recorder:
         self._ranks = RanksFile(path, topology.hosts, hosts_name, cases)
         if self._ranks.loss is not None:
             self.remark(self._ranks.loss)
-        self._floors = [floor]
-        self._rates: MemoryRates | None = None
-        self._totals: dict[str, dict[str, dict[int, float]]] = defaultdict(
-            lambda: defaultdict(dict)
-        )
-        self._first_reads: dict[str, float] = {}
-        for repetition in known:
-            self._note_totals(repetition)
+        #: By which the run decides how it continues.
+        self.timings = Timings(record.clock, floor, known)
         record.save(directory)
         #: Reserve for writing here if a case has opened all files allowed to the process.
         self.spare = SpareDescriptors(_SPARE)
@@ -138,8 +115,8 @@ class Recorder:
         )
         reduced = reduce_repetition(
             gathered,
-            clock=self._clock,
-            empty_phase=self._floors[-1].synced,
+            clock=self.timings.clock,
+            empty_phase=self.timings.empty_phase,
             warmup=gathered.number < self.warmup,
             valid=not reasons,
             stage=self.run_record.stage,
@@ -162,50 +139,16 @@ class Recorder:
         if times is not None:
             self._ranks.append(repetition.case, repetition.round, *times)
         self._log.append(repetition)  # last: with its line the repetition counts as finished
-        self._note_totals(repetition)
-
-    def _note_totals(self, repetition: Repetition) -> None:
-        """Store the totals of a repetition, by which the run decides when to stop."""
-        if repetition.read is not None and (reading := repetition.totals.get("read_total")):
-            self._first_reads.setdefault(repetition.case, reading)
-        if repetition.warmup:
-            return
-        for total, seconds in repetition.totals.items():
-            self._totals[repetition.case][total][repetition.round] = seconds
+        self.timings.note(repetition)
 
     @property
     def cases(self) -> Mapping[str, CaseEntry]:
         """Entries of the cases in `run.json`."""
         return self.run_record.cases
 
-    @property
-    def resolution(self) -> float:
-        """Resolution of the harness in seconds, by the median of the floors so far."""
-        return Floor.median_of(self._floors).resolution(self._clock)
-
-    def note_floor(self, floor: Floor) -> None:
-        """Record the floor as measured after a round."""
-        self._floors.append(floor)
-        self.run_record.floor = floor_entry(self._floors, self._rates)
-
-    def note_memory_rates(self, rates: MemoryRates) -> None:
-        """Record the rates of memory of all ranks together."""
-        self._rates = rates
-        self.run_record.floor = floor_entry(self._floors, rates)
-
-    def seconds(self, last: int) -> dict[str, dict[str, dict[int, float]]]:
-        """Return, by case and total, the seconds of the repetitions that count, up to a round."""
-        return {
-            case: {
-                total: {number: s for number, s in by_round.items() if number <= last}
-                for total, by_round in by_total.items()
-            }
-            for case, by_total in self._totals.items()
-        }
-
-    def read_seconds(self, case: str) -> float | None:
-        """Return the read time of the first repetition, including warm-up."""
-        return self._first_reads.get(case)
+    def note_floor(self, floor: Floor, rates: MemoryRates | None = None) -> None:
+        """Record the floor as measured after a round, and the rates of memory of all ranks."""
+        self.run_record.floor = self.timings.note_floor(floor, rates)
 
     def _note_facts(self, r: GatheredRepetition, reasons: list[str]) -> None:
         entry = self.cases[r.case.id]
@@ -299,13 +242,6 @@ class Recorder:
             record.valid = None  # nothing has been read and verified yet
         record.finished = datetime.now(UTC).isoformat(timespec="seconds")
         self.save()
-
-    @property
-    def exit_status(self) -> int:
-        """Exit status of the run by its verdict."""
-        if self.run_record.status == "interrupted":
-            return INTERRUPTED
-        return NOT_VALID if self.run_record.reasons else VALID
 
 
 def _facts_of(r: GatheredRepetition) -> dict[str, str]:

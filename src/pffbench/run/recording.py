@@ -34,9 +34,10 @@ from pffbench.record.run_json import (
     digest_of,
 )
 from pffbench.run.options import RunOptions
-from pffbench.run.recorder import Recorder, floor_entry
+from pffbench.run.recorder import Recorder
 from pffbench.run.resume import moved, whole_rounds
 from pffbench.run.spec import RunSpec
+from pffbench.run.timings import floor_entry
 from pffbench.storage.filesystem import FileSystem, filesystem, same_filesystem
 from pffbench.workloads.registry import workload
 

@@ -47,7 +47,7 @@ class Schedule:
     ----------
     plan : Plan
         Plan of the run.
-    record : Record
+    record : Recorder
         Records of the run.
     begun : collection of str
         Cases with repetitions of an earlier start, which are never left out.
@@ -137,11 +137,11 @@ class Schedule:
         cases = self._record.cases
         cells = make_cells(
             cases,
-            self._record.seconds(number),
+            self._record.timings.seconds(number),
             lambda case, _: cases[case].cost.nbytes,
             restarted=bool(self._plan.experiment.environments),
         )
-        decided = decide_work(usable(cells, self._record.resolution))
+        decided = decide_work(usable(cells, self._record.timings.resolution))
         why = "nothing is compared"
         if decided is not None:
             if counted < ENOUGH or decided.most > 1 + self._plan.experiment.regret:
@@ -206,7 +206,7 @@ class Schedule:
         """
         if group not in self._reads:
             cases = [case for case in self._plan.cases if case.group == group]
-            known = [self._record.read_seconds(case.id) for case in cases]
+            known = [self._record.timings.read_seconds(case.id) for case in cases]
             slowest = max((seconds for seconds in known if seconds), default=None)
             if slowest is None:
                 return 1

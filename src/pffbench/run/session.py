@@ -247,7 +247,7 @@ class Session:
         except (OSError, ValueError) as error:
             return self._print_loss(error)
         if self.spec.options.environment:
-            return self._recorder.exit_status
+            return self._recorder.run_record.exit_status
         from pffbench.run.verdict import report_result  # needed on rank 0 only
 
         return report_result(self._recorder, self.spec.options, self._began)

@@ -40,7 +40,7 @@ def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
     began : float
         Monotonic seconds at which this start of the run began.
     """
-    directory = recorder.directory
+    directory, record = recorder.directory, recorder.run_record
     lost: list[str] = []
     with _noting("the summary", lost):
         summary = summarise(directory)
@@ -49,11 +49,11 @@ def report_result(recorder: Recorder, options: RunOptions, began: float) -> int:
             _print(summary, recorder, options, began)
     if lost:
         again = shlex.join(["pffbench", "report", directory])
-        if recorder.run_record.status == "interrupted":
-            again = command_to_resume(recorder.run_record, directory)
+        if record.status == "interrupted":
+            again = command_to_resume(record, directory)
         text = f"{'; '.join(lost)}; all measurements are kept, try again with: {again}"
         print(one_line(f"pffbench: could not be made: {text}"), file=sys.stderr, flush=True)
-    return (recorder.exit_status or NOT_VALID) if lost else recorder.exit_status
+    return (record.exit_status or NOT_VALID) if lost else record.exit_status
 
 
 def write_derived(summary: Summary, directory: str | Path) -> list[str]:

@@ -40,14 +40,14 @@ class Attributes(msgspec.Struct, frozen=True):
         if not self.number:
             return
         with repetition.step("preparation"):
-            owner = repetition.groups.owner(repetition.team.rank)
+            owner = repetition.owner
             mine = [spec for spec in specs if (spec.owner or 0) == owner]
             wanted = specs if store.collective_attributes else mine
             calls: list[Call] = []
             if isinstance(store, HasAttributes):
                 named = [(arrays[spec.name], *pair) for spec in wanted for pair in self._of(spec)]
                 calls = store.attribute_writers(named)
-        with repetition.clock.phase("set_attributes", operations=len(mine) * self.number):
+        with repetition.place.clock.phase("set_attributes", operations=len(mine) * self.number):
             for call in calls:
                 call()
 
@@ -86,7 +86,7 @@ class Attributes(msgspec.Struct, frozen=True):
             if isinstance(store, HasAttributes):
                 named = [(arrays[spec.name], name) for spec in specs for name, _ in self._of(spec)]
                 calls = store.attribute_readers(named)
-        with repetition.clock.phase("get_attributes", operations=described * self.number):
+        with repetition.place.clock.phase("get_attributes", operations=described * self.number):
             returned = [call() for call in calls]
         self.compare(repetition, specs, returned)
         return returned

@@ -14,9 +14,8 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Buffer
-from pffbench.data import Mismatch, Source
+from pffbench.data import Source
 from pffbench.geometry.box import Box
 from pffbench.mpi.collectives import largest, smallest
 from pffbench.workloads.repetition import Repetition
@@ -58,7 +57,8 @@ class TransferMemory:
         rounds : iterable of Round
             The rounds, as many on each rank.
         """
-        comm, memory, left = self._repetition.team.comm, self._repetition.memory, list(rounds)
+        place, left = self._repetition.place, list(rounds)
+        comm, memory = place.team.comm, place.memory
         while left:
             together = smallest(comm, _fitting(left, memory))
             if together > 1:
@@ -73,18 +73,18 @@ class TransferMemory:
         """Make the data of batches; return what moves in each; collective."""
         repetition = self._repetition
         with repetition.step("memory"):
-            memory = repetition.room.take(_held(batches))
-        in_memory = self._place(batches, memory)
+            memory = repetition.place.buffer.take(_held(batches))
+        in_memory = self._put_in_memory(batches, memory)
         with repetition.step("data"):
             for placed in in_memory:
                 for _, _, as_writer in placed.exchanged:
                     as_writer.fill(0)  # touched before ranks send to it; elements of no rank are 0
                 for transfer in placed.own:
-                    transfer.fill(self._source(transfer.spec))
+                    transfer.fill(repetition.subject.source_of(transfer.spec))
                 for transfer in placed.calls:
-                    repetition.blocks.update(transfer.blocks)
-            if repetition.keeps_memory:
-                repetition.room.use_huge_pages()
+                    repetition.observed.blocks.update(transfer.blocks)
+            if repetition.subject.equal_memory:
+                repetition.place.buffer.use_huge_pages()
         return in_memory
 
     def for_reading(self, batches: Sequence[Batch]) -> list[PlacedBatch]:
@@ -92,14 +92,14 @@ class TransferMemory:
 
         The route says where the memory is, and what it is filled with.
         """
-        return self._place(batches, self._route.memory_for_reading(_held(batches)))
+        return self._put_in_memory(batches, self._route.memory_for_reading(_held(batches)))
 
-    def _place(self, batches: Sequence[Batch], memory: Buffer) -> list[PlacedBatch]:
-        """Place the transfers of batches one after the other in memory."""
+    def _put_in_memory(self, batches: Sequence[Batch], memory: Buffer) -> list[PlacedBatch]:
+        """Put the transfers of batches one after the other in memory."""
         placed, done = [], 0
         for batch in batches:
             held = _held([batch])
-            placed.append(self._route.place(batch.accesses, memory[done : done + held]))
+            placed.append(self._route.put_in_memory(batch.accesses, memory[done : done + held]))
             done += held
         return placed
 
@@ -109,24 +109,25 @@ class TransferMemory:
             self._compare(transfer, got)
 
     def _compare(self, transfer: Transfer, got: Buffer) -> None:
-        source = self._source(transfer.spec)
+        repetition = self._repetition
+        source = repetition.subject.source_of(transfer.spec)
         data = np.ascontiguousarray(np.ma.getdata(got))
         if transfer.spec.byte_order != "native":  # netCDF4-python returns that of the file
             data = data.astype(data.dtype.newbyteorder("="), copy=False)
         data = data.reshape(transfer.box.shape)
         wrong = transfer.verify(source, data)
-        if self._repetition.counts_rows:
+        if repetition.request.counts_rows:
             self._count_rows(transfer, source, None if wrong is None else data)
-        if not self._repetition.unsafe:
-            self._note(wrong)
-        self._repetition.observed.verified_bytes += transfer.memory.nbytes
+        if wrong is not None and not repetition.request.unsafe:
+            repetition.observed.mismatches.append(wrong)
+        repetition.observed.verified_bytes += transfer.memory.nbytes
 
     def _count_rows(self, transfer: Transfer, source: Source, data: Buffer | None) -> None:
         """Count the rows of a call, and those with any wrong byte if its data are not right.
 
         A row is an index along the first axis of an array, in one time step.
         """
-        axes = 1 + self._repetition.case.parameters.has_steps
+        axes = 1 + self._repetition.subject.parameters.has_steps
         rows = math.prod(transfer.box.shape[:axes])
         lost = 0
         if data is not None and data.dtype != source.dtype:
@@ -138,14 +139,6 @@ class TransferMemory:
             lost = int(np.count_nonzero(unequal.reshape(rows, -1).any(axis=1)))
         self._repetition.observed.count("read", ROWS, rows)
         self._repetition.observed.count("read", LOST_ROWS, lost)
-
-    def _source(self, spec: ArraySpec) -> Source:
-        """Return the data of an array, which may have a type of its own."""
-        return self._repetition.others.get(spec.dtype, self._repetition.source)
-
-    def _note(self, wrong: Mismatch | None) -> None:
-        if wrong is not None:
-            self._repetition.observed.mismatches.append(wrong)
 
 
 class Batch(msgspec.Struct, frozen=True):

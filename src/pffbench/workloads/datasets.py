@@ -86,9 +86,9 @@ class Datasets(ArrayWorkload):
 
     def attributes(self, repetition: Repetition) -> Attributes:
         """Return the attributes of each dataset; none of raw bytes."""
-        p = repetition.case.parameters
+        p = repetition.subject.parameters
         assert isinstance(p, DatasetsParameters)
-        kept = repetition.backend.capabilities.attributes
+        kept = repetition.subject.backend.capabilities.attributes
         return Attributes(p.attributes if kept else 0)
 
     def refuse(

@@ -45,7 +45,7 @@ class Decodes:
         if not chunkings:
             return
         facts = self.repetition.observed.facts
-        first, usual = chunkings[0], self.repetition.backend.usual_chunk_cache
+        first, usual = chunkings[0], self.repetition.subject.backend.usual_chunk_cache
         facts["chunk_cache"] = str(first.cache or "none")
         if usual is not None:
             facts["chunk_cache_of_the_library"] = str(usual)
@@ -59,7 +59,7 @@ class Decodes:
         and collective transfers, in which MPI may let one rank fetch chunks that another decodes.
         For chunks of unequal size the bytes do not determine the number.
         """
-        if not self.repetition.clock.counts:
+        if not self.repetition.place.clock.counts:
             return
         with self.repetition.step("chunks"):
             stored = self._stored_chunks()
@@ -72,13 +72,13 @@ class Decodes:
 
     def _chunkings(self, move: Move) -> list[Chunking]:
         """Return the chunking of the arrays that this rank moves data of."""
-        if not self.repetition.keeps_data:
+        if not self.repetition.subject.keeps_data:
             return []
         moved = dict.fromkeys(
             transfer.spec.name for transfer in move.transfers if transfer.box.size
         )
         self._moved = tuple(dict.fromkeys((*self._moved, *moved)))
-        collective = self.repetition.collective
+        collective = self.repetition.subject.collective
         arrays = (move.arrays[name] for name in moved)
         found = (array.layout(collective) for array in arrays if isinstance(array, TellsLayout))
         return [layout for layout in found if isinstance(layout, Chunking)]
@@ -89,7 +89,7 @@ class Decodes:
         if not self._moved or not repetition.keeps_file:
             return None
         path = repetition.read_path
-        backend = repetition.backend
+        backend = repetition.subject.backend
         if not isinstance(backend, SizesChunks):
             return None
         stored = [one for one in backend.stored_chunks(path, self._moved) if one.count]
@@ -100,7 +100,7 @@ class Decodes:
 
     def _bytes_read(self) -> float:
         """Return the bytes that this rank's process read in the phase; 0 if not counted."""
-        (reading,) = (t for t in self.repetition.clock.times if t.phase == "read")
+        (reading,) = (t for t in self.repetition.place.clock.times if t.phase == "read")
         return reading.counters[_READ_BYTES] if reading.counters else 0.0
 
 

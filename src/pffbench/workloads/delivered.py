@@ -57,10 +57,10 @@ class Delivered(Route):
         reads: bool,
     ) -> None:
         super().__init__(repetition, reads=reads)
-        team = repetition.team
+        team = repetition.place.team
         self._way = way(team) if reads else Delivery()
         self._attributes = attributes
-        self._specs = repetition.arrays.specs(team.rank)
+        self._specs = repetition.subject.arrays.specs(team.rank)
         self._expected = _descriptions(self._specs)
         self._described = self._expected
         self._text = b""
@@ -68,7 +68,7 @@ class Delivered(Route):
         self.opens = self._way.reads if reads else team.is_root
         self.openings = int(self.opens)
         self.receives = self._way.delivers
-        if reads and repetition.case.parameters.shares_files:
+        if reads and repetition.subject.parameters.shares_files:
             self._comm = team.comm
 
     def end(self) -> None:
@@ -81,7 +81,7 @@ class Delivered(Route):
 
     def look_up(self, store: Store, specs: Sequence[ArraySpec]) -> Call:
         """Return the call that finds the arrays; without a list in the store, by their names."""
-        if self._repetition.clock.counts and self._repetition.observed.reads == 1:
+        if self._repetition.place.clock.counts and self._repetition.observed.reads == 1:
             open_files = open_descriptors(self._path)
             self._repetition.observed.count("open", "descriptors", open_files)
         return store.inquire if isinstance(store, Lists) else store.opener(specs)
@@ -116,16 +116,16 @@ class Delivered(Route):
         with repetition.step("shared memory"):
             text = len(_encoded(self._expected, self._attributes.values(self._specs)))
             way.require(nbytes + text)
-        with repetition.clock.phase("distribute", operations=0):
+        with repetition.place.clock.phase("distribute", operations=0):
             self._memory = way.share(nbytes, text)
         with repetition.step("memory"):
             if way.reads:
                 self._memory.fill(POISON)
         return self._memory
 
-    def place(self, batch: Sequence[Access], memory: Buffer) -> PlacedBatch:
-        """Place the accesses in memory; the ranks that have the store open make the calls."""
-        own = super().place(batch, memory).own
+    def put_in_memory(self, batch: Sequence[Access], memory: Buffer) -> PlacedBatch:
+        """Put the accesses in memory; the ranks that have the store open make the calls."""
+        own = super().put_in_memory(batch, memory).own
         return PlacedBatch(own, own if self.opens else [])
 
     def receive(self, placed: PlacedBatch, got: list[Buffer]) -> list[Buffer]:
@@ -133,7 +133,7 @@ class Delivered(Route):
         text = self._text
         if self._way.delivers:
             received = 0 if self.opens else self._memory.nbytes
-            clock = self._repetition.clock
+            clock = self._repetition.place.clock
             with clock.phase("distribute", received, operations=int(not self.opens)):
                 for transfer, data in zip(placed.own, got, strict=False):
                     if data is not transfer.memory:  # an array that the library made

@@ -33,7 +33,7 @@ from pffbench.observe.clock import PhaseClock
 from pffbench.storage.scratch import Scratch
 from pffbench.workloads import survivors
 from pffbench.workloads.base import Impossible
-from pffbench.workloads.repetition import Repetition
+from pffbench.workloads.repetition import Place, Repetition, Request, Subject
 
 if TYPE_CHECKING:
     from pffbench.backends.array_spec import ArraySpec
@@ -76,7 +76,7 @@ class Job(msgspec.Struct, frozen=True):
     name: str
 
     @property
-    def label(self) -> str:
+    def store_suffix(self) -> str:
         """Suffix of the names of its files."""
         return f".killed-{self.name}"
 
@@ -115,7 +115,7 @@ def _mpiexec() -> str | None:
 def kill_jobs(repetition: Repetition, p: SurvivalParameters) -> None:
     """Start the jobs, which are killed, and count the steps left; collective, rank 0 acts."""
     random = Random(
-        f"{repetition.scratch.run_id}/{repetition.directory}"
+        f"{repetition.place.scratch.run_id}/{repetition.place.directory}"
     )  # other draws in each run
     jobs: list[tuple[str, int, float | None]] = [
         *((f"after_{after}", after, None) for after in p.killed_after),
@@ -124,19 +124,19 @@ def kill_jobs(repetition: Repetition, p: SurvivalParameters) -> None:
     ]  # fmt: skip
     for job in jobs:
         with repetition.step("killed job"):
-            if repetition.team.is_root:
+            if repetition.place.team.is_root:
                 for what, number in zip(Outcome._fields, _killed(repetition, *job), strict=True):
                     repetition.observed.count("write", f"{what}_{job[0]}", number)
 
 
 def _killed(repetition: Repetition, name: str, after: int, moment: float | None) -> Outcome:
     """Start a job on the node of rank 0, with its ranks, and read the files that it leaves."""
-    case, scratch = repetition.case, repetition.scratch
-    ranks = repetition.team.topology.ranks_per_node[0]
+    case, scratch = repetition.subject.case, repetition.place.scratch
+    ranks = repetition.place.team.topology.ranks_per_node[0]
     p, options = (msgspec.to_builtins(x, enc_hook=int) for x in (case.parameters, case.options))
-    place = scratch.directory, scratch.run_id, repetition.directory
+    place = scratch.directory, scratch.run_id, repetition.place.directory
     job = Job(p, options, *place, after, moment, name)
-    arrays = repetition.workload.arrays(case.parameters, ranks)
+    arrays = repetition.subject.workload.arrays(case.parameters, ranks)
     unique = scratch.run_id[-_UNIQUE:]
     with tempfile.TemporaryDirectory(prefix=f"{unique}-", dir=_directory_in_memory()) as left:
         variables = _environment(left)
@@ -144,8 +144,8 @@ def _killed(repetition: Repetition, name: str, after: int, moment: float | None)
         groups = case.parameters.groups(ranks)
         outcomes = []
         for index in range(groups.files):
-            stem = case.parameters.file_stem(index) + job.label
-            path = scratch.path(job.directory, stem + repetition.backend.suffix)
+            stem = case.parameters.file_stem(index) + job.store_suffix
+            path = scratch.path(job.directory, stem + repetition.subject.backend.suffix)
             group = groups.group(index)
             specs, steps = arrays.specs(group.start), min(finished[rank] for rank in group)
             outcomes.append(_read(path, specs, _source(job), steps, variables))
@@ -256,21 +256,17 @@ def _repetition(job: Job, comm: Any) -> Repetition:
     kind = backend_class(parameters.backend)
     case = Case(parameters, msgspec.convert(job.options, kind.options_type))
     team, pattern = Team.of(comm), Survival()
-    return Repetition(
-        team=team,
+    subject = Subject(
         case=case,
         workload=pattern,
         backend=kind(case.options, parameters.settings),
         source=_source(job),
         arrays=pattern.arrays(parameters, team.size),
-        others={},
-        scratch=Scratch(job.scratch, job.run_id),
-        directory=job.directory,
-        clock=PhaseClock(comm),
-        memory=_MEMORY,
-        inspect=False,
-        label=job.label,
+        store_suffix=job.store_suffix,
     )
+    scratch = Scratch(job.scratch, job.run_id)
+    place = Place(team, scratch, job.directory, PhaseClock(comm), _MEMORY)
+    return Repetition(place, subject, Request(inspect=False))
 
 
 class _End:

@@ -60,13 +60,13 @@ def observe_memory(repetition: Repetition, move: Move) -> Callable[[], None] | N
 
     A read of less than a huge page gets its memory in small pages, which page faults count.
     """
-    threads = repetition.backend.capabilities.threads
+    threads = repetition.subject.backend.capabilities.threads
     reads = move.reads and sum(transfer.memory.nbytes for transfer in move.transfers) >= _HUGE_PAGE
     if not (threads or reads):
         return None
-    peak, observed = repetition.peak, repetition.observed
+    peak, observed = repetition.place.peak, repetition.observed
     with _not_counted(repetition):
-        emptied = threads and repetition.warmup and return_free_memory()
+        emptied = threads and repetition.request.warmup and return_free_memory()
         resident = peak.mark() if emptied or reads else None
     if resident is None:
         return None
@@ -84,7 +84,7 @@ def observe_memory(repetition: Repetition, move: Move) -> Callable[[], None] | N
 
 def observe_threads(repetition: Repetition, move: Move) -> Callable[[], None] | None:
     """Note how many threads run in the phase, of a library with threads; the most is kept."""
-    if not repetition.backend.capabilities.threads:
+    if not repetition.subject.backend.capabilities.threads:
         return None
     with _not_counted(repetition):
         before = thread_times()
@@ -116,10 +116,10 @@ def observe_short(repetition: Repetition, move: Move) -> Callable[[], None]:
             if missing := transfer.missing(move.arrays, call, got):
                 nbytes = transfer.memory.nbytes
                 told = f"a call moved {nbytes - missing} of {nbytes} bytes of {transfer.spec.name}"
-                known = move.reads or repetition.short
+                known = move.reads or repetition.observed.short_transfers
                 why = "" if known else _diagnose(repetition, move, transfer)
                 error = OSError(f"{told}: {why}" if why else told)
-                repetition.short.append((move.phase, error))
+                repetition.observed.short_transfers.append((move.phase, error))
 
     return note
 
@@ -140,7 +140,7 @@ def raise_with_reason(repetition: Repetition, error: Exception, move: Move) -> N
 def _diagnose(repetition: Repetition, move: Move, transfer: Transfer) -> str:
     """Return why a box of a raw file cannot be written whole; empty if that is not known."""
     array = move.arrays[transfer.spec.name]
-    if not (repetition.backend.capabilities.raw and isinstance(array, TellsLayout)):
+    if not (repetition.subject.backend.capabilities.raw and isinstance(array, TellsLayout)):
         return ""
     layout = array.layout(False)
     if not isinstance(layout, ArrayInFile):
@@ -155,7 +155,7 @@ def observe_touched(repetition: Repetition, move: Move) -> Callable[[], None] | 
     cache. Each call is counted separately: bytes that two calls or two ranks touch count twice. Of
     repeated reads the first is counted.
     """
-    if not repetition.clock.counts or (move.reads and repetition.observed.reads > 1):
+    if not repetition.place.clock.counts or (move.reads and repetition.observed.reads > 1):
         return None
 
     def note() -> None:

@@ -47,7 +47,7 @@ def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
     files : set of str
         The files that this rank is going to read.
     """
-    observed, dropped = repetition.observed, repetition.case.parameters.cache == "dropped"
+    observed, dropped = repetition.observed, repetition.subject.parameters.cache == "dropped"
     # Before the step that all ranks leave together: no rank reads the files before that.
     before = _device_of_node(repetition) if dropped else DeviceReads()
     forget_data(repetition)
@@ -57,33 +57,34 @@ def watched_read(repetition: Repetition, files: Set[str]) -> Iterator[None]:
     observed.kernel_bytes = counted[KERNEL] - observed.own_bytes
     observed.device_bytes = counted[DEVICE]
     if dropped:
-        repetition.clock.tell("residency")
-        observed.resident_after = resident_bytes(repetition.team, files)
+        repetition.place.clock.tell("residency")
+        observed.resident_after = resident_bytes(repetition.place.team, files)
         # All ranks have ended their reads by now, since they counted the pages together.
         observed.device_reads = _device_of_node(repetition).since(before)
 
 
 def _device_of_node(repetition: Repetition) -> DeviceReads:
     """Return the reads of this node's device, on the rank that counts them for all of the node."""
-    if not repetition.team.is_leader:
+    if not repetition.place.team.is_leader:
         return DeviceReads(0.0, 0.0)
-    return count_device_reads(repetition.scratch.directory)
+    return count_device_reads(repetition.place.scratch.directory)
 
 
 def forget_data(repetition: Repetition) -> None:
     """Overwrite the data left in this process's memory, off the timer."""
-    with repetition.step("forgetting"), repetition.peak.paused():
-        repetition.room.fill(POISON)
+    subject, buffer = repetition.subject, repetition.place.buffer
+    with repetition.step("forgetting"), repetition.place.peak.paused():
+        buffer.fill(POISON)
         # With equal work a new array gets memory that is overwritten here, beside the buffer.
-        if kept := repetition.keeps_memory:
-            repetition.room.use_huge_pages()
-        if repetition.returns_arrays and not kept:
-            repetition.room.leave()
-        room = repetition.room
-        room.spacers.release()
-        overwrite = partial(_overwrite_free_memory, repetition.blocks, room if kept else None)
-        if isinstance(repetition.backend, Forgets):
-            repetition.backend.forget(overwrite)
+        if kept := subject.equal_memory:
+            buffer.use_huge_pages()
+        if subject.returns_arrays and not kept:
+            buffer.leave()
+        buffer.spacers.release()
+        blocks = repetition.observed.blocks
+        overwrite = partial(_overwrite_free_memory, blocks, buffer if kept else None)
+        if isinstance(subject.backend, Forgets):
+            subject.backend.forget(overwrite)
         else:
             overwrite()
 

@@ -83,11 +83,11 @@ class Route:
     @property
     def author(self) -> int:
         """The rank whose part this rank moves."""
-        return self._repetition.author if self._reads else self._repetition.team.rank
+        return self._repetition.author if self._reads else self._repetition.place.team.rank
 
     def accesses(self) -> list[Access]:
         """Return the accesses of this rank."""
-        arrays = self._repetition.arrays
+        arrays = self._repetition.subject.arrays
         return arrays.reads(self.author) if self._reads else arrays.writes(self.author)
 
     def opener(self, open_store: Callable[[str, Any], Store]) -> Callable[[], Store]:
@@ -117,23 +117,23 @@ class Route:
         """
         repetition = self._repetition
         with repetition.step("memory"):
-            untouched = repetition.returns_arrays and not self.receives
+            untouched = repetition.subject.returns_arrays and not self.receives
             if untouched:
-                repetition.room.leave()
-            memory = repetition.room.take(nbytes)
+                repetition.place.buffer.leave()
+            memory = repetition.place.buffer.take(nbytes)
             if not untouched:
                 memory.fill(POISON)
         return memory
 
-    def place(self, batch: Sequence[Access], memory: Buffer) -> PlacedBatch:
-        """Place a batch of accesses in memory; collective over the ranks of a file."""
+    def put_in_memory(self, batch: Sequence[Access], memory: Buffer) -> PlacedBatch:
+        """Put a batch of accesses in memory; collective over the ranks of a file."""
         transfers = one_after_the_other(self._calls(batch, self._comm), memory)
         return PlacedBatch(transfers, transfers)
 
     def _calls(self, batch: Sequence[Access], comm: MPI.Intracomm | None) -> list[Access]:
         repetition = self._repetition
-        comm, limit = comm or repetition.team.comm, repetition.backend.call_limit
-        return calls_of(comm, batch, limit, repetition.collective)
+        comm, limit = comm or repetition.place.team.comm, repetition.subject.backend.call_limit
+        return calls_of(comm, batch, limit, repetition.subject.collective)
 
     def send(self, placed: PlacedBatch) -> None:
         """Send this rank's data to the ranks that write them; collective."""
@@ -154,7 +154,7 @@ class Route:
 @contextmanager
 def route_of(repetition: Repetition, *, reads: bool = False) -> Iterator[Route]:
     """Return the route of a case, which ends with the block; collective."""
-    usual = ThroughWriters if repetition.case.parameters.exchanges else Route
+    usual = ThroughWriters if repetition.subject.parameters.exchanges else Route
     kind = repetition.route or usual
     with repetition.step("plan"):
         route = kind(repetition, reads=reads)
@@ -225,8 +225,8 @@ class ThroughWriters(Route):
 
     def __init__(self, repetition: Repetition, *, reads: bool) -> None:
         super().__init__(repetition, reads=reads)
-        p: Any = repetition.case.parameters
-        team = repetition.team
+        p: Any = repetition.subject.parameters
+        team = repetition.place.team
         self._rearranger = p.rearranger
         self._members = repetition.groups.members(team.rank)
         self._me = team.rank - self._members.start
@@ -235,7 +235,7 @@ class ThroughWriters(Route):
         self._exchanges: list[Exchange] = []
         self._most = 0
         self._writers: MPI.Intracomm | None = None
-        by_family = repetition.arrays.by_family(team.rank)
+        by_family = repetition.subject.arrays.by_family(team.rank)
         self._accesses = [a for family, specs in by_family for a in self._relayed(family, specs)]
         count = f"{len(self._ranks.positions)} of {len(self._members)} ranks"
         told = f"{count}, at most {Size(self._most)} of each array or step"
@@ -244,7 +244,7 @@ class ThroughWriters(Route):
     def connect(self) -> None:
         """Make the communicator of the writers, once in a run."""
         repetition = self._repetition
-        self._writers = repetition.team.of_writers(repetition.groups, self._ranks.ranks)
+        self._writers = repetition.place.team.of_writers(repetition.groups, self._ranks.ranks)
 
     def end(self) -> None:
         """Free the datatypes."""
@@ -278,11 +278,11 @@ class ThroughWriters(Route):
         neither the boxes nor the shape have an axis of time steps.
         """
         repetition, axes = self._repetition, len(family.cut.whole)
-        stored = repetition.backend.storage(model, repetition.case.options)
+        stored = repetition.subject.backend.storage(model, repetition.subject.case.options)
         unit = (stored.unit or model.shape)[-axes:]
         shape = (model.shape[0] + model.growth, *model.shape[1:])[-axes:]
         placed = pieces_of_writers(self._rearranger, self._ranks, boxes, shape, unit)
-        comm = self._comm or repetition.team.comm
+        comm = self._comm or repetition.place.team.comm
         exchange = Exchange(comm, boxes, placed, model.itemsize)
         self._exchanges.append(exchange)
         held = (sum(piece.box.size for piece in some) for some in placed.values())
@@ -297,11 +297,11 @@ class ThroughWriters(Route):
         """Return the call that opens the store, on the writers alone."""
         if self._writers is None:
             return Closed
-        alone = self._writers.size == 1 and not self._repetition.collective
+        alone = self._writers.size == 1 and not self._repetition.subject.collective
         return partial(open_store, self._path, None if alone else self._writers)
 
-    def place(self, batch: Sequence[Access], memory: Buffer) -> PlacedBatch:
-        """Place each access in memory, then this writer's calls for it."""
+    def put_in_memory(self, batch: Sequence[Access], memory: Buffer) -> PlacedBatch:
+        """Put each access in memory, then this writer's calls for it."""
         own: list[Transfer] = []
         transfers: list[Transfer] = []
         exchanged: list[tuple[Exchange, Buffer, Buffer]] = []
@@ -322,7 +322,7 @@ class ThroughWriters(Route):
         """Send each rank's data to the writers, in the phase `exchange`."""
         with self._repetition.step("preparation"):
             calls = [exchange.to_writers(*memory) for exchange, *memory in placed.exchanged]
-        with self._repetition.clock.phase("exchange", _nbytes(placed), len(calls)):
+        with self._repetition.place.clock.phase("exchange", _nbytes(placed), len(calls)):
             for call in calls:
                 call()
 
@@ -335,7 +335,7 @@ class ThroughWriters(Route):
                 for transfer, found in zip(placed.calls, got, strict=True)
                 if found is not transfer.memory
             ]
-        with self._repetition.clock.phase("exchange_read", _nbytes(placed), len(calls)):
+        with self._repetition.place.clock.phase("exchange_read", _nbytes(placed), len(calls)):
             for memory, found in allocated:  # arrays that the library made
                 np.copyto(memory, found)
             for call in calls:

@@ -112,13 +112,13 @@ class StartOfJob(Workload):
 
     def run(self, repetition: Repetition) -> None:
         """Let rank 0 write the store, then bring it into the memory of all ranks."""
-        p = cast(StartupParameters, repetition.case.parameters)
-        kept = repetition.backend.capabilities.attributes
+        p = cast(StartupParameters, repetition.subject.parameters)
+        kept = repetition.subject.backend.capabilities.attributes
         attributes = Attributes(p.attributes if kept else 0)
         reading = repetition.with_parameters(replace(p, files="per_rank"))
         way = DELIVERIES[p.strategy]
         reading = replace(reading, route=partial(Delivered, way=way, attributes=attributes))
-        serial = replace(reading.case.parameters, transfer="independent")
+        serial = replace(reading.subject.parameters, transfer="independent")
 
         def write() -> set[str]:
             return write_store(reading.with_parameters(serial), attributes=attributes)

@@ -17,7 +17,6 @@ from time import monotonic
 from typing import Annotated, ClassVar, Literal, cast
 
 import msgspec
-from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import Backend, LazyArrays
@@ -90,13 +89,13 @@ class Survival(Workload):
         from pffbench.workloads.killed_job import kill_jobs  # few runs kill anything
 
         p = _parameters(repetition)
-        whole = CaseArrays((_family(p, repetition.team.size, grown=True),))
+        whole = CaseArrays((_family(p, repetition.place.team.size, grown=True),))
         run_stages(
             repetition,
             lambda: write_steps(repetition),
-            lambda: read_store(replace(repetition, arrays=whole)),
+            lambda: read_store(repetition.of(arrays=whole)),
         )
-        if repetition.inspect:
+        if repetition.request.inspect:
             begin = monotonic()
             kill_jobs(repetition, p)
             repetition.observed.once += monotonic() - begin
@@ -176,16 +175,16 @@ def write_steps(repetition: Repetition, begun: Callable[[int], None] = nothing_h
 
 
 def _written(repetition: Repetition, route: Route, begun: Callable[[int], None]) -> set[str]:
-    p, team, clock = _parameters(repetition), repetition.team, repetition.clock
+    p, team, clock = _parameters(repetition), repetition.place.team, repetition.place.clock
     with repetition.step("plan"):
-        specs = repetition.arrays.specs(team.rank)
+        specs = repetition.subject.arrays.specs(team.rank)
         accesses = route.accesses()
-        create = route.opener(repetition.backend.create)
-        owner = repetition.groups.owner(team.rank)
+        create = route.opener(repetition.subject.backend.create)
+        owner = repetition.owner
     refuse_data(repetition, specs)
     with clock.phase("create"):
         store = create()
-        repetition.open_stores.append(store)
+        repetition.place.open_stores.append(store)
     with repetition.step("preparation"):
         define = store.definer(specs)
     with clock.phase("define", operations=count_owned(specs, owner)):
@@ -210,4 +209,4 @@ def _written(repetition: Repetition, route: Route, begun: Callable[[int], None])
 
 
 def _parameters(repetition: Repetition) -> SurvivalParameters:
-    return cast("SurvivalParameters", repetition.case.parameters)
+    return cast("SurvivalParameters", repetition.subject.parameters)

@@ -30,7 +30,7 @@ def write_transfers(
 ) -> None:
     """Write transfers to arrays of an open store, in a phase of that name."""
     with repetition.step("preparation"):
-        calls = [transfer.writer(arrays, repetition.collective) for transfer in transfers]
+        calls = [transfer.writer(arrays, repetition.subject.collective) for transfer in transfers]
     _make_calls(repetition, Move(phase, arrays, transfers, calls), calls)
 
 
@@ -42,7 +42,7 @@ def read_transfers(
 ) -> list[Buffer]:
     """Read transfers from arrays of an open store and return the data."""
     with repetition.step("preparation"):
-        readers = [transfer.reader(arrays, repetition.collective) for transfer in transfers]
+        readers = [transfer.reader(arrays, repetition.subject.collective) for transfer in transfers]
         calls = [
             sink(reader, transfer.memory) if transfer.memory.size else reader
             for transfer, reader in zip(transfers, readers, strict=True)
@@ -58,7 +58,7 @@ def _make_calls(repetition: Repetition, move: Move, calls: Sequence[Call]) -> No
 
     Observers begin before the barrier in front of the phase and end after the one behind it.
     """
-    timed = repetition.clock.phase(move.phase, *amount(move.transfers))
+    timed = repetition.place.clock.phase(move.phase, *amount(move.transfers))
     begun = [observe(repetition, move) for observe in (*OBSERVERS, *repetition.observers)]
     with timed:
         try:

@@ -112,9 +112,9 @@ class Updates(ArrayWorkload):
         """Write, change and read back; collective."""
         p = _parameters(repetition)
         settle = settle_cache_again if p.cache == "dropped" else settle_cache
-        grown = arrays_of_kinds(p, partial(_family, ranks=repetition.team.size, grown=True))
+        grown = arrays_of_kinds(p, partial(_family, ranks=repetition.place.team.size, grown=True))
         merged = _with_data(repetition, lambda source: Merged(source, changed_elements(p)))
-        changed = replace(merged, arrays=grown)
+        changed = merged.of(arrays=grown)
         run_stages(
             repetition, lambda: _write(repetition), lambda: read_store(changed), settle=settle
         )
@@ -268,13 +268,14 @@ def changed_elements(p: UpdatesParameters) -> Changed:
 
 
 def _parameters(repetition: Repetition) -> UpdatesParameters:
-    return cast("UpdatesParameters", repetition.case.parameters)
+    return cast("UpdatesParameters", repetition.subject.parameters)
 
 
 def _with_data(repetition: Repetition, derived: Callable[[Source], Source]) -> Repetition:
     """Return a repetition with data derived from its own, of each element type."""
-    others = {dtype: derived(source) for dtype, source in repetition.others.items()}
-    return replace(repetition, source=derived(repetition.source), others=others)
+    subject = repetition.subject
+    by_type = {dtype: derived(source) for dtype, source in subject.sources_by_type.items()}
+    return repetition.of(source=derived(subject.source), sources_by_type=by_type)
 
 
 def _write(repetition: Repetition) -> set[str]:
@@ -283,9 +284,9 @@ def _write(repetition: Repetition) -> set[str]:
     if _parameters(repetition).cache == "dropped":
         settle_cache(repetition, written)
     before = repetition.observed.disk
-    changing = changes_of(_parameters(repetition), repetition.team.size)
+    changing = changes_of(_parameters(repetition), repetition.place.team.size)
     newer = _with_data(repetition, partial(Generation, number=1))
-    written |= _change(replace(newer, arrays=changing))
+    written |= _change(newer.of(arrays=changing))
     after = repetition.observed.disk
     if before is not None and after is not None:
         repetition.observed.count("update", "grown_bytes", after.stored - before.stored)
@@ -299,18 +300,18 @@ def _change(repetition: Repetition) -> set[str]:
 
 
 def _changed(repetition: Repetition, route: Route) -> set[str]:
-    p, team, clock = _parameters(repetition), repetition.team, repetition.clock
+    p, team, clock = _parameters(repetition), repetition.place.team, repetition.place.clock
     with repetition.step("plan"):
-        specs = repetition.arrays.specs(team.rank)
+        specs = repetition.subject.arrays.specs(team.rank)
         accesses = route.accesses()
-        backend = repetition.backend
+        backend = repetition.subject.backend
         assert isinstance(backend, Changes)
         reopen = route.opener(backend.reopen)
-        owner = repetition.groups.owner(team.rank)
+        owner = repetition.owner
     refuse_data(repetition, specs)
     with clock.phase("reopen"):
         store = reopen()
-        repetition.open_stores.append(store)
+        repetition.place.open_stores.append(store)
     mine = [spec for spec in specs if spec.owner in (None, owner)]
     growing = specs if store.collective_growth and p.change == "append" else mine
     needed = list(dict.fromkeys([*growing, *(access.spec for access in accesses)]))
@@ -357,7 +358,7 @@ def extend(
     with repetition.step("preparation"):
         growing = ((arrays[spec.name], spec.shape[0] + rows) for spec in specs if opens)
         calls = [array.resizer(length) for array, length in growing if isinstance(array, Grows)]
-    owner = repetition.groups.owner(repetition.team.rank)
-    with repetition.clock.phase(phase, operations=count_owned(specs, owner)):
+    owner = repetition.owner
+    with repetition.place.clock.phase(phase, operations=count_owned(specs, owner)):
         for call in calls:
             call()

@@ -41,12 +41,12 @@ from pffbench.workloads.transfers import Round, Rounds, all_at_once
 def left_by_another_job(repetition: Repetition) -> set[str]:
     """Return the files that this rank is to read; shared files once per node."""
     found: set[str] = set()
-    team = repetition.team
+    team = repetition.place.team
     with repetition.step("files"):
         sharing = repetition.groups.members(team.rank)
         nodes = team.topology.nodes
         looks = team.rank == min(r for r in sharing if nodes[r] == nodes[team.rank])
-        if looks and repetition.keeps_data:
+        if looks and repetition.subject.keeps_data:
             found.update(files_below([repetition.read_path]))
     return found
 
@@ -59,7 +59,7 @@ def settle_cache(repetition: Repetition, written: set[str]) -> set[str]:
     set of str
         The files that this rank is going to read: those that it or another rank wrote.
     """
-    repetition.clock.tell("cache")  # any failure in it is in a step that ranks agree on
+    repetition.place.clock.tell("cache")  # any failure in it is in a step that ranks agree on
     repetition.observed.cache, to_read = _prepare_cache(repetition, written)
     return to_read
 
@@ -76,14 +76,14 @@ def settle_cache_again(repetition: Repetition, written: set[str]) -> set[str]:
 
 def _prepare_cache(repetition: Repetition, written: set[str]) -> tuple[CacheProof, set[str]]:
     """Establish the cache state for the files that this rank is going to read."""
-    comm, cache = repetition.team.comm, repetition.case.parameters.cache
+    team, cache = repetition.place.team, repetition.subject.parameters.cache
     to_read = written
-    if repetition.arrays.reads_elsewhere:
-        to_read = set().union(*comm.allgather(written))
-    elif cache == "shifted":
-        reader = repetition.team.topology.partners.index(repetition.team.rank)
-        to_read = comm.sendrecv(written, dest=reader, source=repetition.author)
-    return bring_about(repetition.team, cache, written, to_read, repetition.drop_hook), to_read
+    if repetition.subject.arrays.reads_elsewhere:
+        to_read = set().union(*team.comm.allgather(written))
+    elif repetition.subject.shifted:
+        reader = team.topology.partners.index(team.rank)
+        to_read = team.comm.sendrecv(written, dest=reader, source=repetition.author)
+    return bring_about(team, cache, written, to_read, repetition.request.drop_hook), to_read
 
 
 def nothing_more() -> None:
@@ -121,7 +121,7 @@ def write_read_cycle(
 
 def read_repeatedly(repetition: Repetition, read: Callable[[], None]) -> None:
     """Read the store as often as the repetition asks, each time into memory without its data."""
-    for number in range(repetition.reads):
+    for number in range(repetition.request.reads):
         if number:
             forget_data(repetition)
         repetition.observed.reads = number + 1
@@ -159,8 +159,8 @@ def run_stages(
     """
     _note_stretches(repetition)
     as_read = repetition if reading is None else reading
-    written = left_by_another_job(as_read) if repetition.stage == "read" else write()
-    if repetition.stage == "write":
+    written = left_by_another_job(as_read) if repetition.request.stage == "read" else write()
+    if repetition.request.stage == "write":
         return
     with watched_read(as_read, settle(as_read, written)):
         read()
@@ -170,11 +170,11 @@ def run_stages(
 
 def _note_stretches(repetition: Repetition) -> None:
     """Record how many stretches ranks have: a fact, and where calls are counted a count."""
-    rank, arrays = repetition.team.rank, repetition.arrays
-    described = arrays.maps if repetition.team.is_root else None  # of the parts of all ranks
+    rank, arrays = repetition.place.team.rank, repetition.subject.arrays
+    described = arrays.maps if repetition.place.team.is_root else None  # of the parts of all ranks
     if described:
         repetition.observed.facts["stretches"] = described
-    if not repetition.clock.counts or not any(family.irregular for family in arrays.families):
+    if not repetition.place.clock.counts or not any(family.irregular for family in arrays.families):
         return
     for phase, accesses in (("write", arrays.writes(rank)), ("read", arrays.reads(rank))):
         boxes = [access.box for access in accesses if isinstance(access.box, Stretches)]
@@ -195,16 +195,16 @@ def write_store(
 def _write(
     repetition: Repetition, route: Route, rounds: Rounds, attributes: Attributes
 ) -> set[str]:
-    team, clock = repetition.team, repetition.clock
+    team, clock = repetition.place.team, repetition.place.clock
     with repetition.step("plan"):
-        specs = repetition.arrays.specs(team.rank)
+        specs = repetition.subject.arrays.specs(team.rank)
         accesses = route.accesses()
-        create = route.opener(repetition.backend.create)
-        owner = repetition.groups.owner(team.rank)
+        create = route.opener(repetition.subject.backend.create)
+        owner = repetition.owner
     refuse_data(repetition, specs)
     with clock.phase("create"):
         store = create()
-        repetition.open_stores.append(store)
+        repetition.place.open_stores.append(store)
     memory = TransferMemory(repetition, route)
     for batches in memory.batches_that_fit(rounds(specs, accesses)):
         with repetition.step("preparation"):
@@ -231,22 +231,21 @@ def refuse_data(repetition: Repetition, specs: Sequence[ArraySpec]) -> None:
     PhaseFailedError
         On every rank, with the chunk and the consequence.
     """
-    backend, comm = repetition.backend, repetition.comm
-    if repetition.unsafe:
+    subject, comm = repetition.subject, repetition.comm
+    p, backend = subject.parameters, subject.backend
+    if repetition.request.unsafe:
         return
-    if not issubclass(backend_class(repetition.case.parameters.backend), RefusesData):
+    if not issubclass(backend_class(p.backend), RefusesData):
         return
-    place, ranks = (0, 1) if comm is None else (int(comm.rank), int(comm.size))
-    owner = repetition.groups.owner(repetition.team.rank)
+    number, ranks = (0, 1) if comm is None else (int(comm.rank), int(comm.size))
     with repetition.step("data"):
         if not isinstance(backend, RefusesData):  # a rank that only takes part
             return
         for spec in specs:
-            part = (place, ranks) if spec.owner is None else (0, 1)
-            if spec.owner not in (None, owner):
+            part = (number, ranks) if spec.owner is None else (0, 1)
+            if spec.owner not in (None, repetition.owner):
                 continue
-            source = repetition.others.get(spec.dtype, repetition.source)
-            if why := backend.refuse_data(repetition.case.parameters, spec, source, *part):
+            if why := backend.refuse_data(p, spec, subject.source_of(spec), *part):
                 raise ValueError(why)
 
 
@@ -262,30 +261,30 @@ def finish_writing(repetition: Repetition, store: Store, suffix: str = "") -> se
     suffix : str
         Suffix of the phases' names, if a store is written more than once.
     """
-    p, team, clock = repetition.case.parameters, repetition.team, repetition.clock
-    observed = repetition.observed
+    place, subject, observed = repetition.place, repetition.subject, repetition.observed
+    durability = subject.parameters.durability
     with repetition.step("facts"):
         if isinstance(store, Reports):
             observed.facts.update(store.transfer_facts())
         if isinstance(store, ReportsHints) and (hints := store.file_hints()):
             observed.hints.append(hints)
-    if p.durability != "close":
-        with clock.phase("flush" + suffix):
+    if durability != "close":
+        with place.clock.phase("flush" + suffix):
             store.flush()
-    with clock.phase("close" + suffix):
+    with place.clock.phase("close" + suffix):
         store.close()
-    repetition.open_stores.remove(store)
+    place.open_stores.remove(store)
     with repetition.step("files"):
         files = store.files()
-    if p.durability == "sync":
+    if durability == "sync":
         sync_store(repetition, files, "sync" + suffix)
     with repetition.step("inspection"):
         if not suffix:
             _count_stored(repetition)
-        if repetition.keeps_directory and repetition.keeps_data:
-            observed.disk = disk_usage([repetition.scratch.path(repetition.directory)])
-            looks = repetition.inspect and team.is_root
-            if looks and repetition.arrays.specs(0):
+        if place.keeps_directory and subject.keeps_data:
+            observed.disk = disk_usage([place.path])
+            looks = repetition.request.inspect and place.team.is_root
+            if looks and subject.arrays.specs(0):
                 observed.stored_as = describe_store(repetition)
     return files
 
@@ -295,12 +294,12 @@ def _count_stored(repetition: Repetition) -> None:
 
     Each array is counted once, by its owner, also if ranks share its chunks.
     """
-    p, team, backend = repetition.case.parameters, repetition.team, repetition.backend
-    counts = repetition.keeps_data and p.codec != "auto"
+    subject = repetition.subject
+    backend, counts = subject.backend, subject.keeps_data and subject.parameters.codec != "auto"
     if not counts or not isinstance(backend, SizesChunks):
         return
-    owner = repetition.groups.owner(team.rank)
-    names = [spec.name for spec in owned(repetition.arrays.specs(team.rank), owner)]
+    specs = subject.arrays.specs(repetition.place.team.rank)
+    names = [spec.name for spec in owned(specs, repetition.owner)]
     if not names:
         return  # a rank without data has no file
     for found in backend.stored_chunks(repetition.path, names):
@@ -310,10 +309,11 @@ def _count_stored(repetition: Repetition) -> None:
 
 def sync_store(repetition: Repetition, written: set[str], phase: str = "sync") -> None:
     """Sync the files and all directories above them, each once per node."""
+    place = repetition.place
     with repetition.step("files"):
-        above = directories_of(written, repetition.scratch.path(repetition.directory))
-    files, directories = repetition.team.share_both_on_node(written, above)
-    with repetition.clock.phase(phase, operations=len(files) + len(directories)):
+        above = directories_of(written, place.path)
+    files, directories = place.team.share_both_on_node(written, above)
+    with place.clock.phase(phase, operations=len(files) + len(directories)):
         sync_files(files)
         sync_directories(directories)
 
@@ -332,14 +332,14 @@ def read_store(
 def _read(
     repetition: Repetition, route: Route, rounds: Rounds, sink: Sink, attributes: Attributes
 ) -> None:
-    clock = repetition.clock
+    clock = repetition.place.clock
     with repetition.step("plan"):
-        specs = repetition.arrays.specs(route.author)
+        specs = repetition.subject.arrays.specs(route.author)
         accesses = route.accesses()
-        open_store = route.opener(repetition.backend.open)
+        open_store = route.opener(repetition.subject.backend.open)
     with clock.phase("open", operations=route.openings):
         store = open_store()
-        repetition.open_stores.append(store)
+        repetition.place.open_stores.append(store)
     every_array = store.collective_lookup or attributes.of_every_array(store)
     memory = TransferMemory(repetition, route)
     for batches in memory.batches_that_fit(rounds(specs, accesses)):
@@ -359,14 +359,14 @@ def _read(
             got = read_transfers(repetition, arrays, placed.calls, sink)
             results.append(route.receive(placed, got))
         with repetition.step("verification"):
-            if repetition.keeps_data:
+            if repetition.subject.keeps_data:
                 for placed, got in zip(in_memory, results, strict=True):
                     memory.verify(placed.own, got)
         del results
     note_hints_of_reading(repetition, store)
     with clock.phase("close_read", operations=route.openings):
         store.close()
-    repetition.open_stores.remove(store)
+    repetition.place.open_stores.remove(store)
 
 
 def _wanted(one: Round, every_array: bool) -> Sequence[ArraySpec]:
@@ -383,14 +383,14 @@ def note_hints_of_reading(repetition: Repetition, store: Store) -> None:
 
 def remove_store(repetition: Repetition) -> None:
     """Remove the store: the first of the ranks that share a file does."""
-    mine = repetition.keeps_data and repetition.keeps_file
-    path = repetition.path if repetition.shifted else repetition.read_path
-    with repetition.clock.phase("remove", operations=int(mine)):
+    mine = repetition.subject.keeps_data and repetition.keeps_file
+    path = repetition.path if repetition.subject.shifted else repetition.read_path
+    with repetition.place.clock.phase("remove", operations=int(mine)):
         if mine:
-            repetition.scratch.remove(path)
+            repetition.place.scratch.remove(path)
 
 
 def describe_store(repetition: Repetition) -> StoredAs:
     """Return the storage layout of this rank's store; of no chunks if the backend sees none."""
-    backend = repetition.backend
+    backend = repetition.subject.backend
     return backend.describe(repetition.path) if isinstance(backend, Describes) else StoredAs()

@@ -137,7 +137,7 @@ class UntilAnswered:
         return RoundSpec((), {})
 
     def _answered(self, number: int) -> bool:
-        seconds = self._record.seconds(number)
+        seconds = self._record.timings.seconds(number)
         cells = make_cells(self._record.cases, seconds, lambda *_: 0, restarted=True)
         times = {c.keys["environment"]: c.seconds for c in cells if c.keys["total"] == self._total}
         new, good = (times.get(name, {}) for name in self._names)

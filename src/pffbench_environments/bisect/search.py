@@ -366,7 +366,7 @@ class Trials:
                     print(one_line(f"{directory}: {why}"), file=sys.stderr)
         except StoppedError:
             raise StoppedError(self._how_to_go_on()) from None
-        if recorder.exit_status != VALID:
+        if recorder.run_record.exit_status != VALID:
             why = recorder.run_record.objection
             raise UserError(f"{self._package} {version}: {why} ({directory})")
 

@@ -48,7 +48,7 @@ def run_versions(repetition: Repetition) -> None:
     """Write all versions, then read some of them back; collective."""
     with repetition.step("keeper"):
         p = _parameters(repetition)
-        keeper = make_store(p.backend, p.keep, p.storage, repetition.case.options)
+        keeper = make_store(p.backend, p.keep, p.storage, repetition.subject.case.options)
     files: set[str] = set()
 
     def settle(_: Repetition, written: set[str]) -> set[str]:
@@ -65,27 +65,27 @@ def run_versions(repetition: Repetition) -> None:
 
 
 def _parameters(repetition: Repetition) -> VersionsParameters:
-    return cast("VersionsParameters", repetition.case.parameters)
+    return cast("VersionsParameters", repetition.subject.parameters)
 
 
 def _history(repetition: Repetition, rank: int) -> Iterator[Version]:
     """Return the history of a rank, whose seed is the first value of the case's data."""
-    value = np.empty(1, repetition.source.dtype)
-    repetition.source.fill(value, 0, (0,), (1,))
+    value = np.empty(1, repetition.subject.source.dtype)
+    repetition.subject.source.fill(value, 0, (0,), (1,))
     return iter(_parameters(repetition).history(int.from_bytes(value.tobytes(), "little"), rank))
 
 
 def _write(repetition: Repetition, keeper: VersionStore) -> set[str]:
     """Write all versions to a new store; return its files."""
-    p, clock = _parameters(repetition), repetition.clock
+    p, clock = _parameters(repetition), repetition.place.clock
     path = repetition.path
     with clock.phase("create"):
         store = keeper.create(path)
-    repetition.open_stores.append(cast(Store, store))  # the clean-up only closes it
+    repetition.place.open_stores.append(cast(Store, store))  # the clean-up only closes it
     tally = _put_all(repetition, store)
     with clock.phase("close"):
         store.close()
-    repetition.open_stores.clear()
+    repetition.place.open_stores.clear()
     with repetition.step("files"):
         files = set(files_below([path]))
     if p.durability == "sync":
@@ -95,9 +95,9 @@ def _write(repetition: Repetition, keeper: VersionStore) -> set[str]:
         tally.count(repetition.observed)
         count_kept(repetition.observed, kept, tally.referenced if p.keeps_all else tally.last)
         count_times(repetition.observed, clock.times)
-        if repetition.keeps_directory:
-            repetition.observed.disk = disk_usage([repetition.scratch.path(repetition.directory)])
-        if repetition.team.is_root:
+        if repetition.place.keeps_directory:
+            repetition.observed.disk = disk_usage([repetition.place.path])
+        if repetition.place.team.is_root:
             repetition.observed.stored_as = stored_as
             stored_as.more["kept"] = p.keep
     return files
@@ -105,9 +105,9 @@ def _write(repetition: Repetition, keeper: VersionStore) -> set[str]:
 
 def _put_all(repetition: Repetition, store: VersionWriter) -> Tally:
     """Stage, commit and flush each version; return their tally."""
-    p, clock = _parameters(repetition), repetition.clock
+    p, clock = _parameters(repetition), repetition.place.clock
     tally = Tally(p.storage)
-    history = _history(repetition, repetition.team.rank)
+    history = _history(repetition, repetition.place.team.rank)
     for _ in range(p.versions + 1):
         with repetition.step("data"):
             version = next(history)
@@ -153,7 +153,7 @@ def _prepare_cache(repetition: Repetition, written: set[str]) -> None:
 
 def _read(repetition: Repetition, keeper: VersionStore, target: _Target) -> None:
     """Read the versions of a target and verify them off the timer."""
-    author, clock = repetition.author, repetition.clock
+    author, clock = repetition.author, repetition.place.clock
     path = repetition.read_path
 
     def region(name: str) -> AbstractContextManager[object]:
@@ -161,7 +161,7 @@ def _read(repetition: Repetition, keeper: VersionStore, target: _Target) -> None
 
     with region("open"):
         store = keeper.open(path)
-    repetition.open_stores.append(cast(Store, store))
+    repetition.place.open_stores.append(cast(Store, store))
     wanted = islice(_history(repetition, author), target.numbers.start, target.numbers.stop)
     for number in target.numbers:
         with repetition.step("data"):
@@ -170,17 +170,17 @@ def _read(repetition: Repetition, keeper: VersionStore, target: _Target) -> None
         _read_version(repetition, store, version, target)
     with region("close_read"):
         store.close()
-    repetition.open_stores.clear()
+    repetition.place.open_stores.clear()
 
 
 def _read_version(
     repetition: Repetition, store: VersionReader, version: Version, target: _Target
 ) -> None:
-    with repetition.clock.phase(target.look_up, operations=len(COLUMNS)):
+    with repetition.place.clock.phase(target.look_up, operations=len(COLUMNS)):
         found = store.look_up(version.number)
     with repetition.step("memory"):
         call: ReadCall = store.reader(found, _poisoned(version.table))
-    with repetition.clock.phase(target.read, version.nbytes, len(COLUMNS)):
+    with repetition.place.clock.phase(target.read, version.nbytes, len(COLUMNS)):
         got = call()
     with repetition.step("verification"):
         for number, name in enumerate(COLUMNS):

@@ -126,7 +126,7 @@ class StudyChunkCache(ChunkCache):
         """
         p = _parameters(repetition)
         reading = repetition.with_parameters(p.as_read())
-        reading = replace(reading, label="-repacked" if p.repacks else "")
+        reading = reading.of(store_suffix="-repacked" if p.repacks else "")
         decodes = Decodes(reading)
 
         def write() -> set[str]:
@@ -234,10 +234,10 @@ def _check_repacking(p: StudyChunkCacheParameters, ranks: int) -> str | None:
 
 
 def _repack(repetition: Repetition, reading: Repetition) -> set[str]:
-    p, team = _parameters(repetition), repetition.team
+    p, team = _parameters(repetition), repetition.place.team
     if p.repack_with == "library":
         granules = replace(p, chunks=p.shape, write="chunks")
-        copies = repetition.workload.arrays(granules, team.size).writes(team.rank)
+        copies = repetition.subject.workload.arrays(granules, team.size).writes(team.rank)
         written = repack_by_library(repetition, reading, copies)
     else:
         written = repack_by_program(repetition, reading, p.repack_datasets)
@@ -246,6 +246,6 @@ def _repack(repetition: Repetition, reading: Repetition) -> set[str]:
 
 
 def _parameters(repetition: Repetition) -> StudyChunkCacheParameters:
-    p = repetition.case.parameters
+    p = repetition.subject.parameters
     assert isinstance(p, StudyChunkCacheParameters)
     return p

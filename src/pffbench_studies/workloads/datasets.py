@@ -76,11 +76,11 @@ class StudyDatasets(Datasets):
         return replace(of_case, in_turns=in_turns, second_store=parameters.read_copy)
 
     def run(self, repetition: Repetition) -> None:
-        p = repetition.case.parameters
+        p = repetition.subject.parameters
         assert isinstance(p, StudyDatasetsParameters)
-        rounds = rounds_of(p, repetition.arrays, repetition.team.size)
+        rounds = rounds_of(p, repetition.subject.arrays, repetition.place.team.size)
         attributes = self.attributes(repetition)
-        reading = replace(repetition, label="_copy") if p.read_copy else repetition
+        reading = repetition.of(store_suffix="_copy") if p.read_copy else repetition
         with open_sink(p.read_sink) as sink:
             read = partial(read_store, reading, rounds, sink, attributes=attributes)
             run_stages(
@@ -115,15 +115,15 @@ def _copy_store(repetition: Repetition, copy: Repetition, written: set[str]) -> 
     """
     found: set[str] = set()
     with repetition.step("copying"):
-        if repetition.keeps_data and repetition.keeps_file:
+        if repetition.subject.keeps_data and repetition.keeps_file:
             duplicate = shutil.copytree if Path(repetition.path).is_dir() else shutil.copy
             duplicate(repetition.path, copy.path)
-            repetition.scratch.remove(repetition.path)
+            repetition.place.scratch.remove(repetition.path)
     with repetition.step("files"):
-        if repetition.keeps_data:
+        if repetition.subject.keeps_data:
             found.update(files_below([copy.path]))
-    resident = resident_bytes(copy.team, found)
-    if copy.team.is_root:
+    resident = resident_bytes(copy.place.team, found)
+    if copy.place.team.is_root:
         copy.observed.count("read", "copy_resident_bytes", resident)
     return settle_cache(copy, found)
 

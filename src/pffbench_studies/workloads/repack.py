@@ -41,19 +41,19 @@ def repack_by_library(
     set of str
         The files that this rank wrote to.
     """
-    team = repetition.team
+    team = repetition.place.team
     with repetition.step("plan"):
-        before, after = (part.arrays.specs(team.rank) for part in (repetition, anew))
-        owned = count_owned(before, repetition.groups.owner(team.rank))
+        before, after = (part.subject.arrays.specs(team.rank) for part in (repetition, anew))
+        owned = count_owned(before, repetition.owner)
         memory = np.empty(max((access.nbytes for access in copies), default=0), np.uint8)
         memory.fill(0)  # touched before the time begins
         nbytes = sum(access.nbytes for access in copies)
-    collective = repetition.collective
-    with repetition.clock.phase("repack", nbytes, owned):
-        source = repetition.backend.open(repetition.path, repetition.comm)
-        repetition.open_stores.append(source)
-        target = repetition.backend.create(anew.path, repetition.comm)
-        repetition.open_stores.append(target)
+    collective = repetition.subject.collective
+    with repetition.place.clock.phase("repack", nbytes, owned):
+        source = repetition.subject.backend.open(repetition.path, repetition.comm)
+        repetition.place.open_stores.append(source)
+        target = repetition.subject.backend.create(anew.path, repetition.comm)
+        repetition.place.open_stores.append(target)
         old, new = open_arrays(source, before), define_arrays(target, after)
         for access in copies:
             name, box = access.spec.name, access.box
@@ -65,7 +65,7 @@ def repack_by_library(
         target.close()
         source.close()
     for store in (source, target):
-        repetition.open_stores.remove(store)
+        repetition.place.open_stores.remove(store)
     with repetition.step("files"):
         return target.files()
 
@@ -94,16 +94,16 @@ def repack_by_program(
     PhaseFailedError
         The program ended with an error on some rank.
     """
-    team = repetition.team
+    team = repetition.place.team
     mine = repetition.keeps_file
     with repetition.step("plan"):
-        specs: Sequence[ArraySpec] = anew.arrays.specs(team.rank)
+        specs: Sequence[ArraySpec] = anew.subject.arrays.specs(team.rank)
         if datasets is not None:
             specs = [spec for spec in specs if spec.number < datasets]
         paths = repetition.path, anew.path
         command = command_of(*paths, specs) if mine else []
         nbytes = sum(spec.nbytes for spec in specs) if mine else 0
-    with repetition.clock.phase("repack", nbytes, len(specs) if mine else 0):
+    with repetition.place.clock.phase("repack", nbytes, len(specs) if mine else 0):
         if mine:
             _run(command)
     with repetition.step("files"):
@@ -132,11 +132,11 @@ def command_of(source: str, target: str, specs: Sequence[ArraySpec]) -> list[str
 def note_storage(anew: Repetition) -> None:
     """Replace the recorded storage layout by that of the rewritten store; collective."""
     with anew.step("inspection"):
-        if not anew.team.is_root:
+        if not anew.place.team.is_root:
             return
-        ranks = filter(anew.groups.keeps, range(anew.team.size))
+        ranks = filter(anew.groups.keeps, range(anew.place.team.size))
         anew.observed.disk = disk_usage([anew.path_of(rank) for rank in ranks])
-        if anew.inspect:
+        if anew.request.inspect:
             anew.observed.stored_as = describe_store(anew)
 
 

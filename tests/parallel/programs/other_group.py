@@ -7,7 +7,7 @@ from pffbench.workloads.repetition import Repetition
 
 
 def _path_of_another(repetition):
-    size = repetition.team.size
+    size = repetition.place.team.size
     return repetition.path_of((repetition.author + size // 2) % size)
 
 
