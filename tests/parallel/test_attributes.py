@@ -74,8 +74,8 @@ def test_a_wrong_value_is_a_mismatch(wrong):
 
     observed = SimpleNamespace(mismatches=[])
     repetition = SimpleNamespace(
-        step=nullcontext, clock=SimpleNamespace(phase=lambda *_, **__: nullcontext()),
-        observed=observed,
+        step=nullcontext, observed=observed,
+        place=SimpleNamespace(clock=SimpleNamespace(phase=lambda *_, **__: nullcontext())),
     )  # fmt: skip
     specs = [SimpleNamespace(name="x", number=3, owner=0)]
     Attributes(2).read(repetition, Store(), {"x": None}, specs, described=1)

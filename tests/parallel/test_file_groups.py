@@ -75,11 +75,13 @@ PATTERNS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.full), 3,
-                                   pytest.param(7, marks=pytest.mark.full)])  # fmt: skip
-def test_every_workload_that_cuts_arrays_is_valid_in_files_of_groups(tmp_path, ranks):
-    common = {"files": [{"count": min(2, ranks)}],
-              "arrays": ["shared", "per_rank"], "transfer": BOTH, "backend": FORMATS}  # fmt: skip
+@pytest.mark.parametrize(
+    ("ranks", "transfer"), sampled([(1, BOTH), (3, "independent"), (3, BOTH), (7, BOTH)],
+                                   (3, "independent")),
+)  # fmt: skip
+def test_every_workload_that_cuts_arrays_is_valid_in_files_of_groups(tmp_path, ranks, transfer):
+    common = {"files": [{"count": min(2, ranks)}], "arrays": ["shared", "per_rank"],
+              "transfer": transfer, "backend": FORMATS}  # fmt: skip
     done = run_experiment(tmp_path, ranks, cases=[common | pattern for pattern in PATTERNS])
     assert done.status == 0, done.said
     assert done.record["valid"] is True

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 from msgspec.structs import replace
-from test_printed_commands_of_runs import MORE_RANKS, SLOW, comes_to_its_end, printed, typed
+from test_printed_commands_of_runs import GO_ON, MORE_RANKS, SLOW, comes_to_its_end, printed, typed
 
 from drawn_runs import edit
 from faults import SLAB
@@ -51,7 +51,12 @@ def test_a_stopped_run_is_continued_as_its_answer_says(tmp_path):
     place.mkdir(parents=True)
     stopped = run_experiment(place, 2, "--max-time", "1 s", repetitions=4, cases=SLOW)
     assert stopped.status == 3, stopped.said
-    comes_to_its_end(below("To continue:", stopped.stdout), stopped)
+    # A machine that is so busy that the first repetition finds no time has no answer yet.
+    answered = "To continue:" in stopped.stdout
+    (command,) = (
+        [below("To continue:", stopped.stdout)] if answered else printed(GO_ON, stopped.stdout)
+    )
+    comes_to_its_end(command, stopped)
 
 
 def test_a_stage_that_needs_another_cache_gets_it(tmp_path):

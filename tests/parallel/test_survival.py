@@ -179,6 +179,7 @@ def test_a_timer_kills_jobs_inside_calls_and_finished_steps_are_kept_as_between_
     assert left_by(done) == []
 
 
+@pytest.mark.full
 def test_jobs_killed_inside_calls_keep_no_more_than_the_others(tmp_path):
     cases = [{"backend": "hdf5", "files": "per_rank", "kills": 1, "kills_within": 2},
              {"backend": "zarr", "kills": 1}]  # fmt: skip

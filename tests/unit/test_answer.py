@@ -191,7 +191,9 @@ def test_an_invalid_run_has_no_answer(tmp_path):
 
 def test_a_run_that_has_not_ended_says_how_to_continue(tmp_path):
     run = change_record(a_contest(tmp_path), valid=None, status="interrupted")
-    assert f"mpiexec -n 2 python -m pffbench run --resume {run}" in answer(run).sentence
+    found = answer(run)
+    assert found.sentence == "INTERRUPTED: rounds are missing."
+    assert found.command == f"mpiexec -n 2 python -m pffbench run --resume {run}"
 
 
 def test_an_interrupted_run_with_too_few_rounds_is_to_be_resumed(tmp_path):

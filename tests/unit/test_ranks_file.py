@@ -137,11 +137,11 @@ DAMAGE = {
 }
 
 
-#: Bytes at which HDF5 1.10.8 crashes when it reads the file or appends to it, and others.
+#: Bytes at which HDF5 1.10.8 crashes when it reads the file or appends to it, or hangs (112).
 CRASH = (44, 83, 97, 112, 141, 144, 155, 285, 295)
 
 
-@pytest.mark.parametrize("seed", sampled([*CRASH, *range(40)], *CRASH[:4]))
+@pytest.mark.parametrize("seed", sampled([*CRASH, *range(40)], *CRASH[:3]))
 def test_random_bytes_lose_nothing_and_end_nothing(path, seed):
     plant(path, seed)
     resumes(path)
