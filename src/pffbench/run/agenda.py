@@ -10,19 +10,17 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from pffbench.case import Case
-from pffbench.job.batch_job import StopSignals, seconds_left
-from pffbench.job.watchdog import Watchdog
+from pffbench.job.batch_job import seconds_left
 from pffbench.mpi.agreement import sleeping_barrier
 from pffbench.mpi.collectives import largest
-from pffbench.mpi.topology import Team
+from pffbench.run.context import RunContext
 from pffbench.run.failures import ends_if_lost
 from pffbench.run.order import by_importance, ordered_round
 from pffbench.run.pace import Pace
-from pffbench.run.spec import RoundSpec, RunSpec
+from pffbench.run.spec import RoundSpec
 from pffbench.run.turns import wait_for_turn
 
 if TYPE_CHECKING:
-    from pffbench.run.recorder import Recorder
     from pffbench.run.schedule import Schedule
 
 
@@ -52,16 +50,8 @@ class Agenda:
 
     Parameters
     ----------
-    team : Team
-        The ranks.
-    spec : RunSpec
-        Specification of the run.
-    recorder : Recorder or None
-        Recorder on rank 0; None on the other ranks.
-    watchdog : Watchdog
-        Receives the current step of the ranks.
-    stop : StopSignals
-        Reports whether the run has been asked to end.
+    context : RunContext
+        Context of the run.
     pace : Pace
         How long repetitions take.
 
@@ -73,31 +63,24 @@ class Agenda:
         Whether the run ends early.
     """
 
-    def __init__(
-        self,
-        *,
-        team: Team,
-        spec: RunSpec,
-        recorder: Recorder | None,
-        watchdog: Watchdog,
-        stop: StopSignals,
-        pace: Pace,
-    ) -> None:
-        self._team = team
-        self._spec = spec
-        self._recorder = recorder
-        self._watchdog = watchdog
-        self._stop = stop
+    def __init__(self, context: RunContext, pace: Pace) -> None:
+        self._team = context.team
+        self._spec = context.spec
+        self._recorder = context.recorder
+        self._watchdog = context.watchdog
+        self._stop = context.stop
         self._pace = pace
         self._begin = 0.0
         #: Seconds that the run may take from the first round on.
         self._seconds: float | None = None
         #: Selects rounds on rank 0; None on the others.
         self._schedule: Schedule | None = None
-        if recorder is not None:
+        if self._recorder is not None:
             from pffbench.run.schedule import Schedule  # needed on rank 0 only
 
-            self._schedule = Schedule(spec.plan, recorder, {case for case, _ in spec.done})
+            self._schedule = Schedule(
+                self._spec.plan, self._recorder, {case for case, _ in self._spec.done}
+            )
         self.failed: set[str] = set()
         self.stopped = False
 

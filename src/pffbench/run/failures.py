@@ -11,15 +11,12 @@ from pffbench.backends.traits import Abandons
 from pffbench.case import Case
 from pffbench.errors import ResultsLostError, UserError
 from pffbench.mpi.agreement import AgreedStep, Failure, PhaseFailedError, sleeping_barrier
-from pffbench.mpi.topology import Team
-from pffbench.run.spec import RunSpec, repetition_directory
-from pffbench.storage.scratch import Scratch
+from pffbench.run.context import RunContext
+from pffbench.run.spec import repetition_directory
 from pffbench.workloads.repetition import Repetition
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-    from pffbench.run.recorder import Recorder
 
 #: The phases in which stores are closed.
 _CLOSING = ("close", "close_read")
@@ -40,14 +37,8 @@ class Failures:
 
     Parameters
     ----------
-    team : Team
-        The ranks.
-    spec : RunSpec
-        Specification of the run.
-    scratch : Scratch
-        Directory of the files.
-    recorder : Recorder or None
-        Recorder on rank 0; None on the other ranks.
+    context : RunContext
+        Context of the run.
 
     Attributes
     ----------
@@ -57,13 +48,11 @@ class Failures:
         too.
     """
 
-    def __init__(
-        self, team: Team, spec: RunSpec, scratch: Scratch, recorder: Recorder | None
-    ) -> None:
-        self._team = team
-        self._spec = spec
-        self._scratch = scratch
-        self._recorder = recorder
+    def __init__(self, context: RunContext) -> None:
+        self._team = context.team
+        self._spec = context.spec
+        self._scratch = context.scratch
+        self._recorder = context.recorder
         self.abandoned: list[Store] = []
 
     def end(self, case: Case, number: int, failure: Failure, repetition: Repetition | None) -> None:

@@ -9,16 +9,14 @@ from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.data import Sources, seed_of_repetition
 from pffbench.experiment.plan import arrays_of, copies_of_file
-from pffbench.job.watchdog import Watchdog
 from pffbench.mpi.agreement import AgreedStep
-from pffbench.mpi.topology import Team
 from pffbench.observe.allocator import PLACES, Allocator, TransferBuffer
 from pffbench.observe.clock import PhaseClock
 from pffbench.observe.process_counters import Meter
 from pffbench.run.agenda import Due
-from pffbench.run.spec import RunSpec, repetition_directory
+from pffbench.run.context import RunContext
+from pffbench.run.spec import repetition_directory
 from pffbench.storage.filesystem import require_room
-from pffbench.storage.scratch import Scratch
 from pffbench.workloads.registry import workload
 from pffbench.workloads.repetition import Place, Repetition, Request, Subject
 
@@ -28,33 +26,19 @@ class Preparation:
 
     Parameters
     ----------
-    team : Team
-        The ranks.
-    spec : RunSpec
-        Specification of the run.
-    scratch : Scratch
-        Directory of the files.
-    watchdog : Watchdog
-        Receives the current step of the ranks.
+    context : RunContext
+        Context of the run.
     meter : Meter
         Counters in addition to the times.
     allocator : Allocator
         Keeps freed memory where libraries are to do equal work.
     """
 
-    def __init__(
-        self,
-        team: Team,
-        spec: RunSpec,
-        scratch: Scratch,
-        watchdog: Watchdog,
-        meter: Meter,
-        allocator: Allocator,
-    ) -> None:
-        self._team = team
-        self._spec = spec
-        self._scratch = scratch
-        self._watchdog = watchdog
+    def __init__(self, context: RunContext, meter: Meter, allocator: Allocator) -> None:
+        self._team = context.team
+        self._spec = context.spec
+        self._scratch = context.scratch
+        self._watchdog = context.watchdog
         self._meter = meter
         self._allocator = allocator
         self._sources = Sources()

@@ -7,20 +7,17 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from pffbench.backends.base import Store
-from pffbench.job.batch_job import StopSignals
-from pffbench.job.watchdog import Watchdog
 from pffbench.mpi.agreement import AgreedStep, PhaseFailedError
-from pffbench.mpi.topology import Team
 from pffbench.observe.allocator import Allocator
 from pffbench.observe.clock import measure_floor, objects_kept
 from pffbench.observe.machine import memory_rates
 from pffbench.observe.process_counters import Meter
 from pffbench.record.gather import Conditions, gather
 from pffbench.run.agenda import Agenda, Due
+from pffbench.run.context import RunContext
 from pffbench.run.failures import Failures, ends_if_lost
 from pffbench.run.pace import Pace
 from pffbench.run.preparation import Preparation
-from pffbench.run.spec import RunSpec
 from pffbench.run.surroundings import Surroundings
 from pffbench.storage.scratch import Scratch
 from pffbench.text import without_digests
@@ -28,7 +25,6 @@ from pffbench.workloads.repetition import Repetition
 
 if TYPE_CHECKING:
     from pffbench.experiment.schema import Experiment
-    from pffbench.run.recorder import Recorder
 
 
 class Runner:
@@ -36,52 +32,26 @@ class Runner:
 
     Parameters
     ----------
-    team : Team
-        The ranks.
-    spec : RunSpec
-        Specification of the run.
-    scratch : Scratch
-        Directory of the files.
-    recorder : Recorder or None
-        Recorder on rank 0; None on the other ranks.
-    watchdog : Watchdog
-        Receives the current step of the ranks.
-    stop : StopSignals
-        Reports whether the run has been asked to end.
+    context : RunContext
+        Context of the run.
     """
 
-    def __init__(
-        self,
-        *,
-        team: Team,
-        spec: RunSpec,
-        scratch: Scratch,
-        recorder: Recorder | None,
-        watchdog: Watchdog,
-        stop: StopSignals,
-    ) -> None:
-        self._team = team
-        self._spec = spec
-        self._recorder = recorder
-        self._watchdog = watchdog
-        self._stop = stop
-        experiment = spec.plan.experiment
-        self._meter = _meter_of(experiment, scratch)
+    def __init__(self, context: RunContext) -> None:
+        self._team = context.team
+        self._spec = context.spec
+        self._recorder = context.recorder
+        self._watchdog = context.watchdog
+        self._stop = context.stop
+        experiment = context.spec.plan.experiment
+        self._meter = _meter_of(experiment, context.scratch)
         self._allocator = Allocator()
-        self._pace = Pace(team.size, int(experiment.memory), experiment.hang_timeout)
-        self._agenda = Agenda(
-            team=team,
-            spec=spec,
-            recorder=recorder,
-            watchdog=watchdog,
-            stop=stop,
-            pace=self._pace,
-        )
-        self._preparation = Preparation(team, spec, scratch, watchdog, self._meter, self._allocator)
-        self._surroundings = Surroundings(team, scratch.directory, self._meter, recorder)
-        self._failures = Failures(team, spec, scratch, recorder)
-        if recorder is not None:
-            watchdog.between_steps = self._note_stop
+        self._pace = Pace(self._team.size, int(experiment.memory), experiment.hang_timeout)
+        self._agenda = Agenda(context, self._pace)
+        self._preparation = Preparation(context, self._meter, self._allocator)
+        self._surroundings = Surroundings(context, self._meter)
+        self._failures = Failures(context)
+        if self._recorder is not None:
+            self._watchdog.between_steps = self._note_stop
 
     @property
     def abandoned(self) -> list[Store]:

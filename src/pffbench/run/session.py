@@ -33,6 +33,7 @@ from pffbench.phases import UPDATE_PHASES, WRITE_PHASES
 from pffbench.provenance.collect import collect_provenance
 from pffbench.record.lock import NAME as LOCK
 from pffbench.record.lock import RunLock
+from pffbench.run.context import RunContext
 from pffbench.run.options import RunOptions
 from pffbench.run.resources import available_resources, seconds_since_start
 from pffbench.run.runner import Runner
@@ -212,7 +213,7 @@ class Session:
             self._stop.when_asked = watchdog.asked_to_end
             watchdog.begin("the first round", PATIENCE if limit is None else limit)
             self._remark_on(watchdog)
-            runner = Runner(
+            context = RunContext(
                 team=self._team,
                 spec=self.spec,
                 scratch=self._scratch,
@@ -220,6 +221,7 @@ class Session:
                 watchdog=watchdog,
                 stop=self._stop,
             )
+            runner = Runner(context)
             try:
                 complete = runner.run()
             except ResultsLostError as error:

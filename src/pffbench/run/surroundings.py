@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from pffbench.interpreter import InterpreterState
 from pffbench.mpi.agreement import AgreedStep, PhaseFailedError
-from pffbench.mpi.topology import Team
 from pffbench.observe.clock import collector_off
 from pffbench.observe.machine import LoadMeter
 from pffbench.observe.process_counters import Meter
 from pffbench.record.gather import Conditions
+from pffbench.run.context import RunContext
 from pffbench.storage.durability import Settled, Settler
 from pffbench.text import without_digests
 from pffbench.workloads.repetition import Repetition
-
-if TYPE_CHECKING:
-    from pffbench.run.recorder import Recorder
 
 #: Most seconds to wait, before a repetition, until earlier writes have reached the device.
 _SETTLE = 2.0
@@ -29,23 +25,21 @@ class Surroundings:
 
     Parameters
     ----------
-    team : Team
-        The ranks.
-    directory : str
-        The scratch directory.
+    context : RunContext
+        Context of the run.
     meter : Meter
         Counters of this process.
-    recorder : Recorder or None
-        Recorder on rank 0; None on the other ranks.
     """
 
-    def __init__(self, team: Team, directory: str, meter: Meter, recorder: Recorder | None) -> None:
-        self._team = team
+    def __init__(self, context: RunContext, meter: Meter) -> None:
+        self._team = context.team
         self._meter = meter
-        self._recorder = recorder
+        self._recorder = context.recorder
         #: Load meter and settler of one rank of each node; None on the others.
-        self._load = LoadMeter() if team.is_leader else None
-        self._settler = Settler(directory, _SETTLE) if team.is_leader else None
+        self._load = LoadMeter() if self._team.is_leader else None
+        self._settler = (
+            Settler(context.scratch.directory, _SETTLE) if self._team.is_leader else None
+        )
         self._interpreter = InterpreterState()
         #: Cases that have changed it, each of which is named once.
         self._changing: set[str] = set()

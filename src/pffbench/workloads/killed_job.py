@@ -114,17 +114,16 @@ def _mpiexec() -> str | None:
 
 def kill_jobs(repetition: Repetition, p: SurvivalParameters) -> None:
     """Start the jobs, which are killed, and count the steps left; collective, rank 0 acts."""
-    random = Random(
-        f"{repetition.place.scratch.run_id}/{repetition.place.directory}"
-    )  # other draws in each run
+    place = repetition.place
+    draws = Random(f"{place.scratch.run_id}/{place.directory}")  # others in each run
     jobs: list[tuple[str, int, float | None]] = [
         *((f"after_{after}", after, None) for after in p.killed_after),
-        *((f"within_{n}", random.randint(1, max(1, p.steps - 2)), random.random())
+        *((f"within_{n}", draws.randint(1, max(1, p.steps - 2)), draws.random())
           for n in range(p.kills_within)),
     ]  # fmt: skip
     for job in jobs:
         with repetition.step("killed job"):
-            if repetition.place.team.is_root:
+            if place.team.is_root:
                 for what, number in zip(Outcome._fields, _killed(repetition, *job), strict=True):
                     repetition.observed.count("write", f"{what}_{job[0]}", number)
 

@@ -36,8 +36,8 @@ from pffbench.workloads.transfers import Round
 from pffbench.workloads.updates import extend
 from pffbench.workloads.write_read import (
     finish_writing,
+    open_for_writing,
     read_store,
-    refuse_data,
     run_stages,
 )
 
@@ -175,16 +175,9 @@ def write_steps(repetition: Repetition, begun: Callable[[int], None] = nothing_h
 
 
 def _written(repetition: Repetition, route: Route, begun: Callable[[int], None]) -> set[str]:
-    p, team, clock = _parameters(repetition), repetition.place.team, repetition.place.clock
-    with repetition.step("plan"):
-        specs = repetition.subject.arrays.specs(team.rank)
-        accesses = route.accesses()
-        create = route.opener(repetition.subject.backend.create)
-        owner = repetition.owner
-    refuse_data(repetition, specs)
-    with clock.phase("create"):
-        store = create()
-        repetition.place.open_stores.append(store)
+    p, clock, owner = _parameters(repetition), repetition.place.clock, repetition.owner
+    create = repetition.subject.backend.create
+    store, specs, accesses = open_for_writing(repetition, route, create, "create")
     with repetition.step("preparation"):
         define = store.definer(specs)
     with clock.phase("define", operations=count_owned(specs, owner)):

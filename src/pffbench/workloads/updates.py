@@ -48,8 +48,8 @@ from pffbench.workloads.transfer_phase import write_transfers
 from pffbench.workloads.transfers import Access, Round
 from pffbench.workloads.write_read import (
     finish_writing,
+    open_for_writing,
     read_store,
-    refuse_data,
     run_stages,
     settle_cache,
     settle_cache_again,
@@ -300,18 +300,10 @@ def _change(repetition: Repetition) -> set[str]:
 
 
 def _changed(repetition: Repetition, route: Route) -> set[str]:
-    p, team, clock = _parameters(repetition), repetition.place.team, repetition.place.clock
-    with repetition.step("plan"):
-        specs = repetition.subject.arrays.specs(team.rank)
-        accesses = route.accesses()
-        backend = repetition.subject.backend
-        assert isinstance(backend, Changes)
-        reopen = route.opener(backend.reopen)
-        owner = repetition.owner
-    refuse_data(repetition, specs)
-    with clock.phase("reopen"):
-        store = reopen()
-        repetition.place.open_stores.append(store)
+    p, clock, owner = _parameters(repetition), repetition.place.clock, repetition.owner
+    backend = repetition.subject.backend
+    assert isinstance(backend, Changes)
+    store, specs, accesses = open_for_writing(repetition, route, backend.reopen, "reopen")
     mine = [spec for spec in specs if spec.owner in (None, owner)]
     growing = specs if store.collective_growth and p.change == "append" else mine
     needed = list(dict.fromkeys([*growing, *(access.spec for access in accesses)]))

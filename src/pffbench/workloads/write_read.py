@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from pffbench.backends.array_spec import ArraySpec
 from pffbench.backends.base import LazyArrays, Store
@@ -35,7 +36,7 @@ from pffbench.workloads.transfer_phase import (
     read_transfers,
     write_transfers,
 )
-from pffbench.workloads.transfers import Round, Rounds, all_at_once
+from pffbench.workloads.transfers import Access, Round, Rounds, all_at_once
 
 
 def left_by_another_job(repetition: Repetition) -> set[str]:
@@ -195,16 +196,9 @@ def write_store(
 def _write(
     repetition: Repetition, route: Route, rounds: Rounds, attributes: Attributes
 ) -> set[str]:
-    team, clock = repetition.place.team, repetition.place.clock
-    with repetition.step("plan"):
-        specs = repetition.subject.arrays.specs(team.rank)
-        accesses = route.accesses()
-        create = route.opener(repetition.subject.backend.create)
-        owner = repetition.owner
-    refuse_data(repetition, specs)
-    with clock.phase("create"):
-        store = create()
-        repetition.place.open_stores.append(store)
+    clock, owner = repetition.place.clock, repetition.owner
+    create = repetition.subject.backend.create
+    store, specs, accesses = open_for_writing(repetition, route, create, "create")
     memory = TransferMemory(repetition, route)
     for batches in memory.batches_that_fit(rounds(specs, accesses)):
         with repetition.step("preparation"):
@@ -219,6 +213,38 @@ def _write(
             route.send(placed)
             write_transfers(repetition, arrays, placed.calls)
     return finish_writing(repetition, store)
+
+
+def open_for_writing(
+    repetition: Repetition, route: Route, open_store: Callable[[str, Any], Store], phase: str
+) -> tuple[Store, Sequence[ArraySpec], list[Access]]:
+    """Open the store, unless its data are refused; collective.
+
+    Parameters
+    ----------
+    repetition : Repetition
+        The repetition.
+    route : Route
+        The route of the data.
+    open_store : callable
+        The call of the backend that creates the store, or opens it again.
+    phase : {"create", "reopen"}
+        The phase in which it is made.
+
+    Returns
+    -------
+    tuple of (Store, sequence of ArraySpec, list of Access)
+        The store, the arrays of this rank, and its accesses to them.
+    """
+    with repetition.step("plan"):
+        specs = repetition.subject.arrays.specs(repetition.place.team.rank)
+        accesses = route.accesses()
+        opener = route.opener(open_store)
+    refuse_data(repetition, specs)
+    with repetition.place.clock.phase(phase):
+        store = opener()
+        repetition.place.open_stores.append(store)
+    return store, specs, accesses
 
 
 def refuse_data(repetition: Repetition, specs: Sequence[ArraySpec]) -> None:
