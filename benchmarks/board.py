@@ -175,7 +175,7 @@ def main() -> None:
         results = counted(given.versions or list(listed()), Path(made), failed)
         for name, directories in results.items():
             entry = standard.entry_of(directories, digest=STANDARDS[_VERSION])
-            path = standard.library_file(given.into, name, entry)
+            path = standard.file_of_version(given.into, name, entry)
             old = standard.load(path) if path.exists() else None
             standard.save(entry, path)
             changed = "; ".join(standard.differences(old, entry)) if old else "new"

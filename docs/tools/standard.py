@@ -541,7 +541,7 @@ def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(Table("", heading, rows).markdown())
 
 
-def library_file(place: Path, name: str, entry: Entry) -> Path:
+def file_of_version(place: Path, name: str, entry: Entry) -> Path:
     """Return the file of a version of a library, in the directory of the system."""
     system = entry.system.lower().split()
     return place / "libraries" / f"{system[0]}-{system[-1]}" / f"{name}.json"

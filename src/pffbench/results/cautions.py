@@ -134,9 +134,9 @@ def _without_effect(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def _sums(formats: Sequence[Comparison]) -> Iterator[str]:
-    """Report a format that is chosen by medians, but whose times in a column add up to more.
+    """Report a format that is chosen by usual rounds, but whose times in a column add up to more.
 
-    The choice by medians is safe. A bound on sums would not be: a few slow rounds decide them.
+    The choice by usual rounds is safe. A bound on sums would not be: a few slow rounds decide them.
     """
     apart = [(one, by_sum) for one in formats if (by_sum := _by_sum(one)) >= _APART]
     apart = [both for both in apart if both[1] >= _APART * both[0].verdict.ratio.inverse.value]
