@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,10 @@ from pffbench.case import Case
 from pffbench.job import watchdog_process as watchman
 from pffbench.job.alarm import PATIENCE
 from pffbench.job.heartbeat import Leases, grouped, moved_by, numbers, state_of
+from pffbench.job.watchdog import Watchdog
+from pffbench.mpi.agreement import OtherRankFailedError
+from pffbench.mpi.single import SingleProcess
+from pffbench.mpi.topology import Team
 from pffbench.run.pace import Pace
 from pffbench.workloads.registry import workload
 
@@ -236,3 +241,13 @@ def test_a_failure_is_told_until_the_next_step():
     (lease,) = Leases(file, 1)
     assert lease.failed == ""
     os.close(file)
+
+
+def test_a_rank_that_waits_for_a_failed_one_is_not_called_failed():
+    watchdog = Watchdog(Team.of(SingleProcess("a test")), 4.0)
+    told = []
+    watchdog._holder = SimpleNamespace(failed=told.append)
+    watchdog.failed(OtherRankFailedError())
+    assert told == []
+    watchdog.failed(OSError("no room"))
+    assert told == ["OSError: no room"]

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import pffbench
 from pffbench.job.alarm import Alarm
 from pffbench.job.heartbeat import Leases, RankLease, ask_no_more, write_stacks_when_asked
+from pffbench.mpi.agreement import OtherRankFailedError
 from pffbench.mpi.topology import Team
 
 if TYPE_CHECKING:
@@ -117,8 +118,11 @@ class Watchdog:
             self._holder.asked_to_end()
 
     def failed(self, error: BaseException) -> None:
-        """Record that this rank failed in the step: it waits for others, who may wait for it."""
-        if self._holder is not None:
+        """Record that this rank failed in the step: it waits for others, who may wait for it.
+
+        A rank that only knows of another's failure is not the one that the others wait for.
+        """
+        if self._holder is not None and not isinstance(error, OtherRankFailedError):
             self._holder.failed(f"{type(error).__name__}: {error}")
 
     def __exit__(
