@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --signal=USR1@120
 #
-# A regression run: three starts of the experiment for it, or of another one, compared with the first nights that passed:
+# A regression run: three starts of the experiment for it, or of another one, compared with the first nights:
 #
 #   sbatch -N 4 jobs/nightly.sh [EXPERIMENT [OPTION of `pffbench run` …]]
 # The job ends with the status of `pffbench compare`: 1 if a total is shown to be slower, 2 if a total cannot be compared,

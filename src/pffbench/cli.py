@@ -35,7 +35,7 @@ _SHORT_HELP = f"""\
   pffbench plan EXPERIMENT.yaml    a dry run: cases, bytes, time
   pffbench report RUN              tables, figures and a page of a finished run
   pffbench recommend RUN           the format to use, and a program
-  pffbench compare BASE NEW        which of two runs is faster
+  pffbench compare OLD NEW         which of two runs is faster
   pffbench doctor                  check the installation, with remedies
 
 RUN is the results directory that a run names at its end. All commands:

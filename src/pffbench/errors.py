@@ -11,11 +11,11 @@ CTRL_C = 130
 #: What each exit status means; `pffbench help exit` prints it.
 EXIT_STATUSES = {
     VALID: "the command succeeded, and the run is valid",
-    NOT_VALID: "a case or the summary failed, the run is not valid, or a check found a problem",
-    WRONG_INPUT: "the input is wrong, and nothing was created",
+    NOT_VALID: "the run is not valid, or a case, a check or a comparison failed",
+    WRONG_INPUT: "the input is wrong, and nothing was created, or the runs are not comparable",
     INTERRUPTED: "a signal or a time limit ended the run, which can be resumed",
     INCONCLUSIVE: "compare --fail-if-slower: the runs do not decide",
-    MACHINE_CHANGED: "compare --fail-if-slower: the machine changed, or may have",
+    MACHINE_CHANGED: "compare --fail-if-slower: the machine changed",
     CTRL_C: "Ctrl-C ended the command",
 }
 

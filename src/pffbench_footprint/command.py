@@ -1,4 +1,4 @@
-"""`pffbench footprint`: files, system calls and shared stripes of an experiment on any ranks."""
+"""`pffbench footprint`: files, calls and shared stripes for any number of ranks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pffbench_footprint.quantities import Footprint, Stripe
 
 #: The line of `pffbench --help`.
-HELP = "count files, calls and bytes of an experiment on any ranks"
+HELP = "predict files, calls and bytes for any number of ranks"
 TASK = "before a run"
 #: Columns in a log.
 _WIDTH = 160
@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--stripe", type=_stripe, metavar="SIZE:COUNT",
-        help="stripes of the file system, and servers that a file is striped over: count stripes "
-        "that ranks share (example: --stripe 16MiB:64)",
+        help="also count the stripes that ranks share, if a file has stripes of this size on this "
+        "many servers (example: --stripe 16MiB:64)",
     )  # fmt: skip
     parser.add_argument(
         "--case", action="append", default=[], metavar="CASE", dest="chosen",

@@ -120,6 +120,17 @@ def test_a_switch_is_on_or_off_in_a_name():
     assert labels(keys) == {"True": "HDF5, swmr on", "False": "HDF5, swmr off"}
 
 
+def test_a_codec_is_named_with_its_settings_and_then_its_shuffle():
+    codecs = ("gzip 4 byte", "blosc 5 bit zstd", "zstd 3", "none")
+    keys = {value: {"backend": "hdf5", "codec": value} for value in codecs}
+    assert labels(keys) == {
+        "gzip 4 byte": "HDF5, gzip 4 with byte shuffle",
+        "blosc 5 bit zstd": "HDF5, blosc 5 zstd with bit shuffle",
+        "zstd 3": "HDF5, zstd 3",
+        "none": "HDF5, no compression",
+    }
+
+
 def test_one_engine_compares_by_any_key(tmp_path):
     found = cells(tmp_path, two_files())
     formats, files = compare(

@@ -55,7 +55,7 @@ def note(run):
 def test_each_format_has_its_number_of_device_reads(tmp_path):
     run = a_cold_run(tmp_path, {"hdf5": 25, "netcdf4": 27, "zarr": 52})
     assert note(run) == (
-        "Disk requests: HDF5 25, netCDF-4 27, Zarr 52. Directories and inodes in memory."
+        "Disk requests: HDF5 25, netCDF-4 27, Zarr 52. Only file data came from disk."
     )
     assert len(note(run)) <= 80  # a line
 
@@ -89,13 +89,13 @@ def test_a_file_system_without_a_device_has_no_number(tmp_path, kind, named):
         )
     )  # fmt: skip
     assert found == (
-        f"Disk requests: not counted ({named}). Directories and inodes may be in memory."
+        f"Disk requests: not counted ({named}). Directories and inodes may have been in memory."
     )
 
 
 def test_directories_that_were_read_are_named_with_their_bytes(tmp_path):
     run = a_cold_run(tmp_path, {"hdf5": 28, "zarr": 56}, {"hdf5": 8192, "zarr": 77824})
-    assert note(run).endswith("Directories and inodes read too: HDF5 8 KiB, Zarr 76 KiB.")
+    assert note(run).endswith("Directories and inodes were read too: HDF5 8 KiB, Zarr 76 KiB.")
 
 
 def test_a_run_that_reads_from_the_page_cache_says_nothing_of_it(tmp_path):

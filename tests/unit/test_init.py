@@ -152,9 +152,9 @@ def test_what_is_not_carried_over_is_told_in_the_file_and_on_the_terminal(tmp_pa
         "not carried over (type variable length): title",
         "left out, under 1% of the bytes of the largest: lat",
         "winds/u, winds/v: all have the values of winds/u",
-        "winds/u, winds/v: unlimited in the file along axis 1, of fixed length here",
-        "winds/u, winds/v: written at once, since one rank would hold all chunks of a step",
-        "mask: contiguous in the file, here a chunk is the part of a rank",
+        "winds/u, winds/v: unlimited in the file along axis 1, of fixed length in the experiment",
+        "winds/u, winds/v: all steps are written at once, because a chunk holds whole steps",
+        "mask: contiguous in the file, in chunks of one rank each in the experiment",
         "attributes, dimensions and groups are not part of an experiment",
     ):
         assert f"note: {note}\n" in done.stdout
@@ -166,7 +166,7 @@ def test_what_is_not_carried_over_is_told_in_the_file_and_on_the_terminal(tmp_pa
     assert (first["codec"], first["level"], first["shuffle"]) == (["gzip", "none"], 4, "byte")
     assert (second["dtype"], "codec" in second) == ("uint8", False)
     assert "compared: chunks 1×16×20 and 1×8×10, codec gzip and none, one file" in done.stdout
-    assert re.search(r"^planned on \d+ ranks: \d+ cases of at most 30 KiB and \d+ files$",
+    assert re.search(r"^planned on \d+ ranks: \d+ cases, each of at most 30 KiB and \d+ files$",
                      done.stdout, re.MULTILINE)  # fmt: skip
 
 
@@ -324,7 +324,7 @@ PROPERTIES = {
     ),
     "fill value": (lambda path: hdf5_array(path, fillvalue=-9.0), "a fill value in the file"),
     "fill value of zarr": (lambda path: zarr_array(path, fill_value=-9.0), "a fill value"),
-    "packed": (packed_hdf5, r"^u: packed in the file \(scale_factor\), its packed values here"),
+    "packed": (packed_hdf5, r"^u: packed in the file \(scale_factor\), its packed values in the"),
     "packed netcdf": (lambda p: packed_netcdf(p, "NETCDF4"), "factor and add_offset"),
     "packed classic": (lambda p: packed_netcdf(p, "NETCDF3_CLASSIC"), "factor and add_offset"),
     "packed zarr": (lambda p: packed_zarr(p, 3), r"packed in the file \(add_offset\)"),
@@ -371,7 +371,8 @@ PROPERTIES = {
     ),
     "one chunk": (
         lambda path: hdf5_array(path, chunks=(12, 16, 20)),
-        "chunks of 12×16×20 hold all of the array here, so a chunk is the part of a rank",
+        "chunks of 12×16×20 hold the whole array of the experiment, so a chunk is the part of a "
+        "rank",
     ),
     "codec of one format": (
         lambda path: hdf5_array(path, compression="lzf"), "4 cases left out: .*netcdf4 cannot do"
@@ -398,7 +399,8 @@ def test_arrays_with_and_without_a_property_are_one_kind(tmp_path):
             )
     draft = draft_experiment(tmp_path / "a.h5")
     assert swept(draft)["datasets"] == 6
-    assert "u1, u2, u3, u4, and 1 more: a fill value in the file, none here" in draft.notes
+    note = "u1, u2, u3, u4, and 1 more: a fill value in the file, none in the experiment"
+    assert note in draft.notes
 
 
 def test_equal_kinds_that_are_too_many_are_not_called_smaller(tmp_path):

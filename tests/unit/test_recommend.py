@@ -79,7 +79,7 @@ def test_only_ways_with_the_values_are_chosen_from(tmp_path):
         advise(run, ONCE, {"backend": ["hdf5"], "files": ["one per_rank"]}, 0.25)
 
 
-@pytest.mark.parametrize("text", ["gzip", "gzip 4", "gzip 4 byte", "gzip 4 byte shuffle"])
+@pytest.mark.parametrize("text", ["gzip", "gzip 4", "gzip 4 byte", "gzip 4 with byte shuffle"])
 def test_a_codec_is_chosen_by_its_name_with_or_without_its_settings(tmp_path, text):
     codecs = [
         {"codec": "gzip", "level": 4, "shuffle": "byte"},

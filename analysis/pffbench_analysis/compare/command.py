@@ -136,12 +136,12 @@ def _notes(found: Comparison, outcome: Outcome) -> Iterator[str]:
     """Yield what a reader must know of the numbers."""
     yield from found.cautions()
     if found.comparable:
-        starts = f"{found.starts[0]} and {found.starts[1]} starts of the program"
+        starts = f"Starts of the program: {found.starts[0]} old, {found.starts[1]} new"
         few = f"; {MORE_STARTS}" if min(found.starts) < 3 else ""
         bound = "Bound: with 95 % for each row alone, for the limit. " if outcome.gate else ""
         yield (
             f"Change: time of new over old. Interval: all of them hold together with 95 %. {bound}"
-            f"Same: within 10 %; ~: not decided. By {starts}{few}."
+            f"Same: within 10 %; ~: not decided. {starts}{few}."
         )
     for row in found.refused:
         heading = f", {row.heading}" if row.heading else ""

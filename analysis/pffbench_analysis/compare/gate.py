@@ -17,7 +17,7 @@ _NAMED = 5
 #: The worst first. Each run is judged by its own control: one that fails has a machine that did not
 #: change.
 _WORST = (NOT_VALID, MACHINE_CHANGED, WRONG_INPUT, INCONCLUSIVE, VALID)
-MORE_STARTS = "three runs of each side show less (pffbench compare OLD … -- NEW …)"
+MORE_STARTS = "three runs of each side show smaller differences (pffbench compare OLD … -- NEW …)"
 
 
 class Gate(NamedTuple):

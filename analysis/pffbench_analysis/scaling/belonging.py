@@ -141,11 +141,11 @@ def alarms(runs: Sequence[MeasuredRun]) -> Iterator[str]:
         yield from (f"{name}: {text}" for text in (*busy(load), *unsettled(load)))
     if shared := [run.directory.name for run in runs if run.record.clock == "synced"]:
         yield (
-            f"more ranks than cores: {', '.join(shared)}; ranks that wait for a core show nothing "
-            "of larger jobs"
+            f"more ranks than cores: {', '.join(shared)}; ranks wait for a core, so larger jobs "
+            "may scale differently"
         )
     if len({run.ranks for run in runs}) > 1 and all(run.nodes == 1 for run in runs):
         yield (
-            "one node: all ranks share its memory and its link to the disks, which shows nothing "
-            "of more nodes"
+            "one node: all ranks share its memory and its link to the disks, so several nodes may "
+            "scale differently"
         )

@@ -59,7 +59,7 @@ class Point(NamedTuple):
 
     @property
     def efficiency(self) -> Ratio | None:
-        """The rate over that of the smallest size, as a part of how much larger the job is."""
+        """The growth of the rate since the smallest size, divided by the growth of the job."""
         known = self.verdict is not None and self.verdict.rounds
         return self.verdict.ratio.inverse if self.verdict is not None and known else None
 

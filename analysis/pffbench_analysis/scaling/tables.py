@@ -25,8 +25,8 @@ from pffbench_analysis.style import colour
 _PHASES = ("write_total", "update_total", "read_total", "write", "update", "read")
 _DASHES = ("", "6 3", "2 3", "8 3 2 3")
 _NOTE = (
-    "Rate: bytes of all ranks over the median time. Efficiency: the rate over that of the smallest "
-    "size, as a part of how much larger the job is; all intervals hold together with 95 %. Same: "
+    "Rate: bytes of all ranks over the median time. Efficiency: the growth of the rate since the "
+    "smallest size, divided by the growth of the job. All intervals hold together with 95 %. Same: "
     "within 10 % of the ideal; ~: not decided."
 )
 
@@ -111,7 +111,7 @@ def notes(series: Series) -> Iterator[str]:
         yield _NOTE
         starts = min(starts_of([p.cell]) for c in series.curves if c.kind for p in c.points)
         if starts == 1:
-            yield "One run of a size is one start of the program: three of each show more."
+            yield "Each size has one run. Three runs of each size show smaller differences."
     if any(point.below_resolution for curve in series.curves for point in curve.points):
         yield "†: below resolution, not to be relied on."
     yield from series.notes

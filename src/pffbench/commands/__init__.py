@@ -22,7 +22,7 @@ TASKS = {
     },
     "results": {
         "runs": "list results directories with their verdicts and answers",
-        "report": "rebuild summary, tables and plots of results directories",
+        "report": "write the page, summary and tables of finished runs",
         "recommend": "recommend a format and settings, and print a program",
         "compare": "compare the cases of two or more runs: faster, slower or open",
         "scaling": "show how rates grow with ranks or nodes",

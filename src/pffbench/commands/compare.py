@@ -24,9 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "runs",
         nargs="+",
         metavar="RUN",
-        help="results directories: the old one, then the new ones (example: results/before "
-        "results/after), or several of each side, as starts of one program (example: "
-        "results/old* -- results/new*)",
+        help="results directories: the old run, then one or more new ones, each compared with "
+        "the old one (example: results/before results/after). Or several runs of each side, with "
+        "-- between the sides (example: results/old* -- results/new*)",
     )
     parser.add_argument(
         "--out",
@@ -52,8 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--baseline",
         metavar="DIR",
         help="with --fail-if-slower: compare the runs of a night, preferably three, with the runs "
-        "in DIR. Unless they fail, add them to DIR as links until it has seven (example: "
-        "--baseline results/baseline --fail-if-slower 20%% results/night-*)",
+        "in DIR. The first night, and nights that are PASSED or UNDECIDED, are added to DIR as "
+        "links, until it has seven runs (example: --baseline results/baseline --fail-if-slower "
+        "20%% results/night-*)",
     )
     parser.add_argument(
         "--across",

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stack",
         action="store_true",
-        help="also try corruptions that public reports name, each in about a second",
+        help="also test the libraries for known data corruptions, each in about a second",
     )
     add_json(parser)
 

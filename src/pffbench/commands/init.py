@@ -49,8 +49,9 @@ def main(arguments: argparse.Namespace) -> int:
         print(f"note: {note}")
     costs, name = draft.plan.costs.values(), shlex.quote(str(output))
     print(
-        f"planned on {counted(ranks, 'rank')}: {counted(len(draft.plan.cases), 'case')} of at most "
-        f"{Size(max(cost.nbytes for cost in costs))} and {max(cost.files for cost in costs)} files"
+        f"planned on {counted(ranks, 'rank')}: {counted(len(draft.plan.cases), 'case')}, each of "
+        f"at most {Size(max(cost.nbytes for cost in costs))} and "
+        f"{max(cost.files for cost in costs)} files"
     )
     print(f"next:\n  pffbench plan {name} -n {ranks}  (its cases and what they cost)")
     print(f"  mpiexec -n {ranks} python -m pffbench run {name}")

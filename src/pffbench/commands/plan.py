@@ -137,8 +137,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--node-memory",
         type=_size,
         metavar="SIZE",
-        help="memory of a node: a plan is refused if its writer ranks need more (default: the "
-        "memory of this machine, with a warning instead) (example: --node-memory 256GiB)",
+        help="memory of a node. If writer ranks need more, the plan is refused (default: the "
+        "memory of this machine, and a warning if it is too small) (example: --node-memory 256GiB)",
     )
     parser.add_argument(
         "--all",

@@ -61,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--bytes",
         type=_size,
         metavar="SIZE",
-        help="bytes that all ranks of your program together write in a step: print the time for "
-        "them, if the measurements allow an estimate (example: --bytes 600M --steps 100)",
+        help="also estimate the time of your program. SIZE is what all its ranks together write in "
+        "a step (example: --bytes 600M --steps 100)",
     )
     parser.add_argument(
         "--steps",

@@ -142,7 +142,7 @@ class Entry:
         """What becomes of chunks that the experiment cannot have, in words."""
         chunks = self._stored.chunks or ()
         beyond = any(c > n for c, n in zip(chunks, self._stored.shape, strict=True))
-        why = "reach beyond the array" if beyond else "hold all of the array here"
+        why = "reach beyond the array" if beyond else "hold the whole array of the experiment"
         if self._chunks:
             return f"{why} and are cut to {value_text(self._chunks)}"
         return f"{why}, so a chunk is the part of a rank"
@@ -176,11 +176,11 @@ class Entry:
         if stored.chunks and self._chunks != stored.chunks:
             yield f"{name}: chunks of {value_text(stored.chunks)} {self._change_of_chunks}"
         if not stored.chunks:
-            yield f"{name}: contiguous in the file, here a chunk is the part of a rank"
+            yield f"{name}: contiguous in the file, in chunks of one rank each in the experiment"
         if stored.in_steps and not self._steps:
-            yield f"{name}: written at once, since one rank would hold all chunks of a step"
+            yield f"{name}: all steps are written at once, because a chunk holds whole steps"
         if self._shards != stored.shards:
-            yield f"{name}: shards hold all of the array here, and are left out"
+            yield f"{name}: shards hold the whole array of the experiment, and are left out"
         if self._reads and len(self.names) > 1:
             yield f"{name}: all have the values of {one_line(self.names[0])}"
         if self._unread is not None:

@@ -25,9 +25,9 @@ MOST_AXES = 5
 #: Checksums, which compress nothing.
 _CHECKSUMS = frozenset({"adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3"})
 #: Properties of arrays that no key of an experiment has, in words.
-_BIG_ENDIAN = "big-endian in the file, in native byte order here"
-_CHECKSUM = "a checksum of each chunk in the file ({}), none here"
-_FILL = "a fill value in the file, none here"
+_BIG_ENDIAN = "big-endian in the file, in native byte order in the experiment"
+_CHECKSUM = "a checksum of each chunk in the file ({}), none in the experiment"
+_FILL = "a fill value in the file, none in the experiment"
 _SHUFFLE = "a byte shuffle without a codec in the file, for which no format has a key"
 #: Attributes by which programs unpack integers to numbers with a fraction.
 _PACKING = ("scale_factor", "add_offset")
@@ -111,7 +111,7 @@ def _describe(kind: Format, array: Any) -> Description:
 
 def _describe_npy(array: Any, shape: Shape) -> Description:
     flags = array.flags
-    column_major = ["column-major in the file, row-major here"] * (
+    column_major = ["column-major in the file, row-major in the experiment"] * (
         flags.f_contiguous and not flags.c_contiguous
     )
     return Description(
@@ -150,11 +150,11 @@ def _properties_of_hdf5(
         yield _FILL
     yield from _unlimited(unlimited)
     if dataset.is_virtual:
-        yield "a virtual dataset in the file, an ordinary one here"
+        yield "a virtual dataset in the file, an ordinary one in the experiment"
     elif dataset.external:
-        yield "values in external files, here in the file itself"
+        yield "values in external files, in the file itself in the experiment"
     elif creation.get_layout() == h5d.COMPACT:
-        yield "values within the metadata (compact), here outside of them"
+        yield "values within the metadata (compact), outside of them in the experiment"
     numbers = [number for number, *_ in filters]
     if hdf5_files.FLETCHER32 in numbers:
         yield _CHECKSUM.format("fletcher32")
@@ -162,7 +162,10 @@ def _properties_of_hdf5(
         yield _SHUFFLE
     for number, _, values, _ in filters:
         if number == hdf5_files.BLOSC and len(values) < hdf5_files.BLOSC_VALUES:
-            yield "the file does not name Blosc's compressor, which is then blosclz, as here"
+            yield (
+                "the file does not name Blosc's compressor, which is then blosclz, also in the "
+                "experiment"
+            )
 
 
 def _name_filters(filters: Sequence[Any]) -> str:
@@ -207,7 +210,7 @@ def _properties_of_zarr(array: Any, metadata: Json) -> Iterator[str]:
     orders = [told["order"] for name, told in every if name == "transpose"]
     usual = list(range(array.ndim))
     if metadata.get("order") == "F" or any(list(order) != usual for order in orders):
-        yield "transposed chunks in the file, row-major ones here"
+        yield "transposed chunks in the file, row-major ones in the experiment"
     if checksums := sorted({name for name, _ in every if name in _CHECKSUMS}):
         yield _CHECKSUM.format(", ".join(checksums))
     if array.dtype.kind in "iuf" and array.fill_value is not None and array.fill_value != 0:
@@ -233,13 +236,14 @@ def _byte_order(dtype: np.dtype[Any]) -> tuple[str, ...]:
 def _packing(attributes: Container[str]) -> tuple[str, ...]:
     """Return that values are packed, if attributes say how to unpack them."""
     named = " and ".join(name for name in _PACKING if name in attributes)
-    return (f"packed in the file ({named}), its packed values here",) if named else ()
+    return (f"packed in the file ({named}), its packed values in the experiment",) if named else ()
 
 
 def _unlimited(axes: Sequence[int]) -> tuple[str, ...]:
     """Return that axes are unlimited."""
     named = ", ".join(str(axis + 1) for axis in axes)
-    return (f"unlimited in the file along axis {named}, of fixed length here",) if named else ()
+    text = f"unlimited in the file along axis {named}, of fixed length in the experiment"
+    return (text,) if named else ()
 
 
 def _name_type(dtype: np.dtype[Any]) -> str:

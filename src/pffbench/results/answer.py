@@ -256,8 +256,8 @@ def _headline(decision: Decision, most: float) -> str:
     if math.isinf(decision.price):
         return f"the ways share fewer than {FEWEST} rounds."
     return (
-        f"the safest is {name}: it may be {percent(decision.price)} slower than another way "
-        f"(95 %). A decision needs {100 * (most - 1):.0f} % or less."
+        f"the best choice so far is {name}. It may be {percent(decision.price)} slower than "
+        f"another way (95 %). A decision needs {100 * (most - 1):.0f} % or less."
     )
 
 
@@ -283,7 +283,7 @@ def _measured(run: MeasuredRun, cells: Sequence[Cell], evidence: str, load: Load
     command = command_again(record, {"backend": f"[{', '.join([*names, other])}]"})
     return Answer(
         "MEASURED",
-        "no two ways of the same work, so nothing is compared.",
+        _why_nothing_is_compared(formats),
         evidence,
         columns=headings,
         rows=tuple(rows),
@@ -291,6 +291,14 @@ def _measured(run: MeasuredRun, cells: Sequence[Cell], evidence: str, load: Load
         command=command,
         why_command=f"To compare with {format_name(other)}:" if command else "",
     )
+
+
+def _why_nothing_is_compared(cells: Sequence[Cell]) -> str:
+    if all(cell.raw for cell in cells):
+        return "only raw I/O ran, so no formats are compared."
+    if len({cell.case for cell in cells}) == 1:
+        return "one way was measured, so nothing is compared."
+    return "no two cases with usable times did the same work, so nothing is compared."
 
 
 def evidence_of(run: MeasuredRun, cells: Sequence[Cell] = ()) -> str:

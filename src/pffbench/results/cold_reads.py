@@ -63,11 +63,11 @@ def _metadata(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
         if (some := [n for case in cases for n in _bytes_besides_pages(run, case)])
     }
     if not known:
-        return "Directories and inodes may be in memory"
+        return "Directories and inodes may have been in memory"
     if not any(known.values()):
-        return "Directories and inodes in memory"
+        return "Only file data came from disk"
     texts = [f"{name} {Size(int(nbytes))}" for name, nbytes in known.items()]
-    return f"Directories and inodes read too: {', '.join(texts)}"
+    return f"Directories and inodes were read too: {', '.join(texts)}"
 
 
 def _bytes_besides_pages(run: MeasuredRun, case: str) -> list[int]:

@@ -110,7 +110,7 @@ def notes(found: Compared) -> Iterator[str]:
         yield "In no column is another way faster."
     elif len(prices) > 1:
         in_all = words.listed(costs)
-        yield f"Column by column it is at most {in_all} slower than the fastest way."
+        yield f"Column by column this way is at most {in_all} slower than the fastest."
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."
     yield from _changes(found)

@@ -144,8 +144,8 @@ def headline(cases: Sequence[CaseLosses]) -> str:
 def notes(cases: Sequence[CaseLosses], load: LoadSummary) -> Iterator[str]:
     """Yield what a reader needs below the table."""
     yield (
-        "A row is lost if it is not read back as it was written. Each round is a new draw. Without "
-        "an error a program ends with exit status 0."
+        "A row is lost if it is not read back as it was written. Rounds may lose different rows. "
+        "Without an error a program ends with exit status 0."
     )
     yield (
         "plan: whether a run without unsafe accepts the way. price: how much more time it needs to "

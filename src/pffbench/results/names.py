@@ -43,12 +43,13 @@ def _file_count(match: re.Match[str]) -> str:
 
 _SWITCH = {"True": "on", "False": "off"}
 _CODECS = {"none": "no compression", "auto": "library's codec"}
-_SHUFFLE = re.compile(r"\b(byte|bit)\b")
+#: A codec with its level, its shuffle, and the compressor that may follow.
+_SHUFFLE = re.compile(r"(.*) (byte|bit)\b(.*)")
 _WORDS: Mapping[str, Callable[[str], str]] = {
     "backend": format_name,
     "files": lambda value: _FILES.get(value) or _FILE_COUNT.sub(_file_count, value),
     "chunks": lambda value: value if value == "contiguous" else f"chunks {value}",
-    "codec": lambda value: _CODECS.get(value, _SHUFFLE.sub(r"\1 shuffle", value)),
+    "codec": lambda value: _CODECS.get(value, _SHUFFLE.sub(r"\1\3 with \2 shuffle", value)),
     "transfer": lambda value: f"{value} transfer",
     "settings": lambda value: "library defaults" if value == "defaults" else value,
 }

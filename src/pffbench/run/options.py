@@ -99,9 +99,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage",
         choices=("write", "read"),
-        help="with cache: separate: only write and keep the files, or, with --resume, read the "
-        "files that another job wrote on other nodes (example: --resume results/first --stage "
-        "read)",
+        help="do half of a run with cache: separate. The stage write keeps the files. The stage "
+        "read, with --resume, reads them in another job on other nodes (example: --resume "
+        "results/first --stage read)",
     )
     parser.add_argument(
         "--batch",
@@ -112,8 +112,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="start the commands that the experiment or the record of a run names: environments "
-        "and their launcher",
+        help="start the commands that the experiment, or the run to repeat, contains for its "
+        "environments. Without this option they are only listed",
     )
     parser.add_argument(
         "--max-time",
@@ -130,9 +130,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drop-hook",
         metavar="COMMAND",
-        help="command that each node runs last before reads with cache: dropped, for caches that "
-        "pffbench cannot drop, such as directories and inodes (example: --drop-hook 'sudo "
-        "/usr/local/sbin/drop-caches')",
+        help="command that each node runs before reads with cache: dropped, after the files are "
+        "evicted. It drops other caches, such as directories and inodes (example: --drop-hook "
+        "'sudo /usr/local/sbin/drop-caches')",
     )
     printed = parser.add_mutually_exclusive_group()
     printed.add_argument(
@@ -168,8 +168,8 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         metavar="EXPERIMENT.yaml",
         help="experiment file, name from --list, results directory of a run to repeat, or folder "
-        "of experiment files (default: the built-in comparison. quick is a part of it, in under a "
-        "minute) (example: question:writers)",
+        "of experiment files (default: the built-in comparison. The name quick runs a part of it, "
+        "in under a minute) (example: question:writers)",
     )
     add_changes(parser)
 

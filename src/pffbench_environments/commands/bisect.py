@@ -38,9 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--count",
         metavar="COUNTER",
-        help="search for the version in which a counter of that time changed instead: system "
-        "calls, or the instructions of a library function (example: --count write_calls, "
-        "--count instructions:H5Dcreate2)",
+        help="search by a counter instead of by time: system calls, or the instructions of a "
+        "library function (example: --count write_calls, --count instructions:H5Dcreate2)",
     )
     parser.add_argument(
         "--versions",
