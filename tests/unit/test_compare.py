@@ -194,6 +194,37 @@ def test_several_runs_of_each_side_are_given_around_two_dashes(make):
     assert sides_of(olds) == [[run] for run in olds]
 
 
+def nights(make, drifts, slower=1.0):
+    """Make a run a night, in which the disk is as fast as it is."""
+    return [
+        make(seed=n, factor=lambda case, _, d=drift: d * (slower if "posix" not in case else 1.0))
+        for n, drift in enumerate(drifts, round(100 * slower))
+    ]
+
+
+def test_the_drift_of_a_disk_cancels_over_raw_io(make):
+    olds, news = nights(make, (1.0, 1.2, 0.85)), nights(make, (0.85, 1.0, 1.2), slower=1.3)
+    console = Console(record=True, width=200, file=open(os.devnull, "w"))  # noqa: SIM115
+    compare([olds, news], console=console)
+    text = " ".join(console.export_text().split())
+    assert text.startswith(f"SLOWER: {news[0]} and 2 more runs: ")
+    assert ") over raw I/O" in text
+    assert "slower in write, over raw I/O" in text
+    assert "time of raw I/O in the same rounds" in text
+    loaded = [[MeasuredRun.load(run) for run in side] for side in (olds, news)]
+    rows = compare_runs(*loaded).comparable
+    assert all(row.verdict.over_raw and row.verdict.word == "slower" for row in rows)
+    assert all(row.verdict.ratio.value == pytest.approx(1.3, rel=0.05) for row in rows)
+
+
+def test_over_raw_io_that_changed_itself_nothing_is_compared(make):
+    olds, news = nights(make, (1.0, 1.02, 0.98)), nights(make, (3.0, 3.06, 2.94))
+    loaded = [[MeasuredRun.load(run) for run in side] for side in (olds, news)]
+    found = compare_runs(*loaded)
+    assert {row.verdict.word for row in (*found.comparable, *found.control)} == {"slower"}
+    assert not any(row.verdict.over_raw for row in found.comparable)
+
+
 @pytest.mark.parametrize("given", [["a"], ["a", "--"], ["--", "a"], ["a", "--", "--", "b"]])
 def test_a_side_without_a_run_is_refused(given):
     with pytest.raises(UserError, match="compare needs two runs or more: OLD NEW"):

@@ -224,3 +224,45 @@ def test_many_starts_of_one_run_need_no_prior_knowledge():
     one = {s * START: 1.0 + 0.001 * rng.random() for s in range(12)}
     other = {s * START: 1.0 for s in range(12)}
     assert one_verdict(one, other, between=0.5).word == "same"
+
+
+def starts_of_two_runs(rng, common, own, ratio, count=3):
+    """Draw a format and raw I/O on both sides; their starts vary in common, and each alone."""
+    sides = []
+    for side, slower in ((0, 1.0), (1, ratio)):
+        of = [{}, {}]  # of the format, and of raw I/O
+        for start in range(side * count, (side + 1) * count):
+            shared = common * rng.standard_normal()
+            for seconds, factor in zip(of, (slower, 1.0), strict=True):
+                speed = factor * math.exp(shared + own * rng.standard_normal())
+                seconds.update(times(rng, speed, first=start * START))
+        sides.append(of)
+    (old, old_raw), (new, new_raw) = sides
+    return Pair([(new, old)]), Pair([(new, old)], control=[(new_raw, old_raw)])
+
+
+def test_what_starts_have_in_common_with_raw_io_cancels():
+    rng = np.random.default_rng(4)
+    drawn = [starts_of_two_runs(rng, 0.15, 0.02, 1.25) for _ in range(RUNS)]
+    plain, over = (
+        [decide({"pair": pair})["pair"] for pair in pairs] for pairs in zip(*drawn, strict=True)
+    )
+    found = [sum(one.word == "slower" for one in some) / RUNS for some in (plain, over)]
+    assert found[0] < 0.75 < 0.9 < found[1]
+    assert sum(one.over_raw for one in over) > 0.9 * RUNS
+    equal = [starts_of_two_runs(rng, 0.15, 0.02, 1.0)[1] for _ in range(RUNS)]
+    wrong = sum(decide({"pair": pair})["pair"].word in ("slower", "faster") for pair in equal)
+    assert wrong <= 0.05 * RUNS
+
+
+def test_raw_io_that_varies_alone_is_not_used():
+    rng = np.random.default_rng(5)
+    used = 0
+    for _ in range(RUNS):
+        pair, with_raw = starts_of_two_runs(rng, 0.0, 0.02, 1.25)
+        noisy = [tuple({r: s * math.exp(0.1 * math.sin(r // START)) for r, s in raw.items()}
+                       for raw in with_raw.control[0])]  # fmt: skip
+        found = decide({"pair": pair._replace(control=noisy)})["pair"]
+        used += found.over_raw
+        assert found.word == "slower"
+    assert used <= 0.1 * RUNS

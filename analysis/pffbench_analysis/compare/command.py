@@ -17,7 +17,7 @@ from pffbench.results.summary import load
 from pffbench.results.table import Table
 from pffbench.run.output import make_console, print_json
 from pffbench.text import escape_markdown, one_line
-from pffbench_analysis.compare.comparison import Comparison, Row, compare_runs
+from pffbench_analysis.compare.comparison import OVER_RAW, Comparison, Row, compare_runs
 from pffbench_analysis.compare.gate import MORE_STARTS, Gate, Outcome, judge, worst
 from pffbench_analysis.compare.sides import Side
 from pffbench_analysis.derived_files import known, write_csv, writing
@@ -128,7 +128,8 @@ def _cells(row: Row, gate: Gate | None) -> list[str]:
         words.times(ratio.value),
         words.interval(ratio),
         *([words.times(alone.high)] if gate else []),
-        " in ".join(filter(None, ["~" if word == "open" else word, row.phase])),
+        " in ".join(filter(None, ["~" if word == "open" else word, row.phase]))
+        + (f", {OVER_RAW}" if row.verdict.over_raw else ""),
     ]
 
 
@@ -142,6 +143,11 @@ def _notes(found: Comparison, outcome: Outcome) -> Iterator[str]:
         yield (
             f"Change: time of new over old. Interval: all of them hold together with 95 %. {bound}"
             f"Same: within 10 %; ~: not decided. {starts}{few}."
+        )
+    if any(row.verdict.over_raw for row in found.comparable):
+        yield (
+            f"{OVER_RAW}: change of the time divided by the time of raw I/O in the same rounds, by "
+            "which the starts differ less."
         )
     for row in found.refused:
         heading = f", {row.heading}" if row.heading else ""
@@ -186,6 +192,7 @@ def _row(row: Row) -> dict[str, object]:
         "alone_low": known(alone.low),
         "alone_high": known(alone.high),
         "word": "not comparable" if row.reason else row.verdict.word,
+        "over_raw": row.verdict.over_raw,
         "mostly_in": row.phase,
         "reason": row.reason,
     }

@@ -23,6 +23,9 @@ from pffbench.text import counted
 from pffbench_analysis.compare.sides import Lone, Match, Side, match
 from pffbench_analysis.differences import ABSENT, Difference, differences
 
+#: Of a change that is not the one of the times alone.
+OVER_RAW = "over raw I/O"
+
 
 class Row(NamedTuple):
     """A total of a case, or of all cases of a format."""
@@ -57,8 +60,9 @@ class Row(NamedTuple):
         return _typical([new for new, _ in self.cells])
 
     def __str__(self) -> str:
-        ratio = self.verdict.ratio
-        return f"{self.name}, {self.heading}: {words.times(ratio.value)} ({words.interval(ratio)})"
+        ratio, over = self.verdict.ratio, f" {OVER_RAW}" if self.verdict.over_raw else ""
+        change = f"{words.times(ratio.value)} ({words.interval(ratio)}){over}"
+        return f"{self.name}, {self.heading}: {change}"
 
 
 def _typical(cells: Sequence[Cell]) -> float:
@@ -143,7 +147,12 @@ def compare_runs(
                 cells += _placed(case, both)
             elif entries[case.old].verified:
                 raw += _placed(case, both)
-    rows, control = _judged(cells, raw, {case.old: case.label for case in matched}, sides)
+    names = {case.old: case.label for case in matched}
+    rows, control = _judged(_with_control(cells, raw), raw, names, sides)
+    if changed := {row.heading for row in control if row.different}:
+        # Over raw I/O that is shown to have changed, a format would change the other way.
+        steady = [cell for cell in raw if cell.keys["heading"] not in changed]
+        rows, control = _judged(_with_control(cells, steady), raw, names, sides)
     return Comparison(
         *sides,
         rows=(*rows, *refused),
@@ -161,6 +170,16 @@ def _placed(case: Match, both: tuple[Cell | None, Cell | None]) -> list[Cell]:
         cell.with_keys(place=case.old, heading=heading_of(cell), side=side)
         for side, cell in zip(("old", "new"), both, strict=True)
         if cell
+    ]
+
+
+def _with_control(cells: Sequence[Cell], raw: Sequence[Cell]) -> list[Cell]:
+    """Return cells with the times of raw I/O of the same bytes and files in the same rounds."""
+    keys = ("side", "heading", "work", "files")
+    times = {tuple(cell.keys.get(key) for key in keys): cell.seconds for cell in raw}
+    return [
+        cell._replace(control=times.get(tuple(cell.keys.get(key) for key in keys)))
+        for cell in cells
     ]
 
 

@@ -54,7 +54,8 @@ def judge(found: Comparison, gate: Gate | None) -> Outcome:
 
     Raw transfers next to formats are the control of the machine, in each total by itself. Where
     these are shown to differ by more than the limit, nothing is said of the formats in this total.
-    Where that is not decided, a format that is as slow as they are is undecided, too.
+    Where that is not decided, a format that is as slow as they are is undecided, too, unless its
+    times are divided by theirs.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def _judge(found: Comparison, gate: Gate) -> tuple[int, str, str]:
     machine = f"raw I/O differs by more than {part} ({_list(changed)})"
     rows = [row for row in found.comparable if row.heading not in void]
     slower = [r for r in rows if r.verdict.word == "slower" and r.verdict.ratio.value > 1 + limit]
-    excused = [row for row in slower if _as_slow(row, found, limit)]
+    excused = [r for r in slower if not r.verdict.over_raw and _as_slow(r, found, limit)]
     if failed := [row for row in slower if row not in excused]:
         left = f"; {unjudged}: {machine}" if changed else ""
         return NOT_VALID, "FAILED", f"slower by more than {part}: {_list(failed)}{left}"

@@ -49,6 +49,8 @@ class Cell(NamedTuple):
     case: str
     #: Bytes on disk; 0 where they are not known.
     stored: int = 0
+    #: Seconds of raw I/O of the same bytes, by round, for comparisons of runs; none if not used.
+    control: Seconds | None = None
 
     @property
     def median(self) -> float:

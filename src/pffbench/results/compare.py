@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from pffbench.results.cells import Cell, grouped
-from pffbench.results.judge import BETWEEN_RATIOS, Pair, Verdict, decide
+from pffbench.results.judge import BETWEEN_RATIOS, Pair, Seconds, Verdict, decide
 
 
 class Question(NamedTuple):
@@ -93,7 +93,9 @@ def _answer(
                 both = [(sides[value][w], sides[other][w]) for w in common]
                 found[f"{value} {other}", place] = value, other, both
     pairs = {
-        key: Pair([(a.seconds, b.seconds) for a, b in both], (value, other, _kind(both)))
+        key: Pair(
+            [(a.seconds, b.seconds) for a, b in both], (value, other, _kind(both)), _control(both)
+        )
         for key, (value, other, both) in found.items()
     }
     verdicts = decide(pairs, alpha=alpha, between=between)
@@ -107,6 +109,12 @@ def _pairs(values: Sequence[str], base: str | None) -> Iterable[tuple[str, str]]
     if base is None:
         return [(b, a) for a, b in combinations(values, 2)]
     return [(value, base) for value in values if value != base and base in values]
+
+
+def _control(both: Sequence[tuple[Cell, Cell]]) -> Sequence[tuple[Seconds, Seconds]]:
+    """Return the times of raw I/O beside all cells; nothing if one has none."""
+    times = [(a.control, b.control) for a, b in both if a.control and b.control]
+    return times if len(times) == len(both) else ()
 
 
 def _kind(both: Sequence[tuple[Cell, Cell]]) -> str:

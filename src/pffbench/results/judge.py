@@ -4,7 +4,9 @@ A run is a randomised block design. In each round every way does the work once, 
 compared by the logarithms of their ratios in the rounds that both have: whatever a round has in
 common, such as the load of the machine, cancels. The estimate is their mean, in which the smallest
 and largest tenth count as the next value, so that a few slow rounds do not decide (the Winsorized
-mean). Runs of different starts of the program share no round, and there the unit is the start.
+mean). Runs of different starts of the program share no round, and there the unit is the start. What
+starts have in common with raw I/O, such as the speed of the disk in that hour, cancels in the times
+divided by those of raw I/O in the same rounds. They are used if starts then differ less.
 
 Every statement about faster, slower or same comes from `decide`, and every price from `bounds`.
 Both use `estimates`. `benchmarks/decisions.py` simulates how often they are right.
@@ -35,9 +37,9 @@ MARGIN = 0.10
 ALONE = 0.05
 #: A difference below this size is never called one.
 SMALLEST = 0.05
-#: Standard deviation between starts of the program of the logarithm of a ratio of two ways, and of
-#: one time (docs/evidence/starts.md).
-BETWEEN_RATIOS, BETWEEN_TIMES = 0.025, 0.06
+#: Standard deviation between starts of the program of the logarithm of a ratio of two ways, of one
+#: time, and of one time over that of raw I/O (docs/evidence/starts.md).
+BETWEEN_RATIOS, BETWEEN_TIMES, BETWEEN_OVER_RAW = 0.025, 0.06, 0.05
 #: Number of starts that this knowledge is worth, as degrees of freedom.
 KNOWN = 8
 #: Correlation of successive differences above which the interval of a pair in a family has twice
@@ -73,6 +75,9 @@ class Pair(NamedTuple):
     #: Pairs of one kind, such as the same two formats in writes of several sizes, are as dependent
     #: on the rounds before.
     kind: Hashable = ""
+    #: For each comparison the seconds of raw I/O of the same bytes beside the one and the other, by
+    #: round; used of two runs only. Empty: not measured.
+    control: Sequence[tuple[Seconds, Seconds]] = ()
 
 
 class Estimate(NamedTuple):
@@ -87,6 +92,8 @@ class Estimate(NamedTuple):
     rounds: int
     #: Correlation of successive rounds, from 0.
     dependence: float
+    #: Whether the times are divided by those of raw I/O.
+    over_raw: bool = False
 
     def ratio(self, level: float, wider: float = 1.0) -> Ratio:
         """Return the ratio; each end of its interval is wrong with a probability of `level`.
@@ -109,6 +116,8 @@ class Verdict(NamedTuple):
     rounds: int
     #: The ratio, with the interval of this pair alone: each end is wrong with `ALONE`, 5 %.
     alone: Ratio = Ratio(math.nan, 0.0, math.inf)
+    #: Whether it is the ratio of times divided by those of raw I/O, of two runs.
+    over_raw: bool = False
 
     @property
     def turned(self) -> Verdict:
@@ -116,7 +125,8 @@ class Verdict(NamedTuple):
         word = self.word
         if word in ("slower", "faster"):
             word = "faster" if word == "slower" else "slower"
-        return Verdict(word, self.ratio.inverse, self.rounds, self.alone.inverse)
+        inverse = self.ratio.inverse
+        return Verdict(word, inverse, self.rounds, self.alone.inverse, self.over_raw)
 
 
 #: Of a pair with too few rounds.
@@ -168,7 +178,7 @@ def _verdict(known: Estimate, level: float, alpha: float, least: float) -> Verdi
         word = "slower" if known.centre > 0 else "faster"
     elif not dependent and alone.high < 1 + MARGIN and alone.low > 1 / (1 + MARGIN):
         word = "same"
-    return Verdict(word, ratio, known.rounds, known.ratio(ALONE))
+    return Verdict(word, ratio, known.rounds, known.ratio(ALONE), known.over_raw)
 
 
 def bounds(
@@ -242,7 +252,7 @@ def estimates(pairs: Mapping[K, Pair], between: float = BETWEEN_RATIOS) -> dict[
     }
     for key, pair in pairs.items():
         if key not in paired:
-            found[key] = _of_starts(_sides(pair), BETWEEN_TIMES, 0.0)
+            found[key] = _of_runs(pair)
     return {key: one for key, one in found.items() if one is not None}
 
 
@@ -269,13 +279,39 @@ def _ends(rounds: int) -> int:
 
 def _differences(pair: Pair) -> list[np.ndarray]:
     """Return for each start the log ratios of its rounds, averaged over the comparisons."""
-    ratios = [{r: one[r] / other[r] for r in one if r in other} for one, other in pair.times]
-    return _logarithms(ratios)
+    return _logarithms([_quotients(one, other) for one, other in pair.times])
 
 
-def _sides(pair: Pair) -> list[list[np.ndarray]]:
+def _of_runs(pair: Pair) -> Estimate | None:
+    """Estimate from two runs, whose rounds are not shared."""
+    plain = _sides(pair.times)
+    over_raw = _sides(
+        [
+            (_quotients(one, raw), _quotients(other, its_raw))
+            for (one, other), (raw, its_raw) in zip(pair.times, pair.control, strict=False)
+        ]
+    )
+    complete = list(map(len, over_raw)) == list(map(len, plain))
+    if complete and _between(over_raw) < _between(plain):
+        known = _of_starts(over_raw, BETWEEN_OVER_RAW, 0.0)
+        if known is not None:
+            return known._replace(over_raw=True)
+    return _of_starts(plain, BETWEEN_TIMES, 0.0)
+
+
+def _quotients(one: Seconds, other: Seconds) -> Seconds:
+    """Return the ratios of the rounds that both have."""
+    return {r: one[r] / other[r] for r in one if r in other}
+
+
+def _sides(times: Sequence[tuple[Seconds, Seconds]]) -> list[list[np.ndarray]]:
     """Return for each of two runs, for each of its starts, the logarithms of its times."""
-    return [_logarithms(times) for times in zip(*pair.times, strict=True)]
+    return [_logarithms(side) for side in zip(*times, strict=True)]
+
+
+def _between(sides: Sequence[Sequence[np.ndarray]]) -> float:
+    """Return how much the starts of each side differ: the sum of squares of their means."""
+    return sum(float(np.var([start.mean() for start in side])) * len(side) for side in sides)
 
 
 def _logarithms(times: Sequence[Seconds]) -> list[np.ndarray]:
