@@ -367,7 +367,8 @@ def test_every_place_has_the_same_numbers(tmp_path):
     assert all(cell in markdown and cell in "\n".join(lines_of(found)) for cell in cells)
     for one in data["comparisons"]:
         if one["by"] == "backend":
-            text = f"{one['ratio']:.2f}× ({one['low']:.2f}–{one['high']:.2f})"
+            text = f"{one['ratio']:.2f}×"
+            text += " same" if one["word"] == "same" else f" ({one['low']:.2f}–{one['high']:.2f})"
             assert any(cell.startswith(text) for cell in cells)
 
 

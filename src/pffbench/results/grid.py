@@ -19,6 +19,8 @@ from pffbench.results.table import Table
 _MOST_CHANGES = 6
 #: Ways that need so many times the bytes on disk differ in it.
 _MORE_DISK = 1.10
+#: Ways that need so many times the bytes of the least have the least, by its digits.
+_AS_LITTLE = 1.005
 
 
 def way_name(decision: Decision, way: Way | None = None) -> str:
@@ -109,8 +111,8 @@ def notes(found: Compared) -> Iterator[str]:
     if len(prices) > 1 and set(costs) == {words.percent(1.0)}:
         yield "In no column is another way faster."
     elif len(prices) > 1:
-        in_all = words.listed(costs)
-        yield f"Column by column this way is at most {in_all} slower than the fastest."
+        alone = words.listed(costs)
+        yield f"First line: {found.decided.work}. One column alone: {alone}."
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."
     yield from _changes(found)
@@ -155,7 +157,8 @@ def disk_sentence(decision: Decision) -> str:
     ]
     time = words.times(decision.over(small, decision.way))
     disk = words.times(sizes[small] / used)
-    return f" Least disk: {', '.join(changed)}, {disk} the bytes in {time} the time."
+    near = "" if sizes[small] < _AS_LITTLE * least else f" (within {words.percent(_MORE_DISK)})"
+    return f" Least disk{near}: {', '.join(changed)}, {disk} the bytes in {time} the time."
 
 
 def _disk(some: Sequence[Comparison]) -> list[str]:

@@ -45,6 +45,8 @@ class Decided(NamedTuple):
 
     #: The way to use for all of the work, and the price of each way.
     decision: Decision
+    #: The work, in words: ``1 write, 1 cached read``.
+    work: str
     #: The parts of the work.
     purposes: Sequence[Purpose]
     #: The prices of all ways for each part alone, by heading.
@@ -83,12 +85,27 @@ def decide_work(cells: Sequence[Cell], weights: Weights | None = None) -> Decide
     main = cached if any(not c.raw for c in cached) else cells
     totals = {c.keys["total"] for c in main if not c.raw}
     wanted = {t: n for t, n in (weights or ONCE).items() if t in totals and n}
-    decision = decide_way(main, wanted or dict.fromkeys(totals, 1.0))
+    wanted = wanted or dict.fromkeys(totals, 1.0)
+    decision = decide_way(main, wanted)
     if decision is None:
         return None
     purposes = purposes_of(cells)
     each = {p.heading: one for p in purposes if (one := decide_way(p.cells, {p.total: 1.0}))}
-    return Decided(decision, purposes, each, _worst(purposes, each, decision))
+    work = _work_in_words(purposes_of(main), wanted)
+    return Decided(decision, work, purposes, each, _worst(purposes, each, decision))
+
+
+def _work_in_words(purposes: Sequence[Purpose], weights: Weights) -> str:
+    """Return how often data are written and read: ``1 write, 10 reads from disk``."""
+    texts = []
+    for purpose in purposes:
+        if number := weights.get(purpose.total):
+            noun = f"{purpose.total}{'' if number == 1 else 's'}"
+            if purpose.total == "read":
+                cached = "page cache" in purpose.heading
+                noun = f"cached {noun}" if cached else f"{noun} from disk"
+            texts.append(f"{number:g} {noun}")
+    return ", ".join(dict.fromkeys(texts))
 
 
 def _worst(

@@ -49,9 +49,15 @@ def interval(ratio: Ratio) -> str:
 
 
 def verdict(found: Verdict) -> str:
-    """Format a verdict for a table: the ratio, its interval, and a mark unless it differs."""
+    """Format a verdict for a table: the ratio, its interval, and a mark unless it differs.
+
+    The interval allows for all pairs of the document. That of *same* is the one of the pair alone,
+    within 10 %, so the word stands in its place.
+    """
     if not found.rounds:
         return "~"
+    if found.word == "same":
+        return brief(found)
     mark = _MARKS.get(found.word)
     return " ".join(filter(None, [f"{times(found.ratio.value)} ({interval(found.ratio)})", mark]))
 
