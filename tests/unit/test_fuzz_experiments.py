@@ -73,7 +73,7 @@ def complaint_of(text):
     before = {FILE}
     try:
         plan = make_plan(load_experiment(FILE), ranks=2)
-        check_scratch(plan, ".", 2**33, keeps=False)
+        check_scratch(plan, ".", 2**33)
         for case in plan.cases:
             cost_of(case, 2, int(plan.experiment.memory))
     except UserError as error:

@@ -61,7 +61,7 @@ def test_a_quota_that_is_too_small_is_refused_before_anything_is_made(tmp_path, 
     mount = filesystem(str(tmp_path)).mount_point
     tool(tmp_path, "quota", f"{mount} 900 0 1000 0 5 0 0 0", monkeypatch)
     with pytest.raises(UserError, match=r"about 1\.\d+ MiB in .* by your quota, where 100 KiB"):
-        check_scratch(experiment(), str(tmp_path), 2**40, keeps=False)
+        check_scratch(experiment(), str(tmp_path), 2**40)
     assert str(os.getuid()) in (tmp_path / "asked").read_text()
     tool_says_enough = quota_left(filesystem(str(tmp_path)))
     assert tool_says_enough == Quota(100 * 1024, None)
@@ -72,7 +72,7 @@ def test_a_quota_of_files_is_looked_at_too(tmp_path, monkeypatch):
     tool(tmp_path, "quota", f"{mount} 900 0 0 0 5 0 30 0", monkeypatch)
     many = experiment(backend="zarr", chunks=[16, 16])
     with pytest.raises(UserError, match=r"makes about 10\d\d files in .* by your quota, where 25 "):
-        check_scratch(many, str(tmp_path), 2**40, keeps=False)
+        check_scratch(many, str(tmp_path), 2**40)
 
 
 def test_lustre_is_asked_with_its_own_tool(tmp_path, monkeypatch):
@@ -87,7 +87,7 @@ def test_lustre_is_asked_with_its_own_tool(tmp_path, monkeypatch):
 @pytest.mark.parametrize("says", ["", "quota: no such thing"])
 def test_a_tool_that_tells_nothing_is_no_limit(tmp_path, monkeypatch, says):
     tool(tmp_path, "quota", says, monkeypatch)
-    check_scratch(experiment(), str(tmp_path), 2**40, keeps=False)
+    check_scratch(experiment(), str(tmp_path), 2**40)
 
 
 def test_zarr_needs_as_many_open_files_as_transfers_are_under_way():

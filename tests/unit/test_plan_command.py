@@ -127,6 +127,16 @@ def test_the_json_of_a_plan_has_its_cases_and_costs(tmp_path):
     )
 
 
+@pytest.mark.parametrize("cache", ["warm", "separate"])
+def test_the_files_of_all_repetitions_exist_at_a_time_if_another_job_reads_them(tmp_path, cache):
+    file = REPOSITORY / "configs" / "smallest.yaml"
+    told = pffbench_cli("plan", file, "--set", f"cache={cache}", "--json", cwd=tmp_path)
+    (plan,) = json.loads(told.stdout)["plans"]
+    spaces = [case["cost"]["space"] for case in plan["cases"]]
+    at_a_time = plan["rounds"] * sum(spaces) if cache == "separate" else max(spaces)
+    assert plan["peak_bytes"] == at_a_time > 0
+
+
 def test_the_json_of_the_doctor_has_each_finding(tmp_path):
     told = pffbench_cli("doctor", "--no-mpi", "--json", cwd=tmp_path)
     data = json.loads(told.stdout)

@@ -113,8 +113,8 @@ class PlannedRun(msgspec.Struct, frozen=True):
 
     @property
     def peak(self) -> Size:
-        """Bytes of the largest repetition on disk."""
-        return Size(max(cost.space for cost in self.plan.costs.values()))
+        """Bytes on disk at a time."""
+        return Size(self.plan.peak_space)
 
 
 def _parent(experiment: Experiment, scratch: str | None) -> str:

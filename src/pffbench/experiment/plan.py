@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from math import prod
 
@@ -180,6 +180,25 @@ class Plan(msgspec.Struct, frozen=True):
     remarks: tuple[str, ...] = ()
     #: With ``unsafe: true``: why every other run refuses a case, by the name of the case.
     unsafe: Mapping[str, str] = {}
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether another job reads, so that the files of all repetitions exist at a time."""
+        return any(case.parameters.cache == "separate" for case in self.cases)
+
+    @property
+    def peak_space(self) -> int:
+        """Bytes on disk at a time, an upper estimate."""
+        return self._at_a_time([cost.space for cost in self.costs.values()])
+
+    @property
+    def peak_files(self) -> int:
+        """Files at a time, as far as they are known beforehand."""
+        return self._at_a_time([cost.files for cost in self.costs.values()])
+
+    def _at_a_time(self, of_cases: Sequence[int]) -> int:
+        """Return the sum over all cases and rounds, or the most of a case if only one exists."""
+        return self.experiment.rounds * sum(of_cases) if self.is_staged else max(of_cases)
 
     def is_limit(self, reason: str) -> bool:
         """Whether a case is left out for this reason because of the installed libraries."""

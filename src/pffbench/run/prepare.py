@@ -266,7 +266,7 @@ def _parent(
         _check_same_place(parent, left)
     else:
         here = part_of_node(plan, team) if local else plan
-        check_scratch(here, parent, allowance.memory, keeps=stage == "write")
+        check_scratch(here, parent, allowance.memory)
     return parent, own
 
 

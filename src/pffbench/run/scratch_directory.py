@@ -59,7 +59,7 @@ def part_of_node(plan: Plan, team: Team) -> Plan:
     return msgspec.structs.replace(plan, costs=costs)
 
 
-def check_scratch(plan: Plan, parent: str, free_memory: int, *, keeps: bool) -> None:
+def check_scratch(plan: Plan, parent: str, free_memory: int) -> None:
     """Reject a plan that exceeds the available resources.
 
     Parameters
@@ -70,8 +70,6 @@ def check_scratch(plan: Plan, parent: str, free_memory: int, *, keeps: bool) -> 
         Directory on the file system under test.
     free_memory : int
         Bytes available to each rank.
-    keeps : bool
-        Whether the files of all repetitions are kept, instead of one at a time.
 
     Raises
     ------
@@ -87,7 +85,7 @@ def check_scratch(plan: Plan, parent: str, free_memory: int, *, keeps: bool) -> 
             f"--scratch {parent}: cache: dropped is impossible on {there.type}, which lives in "
             "memory; choose a directory on a disk"
         )
-    check_room(plan, _room(there, parent, free_memory), keeps=keeps)
+    check_room(plan, _room(there, parent, free_memory))
 
 
 def _room(there: FileSystem, parent: str, free_memory: int) -> AvailableSpace:
@@ -112,7 +110,7 @@ class AvailableSpace(msgspec.Struct, frozen=True):
     free_memory: int
 
 
-def check_room(plan: Plan, room: AvailableSpace, *, keeps: bool = False) -> None:
+def check_room(plan: Plan, room: AvailableSpace) -> None:
     """Refuse an experiment that does not fit on the machine.
 
     Parameters
@@ -121,15 +119,13 @@ def check_room(plan: Plan, room: AvailableSpace, *, keeps: bool = False) -> None
         The plan.
     room : AvailableSpace
         The available resources.
-    keeps : bool
-        Whether the files of all repetitions are kept, instead of those of one at a time.
 
     Raises
     ------
     UserError
         A case needs more space, files or memory than are available.
     """
-    if keeps:
+    if plan.is_staged:
         _check_room_for_all(plan, room)
     for case in plan.cases:
         cost = plan.costs[case.id]
@@ -151,11 +147,8 @@ def check_room(plan: Plan, room: AvailableSpace, *, keeps: bool = False) -> None
 
 
 def _check_room_for_all(plan: Plan, room: AvailableSpace) -> None:
-    costs = [plan.costs[case.id] for case in plan.cases]
-    rounds = plan.experiment.rounds
-    space = rounds * sum(cost.space for cost in costs)
-    files = rounds * sum(cost.files for cost in costs)
-    kept = f"all {rounds} repetitions of {len(costs)} cases, which another job is to read,"
+    rounds, space, files = plan.experiment.rounds, plan.peak_space, plan.peak_files
+    kept = f"all {rounds} repetitions of {len(plan.cases)} cases, which another job is to read,"
     if space > room.free_space:
         raise UserError(
             f"{kept} need about {Size(space)} in {room.scratch}, where {Size(room.free_space)} "
@@ -250,7 +243,7 @@ def _checked_parent(team: Team, spec: RunSpec) -> str:
     """Return this node's parent of the scratch directory, in which its ranks have space."""
     before = f"{spec.scratch_parent}/{PREFIX}" if spec.goes_on else None
     parent, own = parent_of_node(spec.options.scratch, before)
-    check_scratch(part_of_node(spec.plan, team), parent, spec.memory, keeps=False)
+    check_scratch(part_of_node(spec.plan, team), parent, spec.memory)
     check_parent(Path(os.path.realpath(parent)), own)
     return parent
 
