@@ -110,6 +110,16 @@ def test_the_name_of_a_run_is_that_of_an_experiment(run, capsys):
         assert "is not a record of a run" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("wrong", [None, 3, {"count": "many"}])
+def test_files_of_a_case_that_no_experiment_has_are_refused(run, capsys, wrong):
+    record = json.loads((run / "run.json").read_text())
+    for entry in record["cases"].values():
+        entry["parameters"] |= {"files": wrong, "arrays": "per_rank"}
+    (run / "run.json").write_text(json.dumps(record))
+    assert run_cli("report", run) == 2
+    assert "is not a record of a run" in capsys.readouterr().err
+
+
 def test_a_record_with_bytes_that_are_no_utf8_is_refused(run, capsys):
     text = (run / "run.json").read_bytes()
     for wrong in (b"b\xfe", b"a\\udcff"):

@@ -413,7 +413,8 @@ class _Parameters(msgspec.Struct):
 
     backend: str = ""
     workload: str = ""
-    layout: str = ""
+    files: str | dict[str, Natural] = ""
+    arrays: str = ""
     transfer: str = ""
     settings: str = ""
     durability: str = "close"
