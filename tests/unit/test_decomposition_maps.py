@@ -25,6 +25,8 @@ from pffbench.workloads.irregular import MapFile
 from pffbench.workloads.made_maps import MADE
 from pffbench.workloads.made_maps import main as make_map
 from pffbench.workloads.map_files import read_map, write_npz, write_text
+from pffbench.workloads.map_rules import in_stored_order
+from plans import plan_cases
 
 #: What Scorpio writes of an array of 2 × 3 elements, which the text calls 3 × 2: the second process
 #: has nothing, and there are places of memory that belong to no element.
@@ -82,6 +84,26 @@ def test_runs_in_common_with_a_box_are_in_the_right_places_of_both_memories(sele
     assert found == sorted(set(packed) & set(inside))
 
 
+@given(selections(), st.integers(0, 1), st.data())
+def test_every_second_of_the_elements_is_in_a_lattice_that_a_box_may_have(selection, before, data):
+    shape, taken = selection
+    even = (np.indices(shape)[-1].reshape(-1) + before) % 2 == 0
+    stretches = stretches_of(shape, taken).every_second(before)
+    assert stretches.offsets.tolist() == np.flatnonzero(taken & even).tolist()
+    assert set(stretches.lengths) <= {1}
+    whole, lattice = np.arange(taken.size).reshape(shape), stretches.lattice
+    assert whole[lattice.slices].reshape(-1).tolist() == np.flatnonzero(even).tolist()
+    start = tuple(data.draw(st.integers(0, n - 1)) for n in shape)
+    area = Box(start, tuple(n - a for n, a in zip(shape, start, strict=True)))
+    box = area.common(lattice)
+    runs = common_runs(stretches, box)
+    inside, found = whole[box.slices].reshape(-1), []
+    for a, b, length in zip(*runs, strict=True):
+        assert stretches.offsets[a : a + length].tolist() == inside[b : b + length].tolist()
+        found += inside[b : b + length].tolist()
+    assert found == sorted(set(stretches.offsets) & set(inside))
+
+
 @given(selections(), st.data())
 def test_the_chunks_of_stretches_are_counted_once_each(selection, data):
     shape, taken = selection
@@ -106,6 +128,50 @@ def test_the_data_of_stretches_are_those_of_the_array(shape, kind):
     gathered.fill(out[:50], 2, (7,), out.shape)
     assert (out[:50] == truth.reshape(-1)[taken][7:57]).all()
     assert gathered.index((7,)) == tuple(np.argwhere(taken.reshape(shape))[7])
+
+
+@pytest.mark.parametrize("steps", [None, 3])
+@pytest.mark.parametrize("files", [{"files": "per_rank"}, {"arrays": "per_rank"}])
+def test_a_users_array_is_stored_in_the_order_of_a_map(tmp_path, files, steps):
+    (tmp_path / "map.dat").write_text(TEXT)
+    of_map = {"file": str(tmp_path / "map.dat")}
+    plain = {"workload": "hyperslab", "backend": "posix", "source": "file", "steps": steps}
+    p = msgspec.convert(plain | files | {"decomposition": of_map}, HyperslabParameters)
+    assert Hyperslab().refuse(p, 2, backend_class("posix")) is None
+    data, shape = make_source("uniform", "float32", 3), (2, 3) if steps is None else (steps, 2, 3)
+    truth = np.empty(shape, np.float32)
+    data.fill(truth, 1, (0,) * len(shape), shape)
+    stored = in_stored_order(data, Hyperslab().arrays(p, 2))
+    order = [0, 1, 5, 2, 3, 4]  # rank 0 has process 0, and rank 1 the processes 1 and 2
+    expected = truth.reshape(*shape[:-2], 6)[..., order]
+    found = np.empty_like(expected)
+    stored.fill(found, 1, (0,) * expected.ndim, expected.shape)
+    assert (found == expected).all()
+    part = np.empty_like(expected[..., 1:5])
+    stored.fill(part, 1, (*(0 for _ in shape[:-2]), 1), expected.shape)
+    assert (part == expected[..., 1:5]).all()
+
+
+SLICES = {
+    "gather needs parts that are boxes": {"backend": "hdf5", "rearranger": "gather",
+                                          "files": {"count": 1}},
+    "npy moves boxes only": {"backend": "npy", "files": "per_rank"},
+    "use arrays: per_rank": {"backend": "posix", "holes": "allow"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", SLICES)
+def test_slices_of_a_map_that_cannot_be_read_are_refused(tmp_path, why):
+    given = dict(SLICES[why])
+    of_map = {"holes": given.pop("holes")} if "holes" in given else {}
+    (tmp_path / "map.npz").write_bytes(npz(shape=[1, 2, 3]))
+    case = {"workload": "slices", "axis": 0, **given,
+            "decomposition": {"file": str(tmp_path / "map.npz"), **of_map}}  # fmt: skip
+    with pytest.raises(UserError, match=why):
+        plan_cases(case, ranks=2)
+    assert plan_cases(
+        case | {"backend": "hdf5", "files": "per_rank", "rearranger": "none"}, ranks=2
+    )
 
 
 def test_the_text_form_counts_elements_from_one_and_names_the_fastest_axis_first(tmp_path):
@@ -413,7 +479,6 @@ def test_holes_and_overlaps_are_allowed_when_asked(tmp_path, holes, overlaps):
 
 
 CONTRADICTIONS = {
-    "in the places that source: file has them in": {"arrays": "per_rank", "source": "file"},
     "reading another part needs files: one": {"files": "per_rank", "read_start": [0, 1]},
     "leave cut_unit out": {"cut_unit": [1, 1]},
     "shape [4, 4] is not that of the decomposition map, [2, 3]": {"shape": [4, 4]},

@@ -105,6 +105,8 @@ def _with_all_parts(spec: ArraySpec) -> ArraySpec:
 def _chunk_left_of_file(spec: ArraySpec, file: str, variable: str | None) -> Shape | None:
     source = file_source(file, variable, spec.dtype)
     try:
+        if len(source.shape) != len(spec.logical_shape):  # in the order of a map: the run looks
+            return None
         return chunk_left(spec, source)
     except ImportError:  # which the run reports
         return None

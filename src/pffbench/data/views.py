@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
@@ -142,12 +143,21 @@ class Gathered(DerivedSource):
     def fill(self, out: Array, array: int, start: Index, shape: Index) -> None:
         """Fill a part of the stretches, see `Source.fill`.
 
-        Here `start` and `shape` are place and number of elements in all stretches together.
+        Here the last of `start` and of `shape` is the place and the number of elements in all
+        stretches together. Those before it are of axes that the source's array has too, such as
+        that of time steps. The stretches are the same at each index along them.
         """
         check_box(start, out.shape, shape)
-        for done in range(0, out.size, _TAKEN):
-            part = out[done : done + _TAKEN]
-            self._fill(part, array, self._elements(start[0] + done, part.size))
+        each = prod(self._shape[len(shape) - 1 :])
+        for place in np.ndindex(*out.shape[:-1]):
+            before = 0
+            for first, index, n in zip(start, place, shape, strict=False):
+                before = before * n + first + index
+            row = out[place]
+            for done in range(0, row.size, _TAKEN):
+                part = row[done : done + _TAKEN]
+                elements = self._elements(start[-1] + done, part.size)
+                self._fill(part, array, elements + before * each)
 
     def _elements(self, first: int, count: int) -> Array:
         """Return the places in the flattened array of consecutive elements of the stretches."""
@@ -162,7 +172,7 @@ class Gathered(DerivedSource):
         blocks = rows // length * -(-length // self._rows) + rows % length // self._rows
         cuts = np.flatnonzero(np.diff(blocks)) + 1
         for some in np.split(np.arange(elements.size), cuts):
-            first, last = int(rows[some[0]]), int(rows[some[-1]])
+            first, last = int(rows[some].min()), int(rows[some].max())
             outer, row = divmod(first, length)
             extent = (
                 *(1 for _ in self._shape[: self._axis]), last - first + 1,

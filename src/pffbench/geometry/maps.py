@@ -211,6 +211,13 @@ class Consecutive(OfMap, frozen=True, eq=False):
         ends = (0, *_ends(self.map, self.ranks))
         return Box((ends[ranks.start],), (ends[ranks.stop] - ends[ranks.start],))
 
+    @property
+    def stretches(self) -> tuple[Integers, Integers]:
+        """First element in the map's array, and length, of each stretch of the array."""
+        parts = [self.map.part(self.ranks, rank) for rank in range(self.ranks)]
+        offsets, lengths = zip(*((part.offsets, part.lengths) for part in parts), strict=True)
+        return np.concatenate(offsets), np.concatenate(lengths)
+
     def describe(self, itemsize: int) -> str:
         """Return the file, and how many stretches of which length ranks have."""
         return f"{super().describe(itemsize)}, stored one after the other"

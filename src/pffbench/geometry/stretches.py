@@ -8,6 +8,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from pffbench.geometry.box import Box, Shape
 
@@ -29,7 +30,8 @@ class Stretches(Box, frozen=True, kw_only=True, eq=False, dict=True):
 
     In memory they lie one after the other, so `shape` is their number of elements. They are in
     increasing order, and do not overlap. `start` has an index for each axis of the array: leading
-    ones are those of a time step, the others are 0.
+    ones are those of a time step, the others are 0. If the elements are those of a
+    lattice, such as every second column, it begins at `start` and has the `stride`.
 
     They have no length for each axis, so some of `Box` is not defined for them: `span`, `stop`,
     `slices`, `common` and `inside`.
@@ -47,6 +49,12 @@ class Stretches(Box, frozen=True, kw_only=True, eq=False, dict=True):
         """Return stretches of an array."""
         start = (0,) * len(whole)
         return cls(start, (int(lengths.sum()),), whole=whole, offsets=offsets, lengths=lengths)
+
+    @property
+    def lattice(self) -> Box:
+        """The array, or the lattice in it that has the elements, without time steps."""
+        each = zip(self.start, self.whole, self.stride or (1,) * len(self.whole), strict=True)
+        return Box(self.start, tuple(len(range(*axis)) for axis in each), self.stride)
 
     def in_step(self, step: int, steps: int) -> Stretches:
         """Return the same elements in one step of an array with a leading axis of time steps."""
@@ -92,7 +100,9 @@ class Stretches(Box, frozen=True, kw_only=True, eq=False, dict=True):
         counts = (lengths - odd + 1) // 2
         which = np.repeat(np.arange(len(offsets)), counts)
         elements = (offsets + odd)[which] + 2 * (np.arange(len(which)) - _begins(counts)[which])
-        return Stretches.of(self.whole, elements, np.ones_like(elements))
+        found = Stretches.of(self.whole, elements, np.ones_like(elements))
+        start, stride = (*found.start[1:], before % 2), (*(1 for _ in self.whole[1:]), 2)
+        return replace(found, start=start, stride=stride)
 
     def boxes(self) -> Iterator[Box]:
         """Yield the fewest boxes that each stretch consists of, in the order of memory."""
@@ -127,7 +137,7 @@ class CommonRuns(NamedTuple):
 def common_runs(stretches: Stretches, box: Box) -> CommonRuns:
     """Return the elements that stretches and a box of one array share, in increasing order.
 
-    The box has no stride, and is not stretches.
+    The box is not stretches. If it has a stride, the stretches are elements of its lattice.
     """
     offsets, lengths, packed = stretches.rows
     index = [np.asarray(i, np.int64) for i in np.unravel_index(offsets, stretches.whole)]
@@ -137,8 +147,9 @@ def common_runs(stretches: Stretches, box: Box) -> CommonRuns:
     for i, start, stop in zip(index[:-1], box.start, box.stop, strict=False):
         common &= (i >= start) & (i < stop)
     inside = np.zeros(len(offsets), np.int64)
-    for i, start, n in zip([*index[:-1], first], box.start, box.shape, strict=True):
-        inside = inside * n + (i - start)
+    axes = zip([*index[:-1], first], box.start, box.shape, box.steps, strict=True)
+    for i, start, n, step in axes:
+        inside = inside * n + (i - start) // step
     return _joined((packed + first - index[-1])[common], inside[common], count[common])
 
 

@@ -17,6 +17,7 @@ from pffbench.run.agenda import Due
 from pffbench.run.context import RunContext
 from pffbench.run.spec import repetition_directory
 from pffbench.storage.filesystem import require_room
+from pffbench.workloads.map_rules import in_stored_order
 from pffbench.workloads.registry import workload
 from pffbench.workloads.repetition import Place, Repetition, Request, Subject
 
@@ -95,6 +96,8 @@ class Preparation:
             source = self._sources.get(p.source, p.dtype, seed, p.file, p.variable)
             pattern = workload(p.workload)
             arrays = pattern.arrays(p, team.size)
+            if p.source == "file":
+                source = in_stored_order(source, arrays)
             types = {family.parameters.dtype or "" for family in arrays.families} - {"", p.dtype}
             by_type = {str(t): self._sources.get(p.source, t, seed, None, None) for t in types}
             step.name = "room for the file"

@@ -1,4 +1,4 @@
-"""Cases whose arrays are cut by a decomposition map: rules, and the space that they need."""
+"""Cases whose arrays are cut by a decomposition map: rules, data, and the space that they need."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import os
 from typing import TYPE_CHECKING
 
 from pffbench.backends.base import Backend
+from pffbench.data.views import Gathered
+from pffbench.geometry.maps import Consecutive
 from pffbench.mpi import open_file
 from pffbench.workloads.base import Impossible
 
 if TYPE_CHECKING:
+    from pffbench.data import Source
     from pffbench.geometry.box import Shape
+    from pffbench.workloads.arrays import CaseArrays
     from pffbench.workloads.listed import ArrayParameters
 
 
@@ -33,7 +37,7 @@ def check_map(p: ArrayParameters, ranks: int, *, rows: bool = False) -> str | No
     if reason := _check_shape(p, p.map_file.map.shape, rows=rows):
         return reason
     if not p.irregular:
-        return _refuse_consecutive(p)
+        return None
     if p.chunks == "rank_part":
         return "with a decomposition map no chunk is the part of a rank; name a chunk shape"
     if p.rearranger == "gather":
@@ -66,16 +70,6 @@ def _list(shape: Shape) -> str:
     return ", ".join(map(str, shape))
 
 
-def _refuse_consecutive(p: ArrayParameters) -> str | None:
-    """Return why a file cannot have the elements of its ranks one after the other, or None."""
-    if p.source != "file":
-        return None
-    return Impossible(
-        "only files: one with arrays: shared has the elements of a map in the places that source: "
-        "file has them in"
-    )
-
-
 def refuse_map(p: ArrayParameters, backend: type[Backend]) -> str | None:
     """Return why a backend cannot move stretches of an array, or None."""
     reason = _refuse_stretches(p, backend) if p.irregular and p.rearranger == "none" else None
@@ -105,6 +99,15 @@ def _refuse_overlaps(p: ArrayParameters, backend: type[Backend]) -> str | None:
         f"read, as a map with overlaps: allow has them in {backend.name}; take transfer: "
         "independent, or ROMIO (OMPI_MCA_io=^ompio)"
     )
+
+
+def in_stored_order(source: Source, arrays: CaseArrays) -> Source:
+    """Return data of a user's array in the order in which files have its elements."""
+    family = arrays.families[0]  # a case of a user's array has one kind
+    if not isinstance(family.cut, Consecutive):
+        return source
+    lead: Shape = () if family.steps is None else (family.steps,)
+    return Gathered(source, (*lead, *family.cut.map.shape), *family.cut.stretches)
 
 
 #: Bytes of a block of a file system, of which a stretch touches one more than it fills.

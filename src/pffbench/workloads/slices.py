@@ -11,11 +11,13 @@ import msgspec
 from msgspec.structs import replace
 
 from pffbench.backends.array_spec import ArraySpec
+from pffbench.backends.base import Backend
 from pffbench.case import Count, DataSize, Extent, GivenShape
 from pffbench.geometry.box import Box, Shape
 from pffbench.geometry.cut import Grid, Region
-from pffbench.geometry.stretches import Stretches
-from pffbench.workloads.arrays import Family, at_once, of_owner
+from pffbench.geometry.maps import DecompositionMap
+from pffbench.geometry.stretches import Stretches, common_runs, merged
+from pffbench.workloads.arrays import Family, at_once, of_owner, one_part
 from pffbench.workloads.base import Impossible
 from pffbench.workloads.irregular import MapFile
 from pffbench.workloads.listed import ArrayWorkload, MappedParameters, MappedPart, OneOrMore
@@ -47,7 +49,8 @@ class SlicesParameters(MappedParameters, frozen=True, kw_only=True, tag="slices"
     #: Number of volumes. Or a list of volumes that differ, which are written in this order.
     datasets: DataSize[Count | Annotated[tuple[MappedPart, ...], OneOrMore]] = 1
     #: A map of the stretches of the flattened volume that each process writes, as of the workload
-    #: `hyperslab`. Only with ``files: one`` and ``arrays: shared``, where it has slices.
+    #: `hyperslab`. In files of groups and arrays of ranks, which have no planes of the volume, each
+    #: rank reads the elements of a slice that it wrote.
     decomposition: MapFile | None = None
     #: Slices across this axis are read: whole planes of one index.
     axis: Literal[0, 1, 2] | None = None
@@ -76,7 +79,7 @@ class Slices(ArrayWorkload):
 
     With ``arrays: shared`` all ranks write one volume. Each slice is cut over them, or over the
     ranks that have elements of it in their file. With ``arrays: per_rank`` each rank has a volume
-    to itself and reads whole slices of it.
+    to itself and reads whole slices of it, unless a map cuts one volume.
     """
 
     name = "slices"
@@ -86,22 +89,34 @@ class Slices(ArrayWorkload):
     def family(self, p: SlicesParameters, ranks: int) -> Family:
         p = p.with_shape(ranks)
         shape, unit, shared = _shape(p), _written_unit(p), p.shares_arrays
-        cut = Grid(shape, (1, ranks if shared else 1, 1), "balanced", (1, unit, 1))
+        dealt = not shared and p.map_file is None
+        cut = Grid(shape, (1, 1 if dealt else ranks, 1), "balanced", (1, unit, 1))
         row = prod(shape) // shape[_WRITTEN_ALONG] * p.itemsize
         step = max(1, _BLOCK_BYTES // (row * unit)) * unit
         boxes = wanted(p)
-        return Family(
+        family = Family(
             parameters=p,
             ranks=ranks,
             cut=cut,
             name=partial(_name, p.number),
-            count=p.number * (1 if shared else ranks),
-            dealt_to=None if shared else ranks,
+            count=p.number * (ranks if dealt else 1),
+            dealt_to=ranks if dealt else None,
             block=lambda _: _CUBE,
             write=partial(_blocks, cut.largest.shape[_WRITTEN_ALONG], step),
             read=at_once if shared else partial(_whole_boxes, boxes),
             reading=tuple(Region(box, _over_ranks) for box in boxes) if shared else None,
         )
+        if p.map_file is None:
+            return family
+        if p.irregular:
+            return replace(family, write=at_once)
+        read = partial(_elements_of_rank, p.map_file.map, ranks, boxes)
+        return replace(family, block=one_part, write=at_once, read=read, reading=None)
+
+    def refuse(
+        self, parameters: SlicesParameters, ranks: int, backend: type[Backend]
+    ) -> str | None:
+        return super().refuse(parameters, ranks, backend) or _unreadable(parameters, backend)
 
     def check(self, p: SlicesParameters, ranks: int) -> str | None:
         if reason := _check_reading_of_map(p):
@@ -118,14 +133,28 @@ def _check_reading_of_map(p: SlicesParameters) -> str | None:
     """Return why slices of a volume cut by a map cannot be read, or None."""
     if p.map_file is None:
         return None
-    if not p.irregular:
+    if not p.irregular and p.rearranger == "gather":
         return Impossible(
-            "files of groups and arrays of ranks have the elements of a map one after the other, "
-            "where slices are no boxes; use files: one and arrays: shared"
+            "rearranger: gather needs parts that are boxes, and the elements that a rank has of a "
+            "slice are no box; use box or chunk_owner"
         )
-    if p.map_file.holes == "allow":
-        return "slices have elements that no process has; a map with holes has none to read"
+    if p.irregular and p.map_file.holes == "allow":
+        return (
+            "slices of one array have elements that no process writes with holes: allow; use "
+            "arrays: per_rank, where each rank reads the elements of a slice that it wrote"
+        )
     return None
+
+
+def _unreadable(p: SlicesParameters, backend: type[Backend]) -> str | None:
+    """Return why a backend cannot read slices of volumes that are stored rank by rank, or None."""
+    by_rank = any(one.map_file is not None and not one.irregular for _, one in p.each)
+    if not by_rank or p.exchanges or backend.capabilities.stretches:
+        return None
+    return Impossible(
+        f"backend {backend.name} moves boxes only, and the elements that a rank has of a slice are "
+        "no box; with arrays: shared it needs rearranger: box or chunk_owner"
+    )
 
 
 def wanted(p: SlicesParameters) -> list[Box]:
@@ -154,6 +183,8 @@ def _name(count: int, index: int, owner: int | None) -> str:
 
 def _written_unit(p: SlicesParameters) -> int:
     """Return the unit of the blocks' edges: the length of a chunk, if one is named."""
+    if p.map_file is not None:
+        return 1
     chunks = own_chunks(p, _shape(p), _CUBE)
     return chunks[_WRITTEN_ALONG] if isinstance(chunks, tuple) else 1
 
@@ -168,9 +199,6 @@ def _blocks(longest: int, step: int, spec: ArraySpec, part: Box, rank: int) -> I
     step : int
         Most rows of a block.
     """
-    if isinstance(part, Stretches):
-        yield part
-        return
     first, last = part.start[_WRITTEN_ALONG], part.stop[_WRITTEN_ALONG]
     for begin in range(first, first + longest, step):
         extent = max(0, min(step, last - begin))
@@ -181,6 +209,25 @@ def _blocks(longest: int, step: int, spec: ArraySpec, part: Box, rank: int) -> I
 def _whole_boxes(boxes: list[Box], spec: ArraySpec, part: Box, rank: int) -> Iterator[Box]:
     """Yield whole slices or boxes of a rank's own volume, and nothing of another rank's."""
     yield from (box if part.size else box.nothing for box in boxes)
+
+
+def _elements_of_rank(
+    decomposition: DecompositionMap,
+    ranks: int,
+    boxes: list[Box],
+    spec: ArraySpec,
+    part: Box,
+    rank: int,
+) -> Iterator[Box]:
+    """Yield the elements of slices or boxes that a rank has, where they are in its part.
+
+    The part has the rank's elements of the volume one after the other.
+    """
+    of_rank = decomposition.part(ranks, rank)
+    held = of_rank if part.size else of_rank.nothing
+    for box in boxes:
+        runs = common_runs(held, box)
+        yield Stretches.of(spec.shape, *merged(part.start[0] + runs.packed, runs.lengths))
 
 
 def _over_ranks(shape: Shape, ranks: int) -> Grid:

@@ -53,12 +53,14 @@ class Transfer(msgspec.Struct, frozen=True):
 
     def _lattice(self, source: Source) -> Strided | Gathered | None:
         """Return the elements of a box with a stride, or of stretches; None for any other box."""
-        if isinstance(self.box, Stretches):
-            return Gathered(source, self.box.whole, self.box.offsets, self.box.lengths)
+        shape = self.spec.logical_shape
+        if isinstance(self.box, Stretches):  # an array with these is cut along its first axis
+            offsets = self.box.offsets + self.spec.origin[0] * prod(shape[1:])
+            return Gathered(source, shape, offsets, self.box.lengths)
         if not self.box.stride:
             return None
         start = self.spec.data_start(self.box)
-        return Strided(source, start, self.box.stride, self.spec.logical_shape)
+        return Strided(source, start, self.box.stride, shape)
 
     @property
     def blocks(self) -> Counter[int]:

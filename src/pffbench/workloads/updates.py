@@ -136,11 +136,6 @@ class Updates(ArrayWorkload):
         shape = _whole(p, ranks)
         if len(shape) < 2:
             return f"an array of rows has 2 axes or more, {list(shape)} has {len(shape)}"
-        if p.irregular and p.exchanges and p.change == "every_second_element":
-            return Impossible(
-                "writers write whole rows of a map; change: every_second_element needs "
-                "rearranger: none"
-            )
         return _check_selections(p, shape[0], shape[0] + p.appended)
 
     def check_family(self, family: Family) -> str | None:

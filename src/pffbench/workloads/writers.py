@@ -103,8 +103,9 @@ def pieces_of_writers(
     """Return what each writer moves of one call of all ranks.
 
     With ``gather`` it is the boxes of the writer's own ranks. If ranks have stretches, it is the
-    writer's boxes of the whole array. If boxes fill a larger one, the writers divide that. Any
-    other boxes are cut, each by itself, into what each writer moves.
+    writer's boxes of the whole array, or of the lattice that has the stretches. If boxes fill a
+    larger one, the writers divide that. Any other boxes are cut, each by itself, into what each
+    writer moves.
 
     Parameters
     ----------
@@ -120,8 +121,12 @@ def pieces_of_writers(
         }
     some = [box for box in boxes if box.size]
     areas = parts_of_writers(rearranger, writers, boxes, shape, unit)
-    if any(isinstance(box, Stretches) for box in some):  # elements of no rank are written too
-        return {rank: [Piece(area) for area in found] for rank, found in areas.items()}
+    if stretches := [box for box in some if isinstance(box, Stretches)]:
+        lattice = stretches[0].lattice  # elements of no rank are moved too
+        return {
+            rank: [Piece(box) for area in found if (box := area.common(lattice)).size]
+            for rank, found in areas.items()
+        }
     around = Box.around(some) if some else None
     if around is None or around.size != sum(box.size for box in some):
         wanted = {box: tuple(r for r, other in enumerate(boxes) if other == box) for box in some}
