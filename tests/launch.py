@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,22 +12,24 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
+from unittest.mock import patch
 
-import jsonschema
+import msgspec
 import numpy as np
 import pytest
 import yaml
 
 import pffbench
+from pffbench.cli import main
 from pffbench.phases import READ_PHASES
 from pffbench.results.document import FILE as RESULTS
-from pffbench.results.document import results_schema
+from pffbench.results.document import Results
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 #: The experiments of the repository; those that redo a study need the package of the studies.
@@ -98,15 +101,13 @@ def mpiexec(ranks):
 DIGEST = re.compile(r"(matched|defaults)\.[0-9a-f]{12}\b")
 
 
-@cache
-def _results_validator():
-    return jsonschema.Draft202012Validator(results_schema())
-
-
 def check_results(directory):
-    """See that the `results.json` of a real run fits its schema, where it came to one."""
+    """See that the `results.json` of a real run, if there is one, fits the type of its schema.
+
+    The schema itself, which is made of the type, needs many times as long: `test_results_real.py`.
+    """
     if directory is not None and (path := Path(directory) / RESULTS).is_file():
-        _results_validator().validate(json.loads(path.read_text()))
+        msgspec.json.decode(path.read_bytes(), type=Results)
 
 
 @cache
@@ -286,12 +287,29 @@ def pffbench_cli(*arguments, **how):
     return run(["-m", "pffbench", *arguments], **how)
 
 
+def pffbench_here(*arguments, cwd=".", env=None):
+    """Run a command that starts no MPI in this process, without the time of a further start.
+
+    `test_cli.py`, `test_terminal.py` and `test_reading_commands.py` start them as programs.
+    """
+    changes = dict.fromkeys(("SCRATCH", "PFFBENCH_SCRATCH", "COLUMNS")) | (env or {})
+    given = {name: text for name, text in (os.environ | changes).items() if text is not None}
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with (
+        chdir(cwd), patch.dict(os.environ, given, clear=True),
+        redirect_stdout(stdout), redirect_stderr(stderr), pytest.raises(SystemExit) as ended,
+    ):  # fmt: skip
+        main(list(map(str, arguments)))
+    return Finished(ended.value.code, stdout.getvalue(), stderr.getvalue())
+
+
 def write_experiment(directory, **content):
     """Write an experiment file: one repetition of each case in turn unless told otherwise."""
     base = {"name": "test", "repetitions": 1, "warmup": 0, "unsupported": "skip",
             "roofline": False}  # fmt: skip
     path = Path(directory) / "experiment.yaml"
-    path.write_text(yaml.safe_dump(base | content, sort_keys=False))
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times as fast, if it was built
+    path.write_text(yaml.dump(base | content, Dumper=dumper, sort_keys=False))
     return path
 
 

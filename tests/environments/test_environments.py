@@ -24,6 +24,7 @@ from launch import (
     mpiexec,
     only_with_open_mpi,
     pffbench_cli,
+    pffbench_here,
     run_experiment,
     start_experiment,
     wait_until,
@@ -158,12 +159,12 @@ def test_a_case_that_an_environment_cannot_run_is_left_out_of_it_with_the_reason
 def test_other_commands_name_the_environments(real, tmp_path):
     assert "environment" in json.loads((real.out / "results.json").read_text())["cases"][0]["label"]
     out = Path(shutil.copytree(real.out, tmp_path / "run"))
-    report = pffbench_cli("report", out, timeout=240)
+    report = pffbench_here("report", out)
     assert report.status == 0, report.said
     page = (out / "report.html").read_text()
     assert "environment wheels" in page
     assert "3.13." in page
-    same = pffbench_cli("compare", real.out, out)
+    same = pffbench_here("compare", real.out, out)
     assert same.status == 0, same.said
     again = pffbench_cli("run", "--resume", real.out)
     assert again.status == 2

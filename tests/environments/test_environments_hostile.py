@@ -15,6 +15,7 @@ from launch import (
     REPOSITORY,
     entries_below,
     pffbench_cli,
+    pffbench_here,
     run_experiment,
     sampled,
     start_experiment,
@@ -305,7 +306,7 @@ def test_commands_that_are_none_are_refused_when_planned(key, value, sentence, t
     told = {"name": "x", "cases": [CASE], "environments": [entry]}
     told |= {"launcher": value} if key == "launcher" else {}
     (tmp_path / "x.yaml").write_text(json.dumps(told))
-    done = pffbench_cli("plan", tmp_path / "x.yaml")
+    done = pffbench_here("plan", tmp_path / "x.yaml")
     assert done.status == 2, done.said
     assert sentence in done.stderr
 
@@ -326,7 +327,7 @@ machine.memory_rates = stop
 @pytest.mark.full
 def test_the_hang_timeout_is_that_of_the_memory_copy_too(tmp_path):
     run = run_experiment(
-        tmp_path, 2, hang_timeout="20 s", cases=[CASE], repetitions=2,
+        tmp_path, 2, hang_timeout="20 s", cases=[CASE | {"shape": [[2**18]]}], repetitions=2,
         env=run_first(tmp_path / "first", STOPS),
     )  # fmt: skip
     assert run.status not in (0, 1), run.said

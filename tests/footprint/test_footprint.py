@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 from msgspec.structs import replace
 
-from launch import REPOSITORY, pffbench_cli, write_experiment
+from launch import REPOSITORY, pffbench_here, write_experiment
 from pffbench.backends.inspection import places
 from pffbench.backends.raw.layout import place_of
 from pffbench.experiment.check import make_plan
@@ -146,7 +146,7 @@ def test_a_hundred_thousand_ranks_are_counted_in_closed_form():
 
 
 def footprint(*arguments):
-    return pffbench_cli("footprint", *arguments)
+    return pffbench_here("footprint", *arguments)
 
 
 def test_a_workload_of_another_package_is_counted_if_it_makes_the_calls_of_a_built_in_one():

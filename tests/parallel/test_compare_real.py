@@ -37,7 +37,7 @@ def runs(tmp_path_factory):
 
 
 def compare(*arguments, cwd):
-    return launch.pffbench_cli("compare", *arguments, cwd=cwd)
+    return launch.pffbench_here("compare", *arguments, cwd=cwd)
 
 
 def test_a_planted_slowdown_ends_with_status_1(runs, tmp_path):

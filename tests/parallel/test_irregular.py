@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import zarr
 
-from launch import PROGRAMS, pffbench_cli, run_experiment, sampled, write_experiment
+from launch import PROGRAMS, pffbench_cli, pffbench_here, run_experiment, sampled, write_experiment
 from pffbench.geometry.maps import DecompositionMap
 from pffbench.workloads.map_files import write_npz, write_text
 
@@ -230,7 +230,7 @@ def test_what_is_impossible_with_a_map_is_refused_in_one_sentence(tmp_path, why)
     path = write_experiment(
         tmp_path, common=COMMON | {"decomposition": of_map}, cases=[given], unsupported="refuse"
     )
-    done = pffbench_cli("plan", path, "--ranks", ranks)
+    done = pffbench_here("plan", path, "--ranks", ranks)
     assert done.status == 2, done.said
     assert why in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

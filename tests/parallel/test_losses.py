@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import zarr
 
-from launch import environment, lines_of, mpiexec, pffbench_cli, run_experiment
+from launch import environment, lines_of, mpiexec, pffbench_cli, pffbench_here, run_experiment
 from pffbench.results.summary import summarise
 from planted import run_first
 
@@ -112,11 +112,11 @@ def test_a_run_of_unsafe_ways_ends_in_a_table_of_losses_and_never_in_times(tmp_p
     assert "VALID" not in done.stdout.replace("INVALID", "")
     assert "median seconds" not in (done.out / "summary.md").read_text()
     for command in (["compare", done.out, done.out], ["scaling", done.out]):
-        refused = pffbench_cli(*command, cwd=tmp_path)
+        refused = pffbench_here(*command, cwd=tmp_path)
         assert refused.status != 0
         assert "unsafe" in refused.said
-    assert "losses counted" in pffbench_cli("runs", tmp_path).stdout
-    assert pffbench_cli("report", done.out).status == 0
+    assert "losses counted" in pffbench_here("runs", tmp_path).stdout
+    assert pffbench_here("report", done.out).status == 0
     page = (done.out / "report.html").read_text()
     assert "8 of 16" in page
     assert "MiB/s" not in re.sub(r"copy [^<]*? in memory", "", page)  # the speed of memory

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from launch import pffbench_cli, run_experiment
+from launch import pffbench_cli, pffbench_here, run_experiment
 
 pytestmark = pytest.mark.parallel
 
@@ -33,7 +33,7 @@ def test_a_run_is_repeated_and_compared(first, tmp_path):
     assert again.record["experiment"] == first.record["experiment"]
     assert again.record["cases"].keys() == first.record["cases"].keys()
     assert not [text for text in again.record["remarks"] if "this run of" in text]
-    compared = pffbench_cli("compare", first.out, again.out, cwd=tmp_path)
+    compared = pffbench_here("compare", first.out, again.out, cwd=tmp_path)
     assert compared.status == 0, compared.said
     assert str(again.out) in compared.stdout
 
@@ -43,7 +43,7 @@ def test_another_number_of_ranks_is_a_remark(first, tmp_path):
     assert again.status == 0, again.said
     assert f"{first.out} is of 2 ranks, and this run of 1" in again.record["remarks"]
     assert again.record["experiment"]["repetitions"] == 1
-    planned = pffbench_cli("plan", first.out)
+    planned = pffbench_here("plan", first.out)
     assert planned.status == 0
     assert f"warning: {first.out} is of 2 ranks, and this run of 1" in planned.stdout
 

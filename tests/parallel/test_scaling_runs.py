@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from launch import pffbench_cli, run_experiment, sampled
+from launch import pffbench_here, run_experiment, sampled
 from pffbench.results.judge import FEWEST
 from pffbench_analysis.scaling import load_series
 
@@ -36,7 +36,7 @@ def test_efficiency_is_the_rate_of_each_rank_against_that_of_the_first_size(tmp_
         took = [one["totals"]["write_total"] for one in done.repetitions]
         seconds.append((min(took), max(took)))
     out = tmp_path / "scaling"
-    said = pffbench_cli("scaling", *runs, "--out", out)
+    said = pffbench_here("scaling", *runs, "--out", out)
     assert said.status == 0, said.said
     assert re.search(r"^ +1 rank +2 +4 +efficiency$", said.stdout, re.MULTILINE), said.stdout
     told = json.loads((out / "scaling.json").read_text())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch import REPOSITORY, pffbench_cli
+from launch import REPOSITORY, pffbench_cli, pffbench_here
 
 pytestmark = pytest.mark.parallel
 
@@ -46,7 +46,7 @@ def test_each_shape_is_valid_at_a_small_scale(tmp_path, path):
 
 def test_scale_multiplies_the_first_axis_of_every_shape(tmp_path):
     path = next(path for path in SHAPES if path.stem == "s3d")
-    done = pffbench_cli("plan", path, "-n", 4, "--set", "scale=0.05", cwd=tmp_path)
+    done = pffbench_here("plan", path, "-n", 4, "--set", "scale=0.05", cwd=tmp_path)
     assert done.status == 0, done.said
     assert "1.465 MiB" not in done.said  # no other axis is shorter
     assert f"{3 * 50 * 50 * 16 * 8 * 4 / 2**20:.4g} MiB" in done.said, done.said

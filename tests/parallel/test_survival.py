@@ -16,7 +16,7 @@ from launch import (
     cannot_run,
     entries_below,
     environment,
-    pffbench_cli,
+    pffbench_here,
     run_experiment,
     write_experiment,
 )
@@ -154,7 +154,7 @@ def test_steps_of_killed_jobs_of_two_ranks_are_kept_by_what_reached_the_system(t
     assert any("not a loss of power" in note for note in answer.notes)
     assert done.record["valid"] is True
     assert left_by(done) == []
-    assert pffbench_cli("report", done.out).status == 0
+    assert pffbench_here("report", done.out).status == 0
     assert "SIGKILL" in (done.out / "report.html").read_text()
 
 
@@ -266,7 +266,7 @@ def test_a_file_that_opens_after_h5clear_does_after_the_printed_command(tmp_path
 def test_what_cannot_be_killed_or_read_is_refused_before_any_file_is_made(tmp_path, case, said):
     path = write_experiment(tmp_path, cases=[COMMON | case], unsupported="refuse")
     nowhere = {"PATH": str(tmp_path), "PFFBENCH_MPIEXEC": None} if "mpiexec" in said else {}
-    done = pffbench_cli("plan", path, "--ranks", 2, cwd=tmp_path, env=nowhere)
+    done = pffbench_here("plan", path, "--ranks", 2, cwd=tmp_path, env=nowhere)
     assert done.status == 2
     assert said in " ".join(done.stderr.split())
     assert entries_below(tmp_path) == [str(path)]

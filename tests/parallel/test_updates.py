@@ -9,7 +9,7 @@ import pytest
 import zarr
 
 from faults import run_faulty
-from launch import pffbench_cli, run_experiment, sampled, write_experiment
+from launch import pffbench_here, run_experiment, sampled, write_experiment
 from pffbench.data import make_source, seed_of_repetition
 
 pytestmark = pytest.mark.parallel
@@ -184,6 +184,6 @@ def test_a_store_that_does_not_open_again_ends_its_case(tmp_path):
 def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path, case, words):
     np.save(tmp_path / "rows.npy", np.ones((7, 10)))
     path = write_experiment(tmp_path, cases=[{"workload": "updates", "shape": [7, 10], **case}])
-    done = pffbench_cli("plan", path, cwd=tmp_path)
+    done = pffbench_here("plan", path, cwd=tmp_path)
     assert done.status == 2
     assert words in done.stderr, done.said

@@ -13,7 +13,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from launch import PROGRAMS, pffbench_cli, run_experiment, sampled, start_experiment
+from launch import PROGRAMS, pffbench_here, run_experiment, sampled, start_experiment
 from pffbench.data import make_source, seed_of_repetition
 
 pytestmark = [pytest.mark.parallel, pytest.mark.full]
@@ -188,7 +188,7 @@ def test_impossible_cases_are_refused(tmp_path, case, said):
     path = tmp_path / "experiment.yaml"
     entry = BASE | {"backend": "netcdf4"} | case
     path.write_text(json.dumps({"name": "test", "roofline": False, "cases": [entry]}))
-    done = pffbench_cli("plan", path, "--ranks", "2")
+    done = pffbench_here("plan", path, "--ranks", "2")
     assert done.status == 2
     assert said in done.stderr
 

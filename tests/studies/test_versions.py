@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
-from launch import cannot_run, pffbench_cli, run_experiment, sampled, write_experiment
+from launch import cannot_run, pffbench_here, run_experiment, sampled, write_experiment
 
 pytestmark = pytest.mark.parallel
 
@@ -152,7 +152,7 @@ def test_the_plain_file_holds_the_last_version(tmp_path):
 def test_what_is_impossible_is_refused_before_anything_is_made(tmp_path, change, said):
     case = COMMON | {"backend": "hdf5", "keep": "last"} | change
     path = write_experiment(tmp_path, unsupported="refuse", cases=[case])
-    run = pffbench_cli("plan", path, cwd=tmp_path)
+    run = pffbench_here("plan", path, cwd=tmp_path)
     assert run.status == 2, run.said
     assert said in run.said.replace("\n", " ")
     assert len(list(tmp_path.iterdir())) == 1
@@ -162,6 +162,6 @@ def test_a_file_is_refused_as_a_source_since_the_tables_have_no_shape_to_fill_in
     np.save(tmp_path / "a.npy", np.ones((4, 5)))
     case = COMMON | {"backend": "hdf5", "keep": "last", "source": "file", "file": "a.npy"}
     path = write_experiment(tmp_path, unsupported="refuse", cases=[case])
-    run = pffbench_cli("plan", path, cwd=tmp_path)
+    run = pffbench_here("plan", path, cwd=tmp_path)
     assert run.status == 2, run.said
     assert "source file is not possible: values are random" in run.said.replace("\n", " ")

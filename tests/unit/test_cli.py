@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
-from launch import REPOSITORY, SHIPPED, entries_below, environment, pffbench_cli, run
+from launch import REPOSITORY, SHIPPED, entries_below, environment, pffbench_cli, pffbench_here, run
 from pffbench.cli import make_parser, with_command
 from pffbench.commands import command_module, command_names
 
@@ -53,7 +53,7 @@ def test_a_run_loads_only_the_libraries_of_its_backends(tmp_path):
 
 @pytest.mark.parametrize("command", ["run", "plan", "doctor", "report", "compare", "keys"])
 def test_every_option_with_a_value_has_help_with_an_example(command):
-    text = pffbench_cli(command, "--help").stdout
+    text = pffbench_here(command, "--help").stdout
     for part in re.split(r"\n  (?=-)|\n\n", text)[1:]:
         words = part.split()
         if words and words[0].startswith("-") and re.match(r"[A-Z\[{]", words[1]):
@@ -114,7 +114,7 @@ def test_under_a_launcher_the_program_alone_runs(monkeypatch, launcher, expected
 def test_what_was_probably_meant_is_named(arguments, meant, tmp_path):
     (tmp_path / "default.yaml").touch()
     (tmp_path / "results").mkdir()
-    done = pffbench_cli(*arguments, cwd=tmp_path)
+    done = pffbench_here(*arguments, cwd=tmp_path)
     assert done.status == 2
     assert f"did you mean {meant!r}?" in done.stderr
 
@@ -137,16 +137,16 @@ def test_the_exit_statuses_are_told_once():
     told = pffbench_cli("help", "exit").stdout
     assert re.findall(r"^ *(\d+)  \S", told, re.MULTILINE) == [*"012345", "130"]
     for arguments in (["--help"], ["help", "run"], ["compare", "--help"]):
-        assert pffbench_cli(*arguments).stdout.endswith("exit status: pffbench help exit\n")
+        assert pffbench_here(*arguments).stdout.endswith("exit status: pffbench help exit\n")
 
 
 def test_every_command_is_listed_by_its_task():
-    told = pffbench_cli("help").stdout
+    told = pffbench_here("help").stdout
     assert sorted(re.findall(r"^    ([a-z]+) +\S", told, re.MULTILINE)) == sorted(command_names())
 
 
 def test_an_unknown_flag_is_refused_with_the_usage():
-    done = pffbench_cli("plan", "--rank", "many")
+    done = pffbench_here("plan", "--rank", "many")
     assert done.status == 2
     assert "'many' is not a number of ranks" in done.stderr
 
@@ -173,7 +173,7 @@ def test_shipped_experiments_can_be_planned(config, tmp_path, monkeypatch, capsy
 )  # fmt: skip
 def test_an_experiment_is_planned_by_its_name_as_from_its_file(name, arguments, tmp_path):
     shipped = REPOSITORY / "configs" / f"{name}.yaml"
-    plans = (pffbench_cli("plan", *told, cwd=tmp_path) for told in (arguments, [shipped]))
+    plans = (pffbench_here("plan", *told, cwd=tmp_path) for told in (arguments, [shipped]))
     # The last line tells the free space of the moment.
     told, same = (plan.stdout.splitlines()[:-1] for plan in plans)
     assert told
@@ -185,7 +185,7 @@ def test_a_plan_tells_bytes_files_memory_and_what_is_left_out(tmp_path):
              "transfer": ["independent", "collective"]}  # fmt: skip
     told = {"name": "x", "unsupported": "skip", "cases": [entry], "repetitions": 3}
     (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
-    text = pffbench_cli("plan", "x.yaml", "--ranks", "8", cwd=tmp_path).stdout
+    text = pffbench_here("plan", "x.yaml", "--ranks", "8", cwd=tmp_path).stdout
     assert len(re.findall(r"^ *(?:hdf5|zarr|mpiio)\.\S+.* 8 MiB ", text, re.MULTILINE)) == 5
     assert "5 cases on 8 ranks, 4 times each (1 of them to warm up): 160 MiB written" in text
     assert "left out: zarr.hyperslab.one-shared.collective" in text
@@ -198,8 +198,8 @@ def test_a_plan_shows_so_many_cases_as_somebody_reads_and_counts_all(tmp_path):
              "datasets": list(range(1, 61))}  # fmt: skip
     told = {"name": "x", "unsupported": "skip", "cases": [entry]}
     (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
-    short = pffbench_cli("plan", "x.yaml", cwd=tmp_path).stdout
-    whole = pffbench_cli("plan", "x.yaml", "--all", cwd=tmp_path).stdout
+    short = pffbench_here("plan", "x.yaml", cwd=tmp_path).stdout
+    whole = pffbench_here("plan", "x.yaml", "--all", cwd=tmp_path).stdout
     for text, cases in ((short, 200), (whole, 240)):
         assert len(re.findall(r"^ ?null\.\S+(?: \S+=\S+)* +\d", text, re.MULTILINE)) == cases
         assert text.count("left out: null.") == 1  # for one reason
@@ -221,14 +221,14 @@ def test_a_plan_shows_so_many_cases_as_somebody_reads_and_counts_all(tmp_path):
 )  # fmt: skip
 def test_a_wrong_value_is_explained_once_and_in_words_of_an_experiment(changes, said):
     sets = [word for change in changes for word in ("--set", change)]
-    done = pffbench_cli("plan", "--ranks", "2", *sets)
+    done = pffbench_here("plan", "--ranks", "2", *sets)
     assert done.status == 2
     assert said in done.stderr
 
 
 def test_a_plan_refuses_what_a_run_refuses(tmp_path):
     (tmp_path / "x.yaml").write_text("name: x\ncases: [{backend: hdf5, workload: hyperslap}]\n")
-    done = pffbench_cli("plan", "x.yaml", cwd=tmp_path)
+    done = pffbench_here("plan", "x.yaml", cwd=tmp_path)
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr.startswith("pffbench: x.yaml: cases[0].workload: unknown workload")
 
@@ -301,19 +301,19 @@ def test_the_schema_allows_a_scalar_and_a_list_of_it(schema):
 
 
 def test_the_keys_of_workloads_and_backends_are_told_by_name():
-    text = pffbench_cli("keys", "slices", "hdf5").stdout
+    text = pffbench_here("keys", "slices", "hdf5").stdout
     assert text.startswith("slices: ")
     assert "\nhyperslab: " not in text
     assert re.search(r"hdf5\.alignment: .*default none.*\n +Objects of at least", text)
-    done = pffbench_cli("keys", "hdf", "zarr")
+    done = pffbench_here("keys", "hdf", "zarr")
     assert done.status == 2
     assert "'hdf' is not a workload or a backend (" in done.stderr
     assert "did you mean 'hdf5'?" in done.stderr
-    assert pffbench_cli("keys", "zarr", "--schema").status == 2
+    assert pffbench_here("keys", "zarr", "--schema").status == 2
 
 
 def test_without_a_name_the_common_keys_and_all_names_are_told():
-    text = pffbench_cli("keys").stdout
+    text = pffbench_here("keys").stdout
     for key in ("repetitions: auto", "durability: close", "hdf5: HDF5 ", "datasets: N datasets"):
         assert f"\n  {key}" in text
 

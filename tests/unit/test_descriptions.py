@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import msgspec
 import pytest
 
-from launch import pffbench_cli
+from launch import pffbench_here
 from pffbench.backends.registry import backend_class, backend_names
 from pffbench.commands.describe import keys_of
 from pffbench.descriptions import field_descriptions
@@ -22,7 +22,7 @@ RECORDS = {
 
 @pytest.fixture(scope="module")
 def definitions():
-    return json.loads(pffbench_cli("keys", "--schema").stdout)["$defs"]
+    return json.loads(pffbench_here("keys", "--schema").stdout)["$defs"]
 
 
 def unexplained(properties):
@@ -59,8 +59,8 @@ def test_only_keys_are_described(record):
 
 
 def test_the_terminal_shows_the_same_sentences():
-    told = pffbench_cli("keys", *workload_names(), *backend_names()).stdout
-    common = pffbench_cli("keys").stdout
+    told = pffbench_here("keys", *workload_names(), *backend_names()).stdout
+    common = pffbench_here("keys").stdout
     text = " ".join((told + common).split())
     for name in workload_names():
         for key in keys_of(workload(name).parameters_type):

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from launch import REPOSITORY, pffbench_cli
+from launch import REPOSITORY, pffbench_here
 from pffbench.cli import make_parser
 
 pytestmark = pytest.mark.long
@@ -105,7 +105,7 @@ def test_every_job_names_a_script_and_an_experiment_that_exist(line):
 @pytest.mark.parametrize(("page", "text"), EXPERIMENTS)
 def test_every_experiment_can_be_planned(page, text, tmp_path):
     (tmp_path / "x.yaml").write_text(text)
-    done = pffbench_cli("plan", "x.yaml", "--ranks", "4", "--scratch", tmp_path, cwd=tmp_path)
+    done = pffbench_here("plan", "x.yaml", "--ranks", "4", "--scratch", tmp_path, cwd=tmp_path)
     assert done.status == 0, done.said
 
 
@@ -124,7 +124,7 @@ def test_each_recipe_needs_the_space_that_it_names(recipe, tmp_path):
         path = REPOSITORY / (config[0] if config else "configs/default.yaml")
         chosen = [word for pair in re.findall(r"--set ('[^']+'|\S+)", words)
                   for word in ("--set", pair.strip("'"))]  # fmt: skip
-        done = pffbench_cli(
+        done = pffbench_here(
             "plan", path, *chosen, "--ranks", ranks, "--scratch", tmp_path, cwd=tmp_path
         )
         (space,) = re.findall(r"^at most (\S+ \S+) at a time", done.said, re.MULTILINE)
@@ -148,7 +148,7 @@ def test_each_command_of_the_evidence_starts_what_is_there(page):
 def test_the_columns_of_derived_files_are_explained(command, tmp_path):
     run = DOCS / "results" / "default"
     shutil.copytree(run, tmp_path / "again")
-    done = pffbench_cli(command, run, tmp_path / "again", "--out", tmp_path / "out")
+    done = pffbench_here(command, run, tmp_path / "again", "--out", tmp_path / "out")
     assert done.status == 0, done.said
     text = (DOCS / "reference" / "derived.md").read_text(encoding="utf-8")
     table = text.split(f"\n| column of `{command}.csv`")[1].split("\n\n")[0].splitlines()[2:]

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from launch import REPOSITORY, pffbench_cli
+from launch import REPOSITORY, pffbench_cli, pffbench_here
 from pffbench.cli import make_parser
 from pffbench.commands.run import how_to_check
 from pffbench.experiment.check import make_plan
@@ -63,7 +63,7 @@ def test_data_under_twice_the_memory_are_warned_of(tmp_path, cache, memory, node
 
 def test_the_default_experiment_reads_cold_on_a_disk_only(tmp_path):
     def planned(*arguments):
-        finished = pffbench_cli("plan", "--json", "--ranks", "4", *arguments, cwd=tmp_path)
+        finished = pffbench_here("plan", "--json", "--ranks", "4", *arguments, cwd=tmp_path)
         (plan,) = json.loads(finished.stdout)["plans"]
         return [c["parameters"]["cache"] for c in plan["cases"]], plan["limits"]
 
@@ -92,7 +92,7 @@ def test_raw_calls_of_cold_reads_have_the_bytes_of_a_chunk(chunk, raw, tmp_path)
         "cache": "dropped",
     }
     (tmp_path / "x.yaml").write_text(json.dumps({"name": "x", "cases": [case]}))
-    done = pffbench_cli("plan", "x.yaml", "--json", cwd=tmp_path)
+    done = pffbench_here("plan", "x.yaml", "--json", cwd=tmp_path)
     assert done.status == 0, done.said
     (plan,) = json.loads(done.stdout)["plans"]
     assert [c["options"]["call"] for c in plan["cases"] if "call" in c["options"]] == [raw]
@@ -106,7 +106,7 @@ def test_files_in_memory_are_never_cold(tmp_path):
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_plan_fits_its_width(tmp_path, columns):
-    told = pffbench_cli("plan", "--ranks", "64", "--set", "cache=dropped", "--scratch", "/tmp",
+    told = pffbench_here("plan", "--ranks", "64", "--set", "cache=dropped", "--scratch", "/tmp",
                         cwd=tmp_path, env={"COLUMNS": str(columns)})  # fmt: skip
     assert told.status == 0, told.said
     assert max(map(len, told.stdout.splitlines())) <= columns
@@ -116,7 +116,7 @@ def test_a_plan_fits_its_width(tmp_path, columns):
 
 def test_the_json_of_a_plan_has_its_cases_and_costs(tmp_path):
     file = REPOSITORY / "configs" / "smallest.yaml"
-    told = pffbench_cli("plan", file, "--ranks", "4", "--json", cwd=tmp_path)
+    told = pffbench_here("plan", file, "--ranks", "4", "--json", cwd=tmp_path)
     data = json.loads(told.stdout)
     (plan,) = data["plans"]
     assert (data["format"], data["version"], plan["ranks"]) == ("pffbench plan", 1, 4)
@@ -152,7 +152,7 @@ def test_cases_of_one_name_are_listed_by_what_sets_them_apart(tmp_path):
              "cache": ["warm", "shifted"], "zarr": {"format": [2, 3]}}  # fmt: skip
     told = {"name": "x", "roofline": False, "cases": [entry]}
     (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
-    shown = pffbench_cli("plan", "x.yaml", cwd=tmp_path, env={"COLUMNS": "160"}).stdout
+    shown = pffbench_here("plan", "x.yaml", cwd=tmp_path, env={"COLUMNS": "160"}).stdout
     names = [line.split("  ")[0].strip() for line in shown.splitlines() if "zarr." in line]
     assert sorted(names) == [
         f"zarr.hyperslab.one-shared.independent.matched cache={cache} format={number}"
@@ -164,7 +164,7 @@ def planned(tmp_path, cases, *arguments, env=None, **more):
     """Plan cases for 4096 ranks; return what the command says."""
     told = {"name": "x", "roofline": False, "cases": cases, **more}
     (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
-    return pffbench_cli("plan", "x.yaml", "-n", "4096", *arguments, cwd=tmp_path, env=env)
+    return pffbench_here("plan", "x.yaml", "-n", "4096", *arguments, cwd=tmp_path, env=env)
 
 
 def test_a_plan_knows_the_memory_of_writer_ranks(tmp_path):
@@ -232,7 +232,7 @@ def test_bad_input_on_many_ranks_is_told_with_the_way_to_check_it_first():
 
 @pytest.mark.parametrize("ranks", ["0", "-3", "٣", "10000001", "9" * 20, "9" * 5000])
 def test_a_number_of_ranks_that_no_machine_has_is_refused_at_once(tmp_path, ranks):
-    told = pffbench_cli("plan", "quick", "-n", ranks, cwd=tmp_path)
+    told = pffbench_here("plan", "quick", "-n", ranks, cwd=tmp_path)
     assert told.status == 2
     assert f"{ranks!r} is not a number of ranks (1 to 10000000)" in told.stderr
 
@@ -252,9 +252,9 @@ def test_a_plan_marks_what_the_time_budget_does_not_hold_on_a_slow_machine(tmp_p
     told = {"name": "x", "cases": [case], "time_budget": budget}
     (tmp_path / "x.yaml").write_text(yaml.safe_dump(told))
     arguments = ["plan", tmp_path / "x.yaml", "--scratch", tmp_path]
-    text = pffbench_cli(*arguments, env={"COLUMNS": "200"}).stdout
+    text = pffbench_here(*arguments, env={"COLUMNS": "200"}).stdout
     marked = [line.strip() for line in text.splitlines() if "no time if slow)  " in line]
-    plan = json.loads(pffbench_cli(*arguments, "--json").stdout)["plans"][0]
+    plan = json.loads(pffbench_here(*arguments, "--json").stdout)["plans"][0]
     assert [line.partition(".")[0] for line in marked] == out
     assert {case.partition(".")[0] for case in plan["left_out_if_slow"]} == set(out)
     assert f"holds {6 - len(out)} of 6 cases" in text or not out

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from drawn_runs import a_case, a_run
-from launch import pffbench_cli, run, sampled
+from launch import pffbench_here, run, sampled
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.ownership import OwnerProcess
 
@@ -72,7 +72,7 @@ def test_a_killed_run_is_named_with_the_command_that_goes_on(tmp_path, runs, a_p
     place = a_run(tmp_path / "run", [a_case("hdf5"), a_case("zarr")], status="running", valid=None)
     (tmp_path / "run" / "run.lock").write_text(json.dumps(a_process))
     names = {"RUN": str(place), "OTHER": runs[0]}
-    done = pffbench_cli(*(names.get(a, a) for a in arguments), cwd=tmp_path)
+    done = pffbench_here(*(names.get(a, a) for a in arguments), cwd=tmp_path)
     told = f"{place}: the run was killed (its process is gone); go on with: mpiexec -n 2 python -m"
     assert done.stderr.count(f"{told} pffbench run --resume {place}\n") == 1, done.said
 
@@ -85,4 +85,4 @@ def test_a_run_that_goes_on_or_has_ended_is_not_called_killed(tmp_path, a_proces
         if lock:
             (place / "run.lock").write_text(json.dumps(lock))
         assert RunRecord.load(place).status == status
-        assert pffbench_cli("report", place).stderr == ""
+        assert pffbench_here("report", place).stderr == ""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from drawn_runs import a_case, a_run, timed_run
-from launch import pffbench_cli
+from launch import pffbench_here
 from pffbench.cli import main
 from pffbench.errors import UserError
 from pffbench_analysis.recommend import advise
@@ -128,7 +128,7 @@ def test_a_time_is_given_for_sizes_near_those_that_were_measured(contest):
 
 
 def test_json_has_the_content_of_the_text(contest):
-    done = pffbench_cli("recommend", contest, "--json")
+    done = pffbench_here("recommend", contest, "--json")
     (data,) = json.loads(done.stdout)["runs"]
     assert data["answer"]["way"] == {"backend": "hdf5"}
     assert "import h5py" in data["program"]

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from drawn_runs import USUAL, a_case, a_run, timed_run
-from launch import SHIPPED, pffbench_cli, sampled
+from launch import SHIPPED, pffbench_here, sampled
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
 from pffbench.mpi.topology import Topology
@@ -103,5 +103,5 @@ def test_every_key_of_the_schema_is_explained():
 
 
 def test_the_schema_is_printed(tmp_path):
-    told = json.loads(pffbench_cli("keys", "--schema", "results").stdout)
+    told = json.loads(pffbench_here("keys", "--schema", "results").stdout)
     assert told == json.loads(json.dumps(results_schema()))  # a default of () is [] in JSON

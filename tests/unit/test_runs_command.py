@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from drawn_runs import a_case, a_run
-from launch import pffbench_cli
+from launch import pffbench_here
 from pffbench.results.document import write_results
 from pffbench.results.summary import summarise
 
@@ -19,7 +19,7 @@ def test_runs_are_listed_by_age_with_verdict_and_answer(tmp_path):
           reasons=["it is broken"])  # fmt: skip
     (tmp_path / "results" / "d").mkdir()
     (tmp_path / "results" / "d" / "run.json").write_text("{}")
-    done = pffbench_cli("runs", "results", cwd=tmp_path)
+    done = pffbench_here("runs", "results", cwd=tmp_path)
     assert (done.status, done.stderr) == (0, "")
     damaged, b, c, a, answer = done.stdout.splitlines()
     assert damaged.startswith("results/d is not a results directory: run.json has no schema_")
@@ -30,14 +30,14 @@ def test_runs_are_listed_by_age_with_verdict_and_answer(tmp_path):
 
 
 def test_what_is_no_folder_of_runs_is_one_sentence(tmp_path):
-    done = pffbench_cli("runs", cwd=tmp_path)
+    done = pffbench_here("runs", cwd=tmp_path)
     assert done.status == 2
     assert done.stderr == "pffbench: pffbench-results: contains no results directory\n"
 
 
 def test_a_command_for_a_run_names_the_run_in_a_folder(tmp_path):
     a_run(tmp_path / "results" / "first", [a_case("hdf5")])
-    done = pffbench_cli("report", "results", cwd=tmp_path)
+    done = pffbench_here("report", "results", cwd=tmp_path)
     assert done.status == 2
     assert "it contains no run.json; did you mean 'results/first'?" in done.stderr
 
@@ -46,4 +46,4 @@ def test_an_answer_that_acts_on_a_terminal_is_escaped(tmp_path):
     run = a_run(tmp_path / "run", [a_case("hdf5")])
     text = json.dumps({"answer": {"word": "USE", "headline": "\x1b[2J", "evidence": ""}})
     (run / "results.json").write_text(text)
-    assert "\x1b" not in pffbench_cli("runs", run).stdout
+    assert "\x1b" not in pffbench_here("runs", run).stdout

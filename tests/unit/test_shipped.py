@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 
-from launch import REPOSITORY, pffbench_cli
+from launch import REPOSITORY, pffbench_cli, pffbench_here
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.load import load_experiment
 from pffbench.experiment.shipped import head_of, shipped_experiments, shipped_file, shipped_files
@@ -34,8 +34,8 @@ def test_the_list_has_a_line_for_each_with_its_question_and_time_the_questions_f
     assert [line.split()[0] for line in lines] == list(shipped_files())
     assert re.match(r"question:\S+ +\w.*\?  \(.*\bminutes?\b.* 4 ranks on 2 cores\)$", lines[0])
     assert "pffbench run NAME" in last
-    assert pffbench_cli("plan", cwd=tmp_path).stdout == listed.stdout
-    assert pffbench_cli("plan", "--list", "--ranks", "8", cwd=tmp_path).stdout == listed.stdout
+    assert pffbench_here("plan", cwd=tmp_path).stdout == listed.stdout
+    assert pffbench_here("plan", "--list", "--ranks", "8", cwd=tmp_path).stdout == listed.stdout
     told = json.loads(pffbench_cli("run", "--list", "--json", cwd=tmp_path).stdout)
     assert [one["name"] for one in told["experiments"]] == list(shipped_files())
     assert list(tmp_path.iterdir()) == []
@@ -64,7 +64,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_in_a_sentence(name, near, 
 def test_a_file_goes_before_an_experiment_of_its_name(tmp_path):
     case = {"workload": "hyperslab", "backend": "null", "shape": [8]}
     (tmp_path / "hints").write_text(yaml.safe_dump({"name": "mine", "cases": [case]}))
-    assert "null.hyperslab" in pffbench_cli("plan", "hints", cwd=tmp_path).stdout
+    assert "null.hyperslab" in pffbench_here("plan", "hints", cwd=tmp_path).stdout
 
 
 def test_what_an_experiment_says_at_its_head_may_take_several_lines():
