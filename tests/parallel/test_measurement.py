@@ -90,6 +90,10 @@ def test_phases_come_in_order(slow):
     assert list(slow) == [*PHASES, "remove"]
 
 
+def test_nothing_is_counted_unasked(delayed):
+    assert not delayed.counts
+
+
 def test_the_warm_up_is_kept_and_flagged(slow):
     for rows in slow.values():
         assert [(int(row["repetition"]), row["warmup"]) for row in rows] == [
@@ -118,6 +122,7 @@ def test_short_phases_are_marked_as_below_resolution(delayed):
     floor = delayed.record["floor"]
     assert floor["own"] > 0
     assert floor["synced"] > floor["own"]
+    assert floor["memory_copy_bytes_per_second"] == 0  # caches hold what is moved
     assert floor["tick"] > 0
     assert floor["measured"] == 5  # at the start, and after each round
     low, high = floor["synced_range"]

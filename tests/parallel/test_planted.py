@@ -31,23 +31,27 @@ def slab(shape, **more):
     return {"workload": "hyperslab", "shape_per_rank": shape, **more}
 
 
+def slabs(shape, chunks, layout):
+    """Return the cases of all backends, and those of pieces without chunks."""
+    return [
+        slab(shape, chunks=chunks, **keys_of(layout), backend=BACKENDS),
+        slab(shape, chunks="contiguous", **keys_of(layout), backend=["hdf5", "netcdf4"]),
+    ]
+
+
 @pytest.mark.parametrize(
     ("size", "layout"),
     sampled(
         [(size, layout) for size in SIZES for layout in ("per_rank", "one-shared")],
-        ("1 KiB", "per_rank"), ("256 KiB", "one-shared"),
+        ("1 KiB", "per_rank"),
     ),
 )  # fmt: skip
 def test_a_read_that_reads_nothing_is_invalid(tmp_path, size, layout):
     """The system claims that it has read: neither memory nor an earlier repetition has the data."""
     shape, chunks, smallest = SIZES[size]
     done = run_experiment(
-        tmp_path, 2, repetitions=2,
-        env=planted(DATA, read="suppress", size=smallest),
-        cases=[
-            slab(shape, chunks=chunks, **keys_of(layout), backend=BACKENDS),
-            slab(shape, chunks="contiguous", **keys_of(layout), backend=["hdf5", "netcdf4"]),
-        ],
+        tmp_path, 2, repetitions=2, env=planted(DATA, read="suppress", size=smallest),
+        cases=slabs(shape, chunks, layout),
     )  # fmt: skip
     assert done.status == 1, done.said
     entries = done.record["cases"]
@@ -77,7 +81,7 @@ def test_a_rank_that_reads_nothing_keeps_no_other_one_waiting(tmp_path, backend)
     assert all(entry["invalid"] or entry["failure"] for entry in entries)
 
 
-#: Further workloads, each with chunks of 64 KiB.
+#: Further workloads, each with chunks of 64 KiB, as the slabs of 256 KiB have.
 WORKLOADS = {
     "datasets": {
         "datasets": 4,
@@ -86,26 +90,28 @@ WORKLOADS = {
         "files": "one",
         "arrays": "per_rank",
     },
-    "hyperslab": {"shape": [512, 256], "chunks": [64, 256]},
     "slices": {"shape": [64, 64, 64], "chunks": [4, 64, 64], "axis": 0, "count": 8},
     "updates": {"shape": [512, 256], "chunks": [64, 256], "change": "first_half"},
     "chunk_cache": {"shape": [64, 256], "granules": 4, "chunks": [64, 256], "source": "integers"},
 }
 
 
-def test_a_read_that_reads_nothing_is_invalid_in_every_workload(tmp_path):
+def test_a_read_that_reads_nothing_is_invalid_in_every_workload_and_shared_file(tmp_path):
+    shape, chunks, smallest = SIZES["256 KiB"]
     done = run_experiment(
         tmp_path, 2, repetitions=2, roofline=False,
-        env=planted(DATA, read="suppress", size=2**16),
-        cases=[
-            {"workload": name, "backend": ["hdf5", "zarr"], **more}
-            for name, more in WORKLOADS.items()
-        ],
+        env=planted(DATA, read="suppress", size=smallest),
+        cases=slabs(shape, chunks, "one-shared")
+        + [{"workload": name, "backend": ["hdf5", "zarr"], **more}
+           for name, more in WORKLOADS.items()],
     )  # fmt: skip
     assert done.status == 1, done.said
     entries = done.record["cases"].values()
-    assert {entry["parameters"]["workload"] for entry in entries} == set(WORKLOADS)
-    assert all(entry["invalid"] for entry in entries)
+    assert all(entry["invalid"] or entry["failure"] for entry in entries)
+    others = [e for e in entries if e["parameters"]["workload"] != "hyperslab"]
+    assert len(entries) - len(others) == len(BACKENDS) + 2
+    assert {entry["parameters"]["workload"] for entry in others} == set(WORKLOADS)
+    assert all(entry["invalid"] for entry in others)
 
 
 def test_a_read_that_reads_nothing_is_invalid_where_chunks_are_left_out(tmp_path):
@@ -166,6 +172,7 @@ def test_invalid_cases_take_part_in_nothing(tmp_path):
     )  # fmt: skip
     assert done.status == 1, done.said
     assert "INVALID" in done.stdout
+    assert done.record["floor"]["memory_copy_bytes_per_second"] > 0  # of which caches hold less
     summary = summarise(done.out)
     assert {cell.keys["backend"] for cell in summary.cells} == {"hdf5", "zarr", "mpiio"}
     assert "INVALID, takes part in nothing: netCDF-4" in (done.out / "summary.md").read_text()

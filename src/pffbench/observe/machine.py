@@ -102,6 +102,9 @@ class LoadMeter:
 _COPIED = 32 * 2**20
 _COPIED_ON_A_NODE = 2**30
 _COPIED_ON_A_CORE = 2 * _COPIED
+#: Bytes of a rank from which on memory is measured, if it moves so many in some case: the caches of
+#: a core hold less, and memory does not bound it.
+BEYOND_CACHES = 2**20
 
 
 class MemoryRates(msgspec.Struct, frozen=True):

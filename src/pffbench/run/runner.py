@@ -10,7 +10,7 @@ from pffbench.backends.base import Store
 from pffbench.mpi.agreement import AgreedStep, PhaseFailedError
 from pffbench.observe.allocator import Allocator
 from pffbench.observe.clock import measure_floor, objects_kept
-from pffbench.observe.machine import memory_rates
+from pffbench.observe.machine import BEYOND_CACHES, memory_rates
 from pffbench.observe.process_counters import Meter
 from pffbench.record.gather import Conditions, gather
 from pffbench.run.agenda import Agenda, Due
@@ -137,11 +137,17 @@ class Runner:
         """
         self._watchdog.begin("the floor", self._pace.patience())
         floor, rates = measure_floor(self._team.comm, self._meter), None
-        if number == 0:
+        if number == 0 and self._memory_bounds:
             self._watchdog.begin("the speed of memory", self._pace.patience())
             rates = memory_rates(self._team)
         if self._recorder is not None:
             self._recorder.note_floor(floor, rates)
+
+    @property
+    def _memory_bounds(self) -> bool:
+        """Whether a rank moves more in some case than caches hold."""
+        most = max(cost.nbytes for cost in self._spec.plan.costs.values())
+        return most >= BEYOND_CACHES * self._team.size
 
 
 def _meter_of(experiment: Experiment, scratch: Scratch) -> Meter:
