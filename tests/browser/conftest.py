@@ -21,7 +21,7 @@ CASES = (
 @pytest.fixture(scope="session")
 def page(tmp_path_factory):
     place = tmp_path_factory.mktemp("some") / "run"
-    a_run(place, CASES, repetitions=12, experiment={"repetitions": 12})
+    a_run(place, CASES, repetitions=8, experiment={"repetitions": 8})
     return next(path for path in report([place]) if path.name == "report.html")
 
 

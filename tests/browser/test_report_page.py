@@ -210,14 +210,20 @@ def on_screen(browser, width, media, colours):
     )
 
 
+@pytest.fixture(scope="module")
+def codecs(tmp_path_factory):
+    """The page of a run of many codecs."""
+    return page_of(a_codecs_run(tmp_path_factory.mktemp("codecs") / "run"))
+
+
 @pytest.mark.parametrize(("width", "media"), [(390, ""), (768, ""), (1440, ""), (794, "print")])
 @pytest.mark.parametrize("many", [False, True])
 def test_labels_are_whole_and_apart_and_the_answer_is_on_the_first_screen(
-    browser, page, tmp_path, width, media, many
+    browser, page, codecs, width, media, many
 ):
     on_screen(browser, width, media, "light")
     try:
-        browser.open(page_of(a_codecs_run(tmp_path / "run")) if many else page)
+        browser.open(codecs if many else page)
         browser.driver.execute_script(
             "document.querySelectorAll('#numbers details').forEach(d => d.open = 1)"
         )

@@ -86,8 +86,9 @@ def sentences(text):
 
 
 def test_the_default_comparison_is_valid_on_two_ranks_of_the_wheels_mpi(tmp_path):
-    done = pffbench("run", "--set", "repetitions=1", "--set", "warmup=0", "--out", "out",
-                    cwd=tmp_path, ranks=2, mpi=True)  # fmt: skip
+    less = ("repetitions=1", "warmup=0", "dtype=int8")  # a quarter of the bytes
+    told = [word for change in less for word in ("--set", change)]
+    done = pffbench("run", *told, "--out", "out", cwd=tmp_path, ranks=2, mpi=True)
     assert done.status == 0, done.said
     assert "\nVALID: every byte verified, " in done.stdout
     record = done.record

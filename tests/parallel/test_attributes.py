@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from launch import run_experiment, sampled
+from launch import pffbench_here, run_experiment, sampled, write_experiment
 from pffbench.workloads.attributes import Attributes
 from sharing import keys_of
 
@@ -40,14 +40,21 @@ def test_each_format_sets_and_reads_them_in_each_layout(tmp_path, ranks):
     assert "get µs" in summary
 
 
-@pytest.mark.parametrize("backend", FORMATS)
-def test_an_independent_reader_finds_them(tmp_path, backend):
-    case = MANY | {"backend": backend, "files": "one", "arrays": "per_rank", "cache": "separate"}
-    done = run_experiment(tmp_path, 2, "--stage", "write", cases=[case])
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The files of each format, by their endings."""
+    directory = tmp_path_factory.mktemp("attributes")
+    case = MANY | {"backend": FORMATS, "files": "one", "arrays": "per_rank", "cache": "separate"}
+    done = run_experiment(directory, 2, "--stage", "write", cases=[case])
     assert done.status == 0, done.said
-    (file,) = [
-        path for path in (tmp_path / "scratch").rglob("*") if path.suffix in (".h5", ".nc", ".zarr")
-    ]
+    found = list((directory / "scratch").glob("*/*/shared.*"))
+    assert len(found) == len(FORMATS)
+    return {path.suffix: path for path in found}
+
+
+@pytest.mark.parametrize("backend", FORMATS)
+def test_an_independent_reader_finds_them(written, backend):
+    file = written[{"hdf5": ".h5", "netcdf4": ".nc", "zarr": ".zarr"}[backend]]
     if backend == "zarr":
         array = json.loads((file / "dataset_000004" / "zarr.json").read_text())
         assert array["attributes"] == {
@@ -84,11 +91,8 @@ def test_a_wrong_value_is_a_mismatch(wrong):
 
 
 def test_a_format_without_them_is_refused(tmp_path):
-    done = run_experiment(
-        tmp_path,
-        None,
-        unsupported="refuse",
-        cases=[MANY | {"backend": "npy", "files": "one", "arrays": "per_rank"}],
-    )
+    case = MANY | {"backend": "npy", "files": "one", "arrays": "per_rank"}
+    path = write_experiment(tmp_path, unsupported="refuse", cases=[case])
+    done = pffbench_here("plan", path, cwd=tmp_path)
     assert done.status == 2
     assert "npy stores no attributes; leave attributes out" in done.stderr

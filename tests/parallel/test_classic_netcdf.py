@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from launch import run_experiment, sampled
+from launch import entries_below, pffbench_here, run_experiment, sampled, write_experiment
 from pffbench.record.run_json import RunRecord
 from planted import run_first
 
@@ -37,15 +37,16 @@ def test_every_layout_and_transfer_is_valid(tmp_path, ranks):
     assert len(record.cases) >= 12, done.said
 
 
-@pytest.mark.parametrize(("kind", "named"), [("cdf5", "cdf5"), ("cdf2", "64-bit offset")])
-def test_the_file_has_the_format_that_was_asked_for(tmp_path, kind, named):
+def test_the_files_have_the_formats_that_were_asked_for(tmp_path):
+    named = {"cdf5": "cdf5", "cdf2": "64-bit offset"}
     case = COMMON | {"workload": "hyperslab", "shape": [4, 4], "files": "one", "arrays": "shared",
-                     "netcdf3.format": kind, "cache": "separate"}  # fmt: skip
+                     "netcdf3.format": list(named), "cache": "separate"}  # fmt: skip
     done = run_experiment(tmp_path, 2, "--stage", "write", cases=[case], repetitions=1, warmup=0)
     assert done.status == 0, done.said
-    (file,) = tmp_path.rglob("*.nc")
-    shown = subprocess.run(["ncdump", "-k", file], capture_output=True, text=True, check=True)
-    assert shown.stdout.strip() == named
+    for kind, name in named.items():
+        (file,) = (tmp_path / "scratch").glob(f"*/*{done.case(format=kind)}/*.nc")
+        shown = subprocess.run(["ncdump", "-k", file], capture_output=True, text=True, check=True)
+        assert shown.stdout.strip() == name
 
 
 @pytest.mark.parametrize(
@@ -63,9 +64,11 @@ def test_the_file_has_the_format_that_was_asked_for(tmp_path, kind, named):
 )
 def test_what_the_format_lacks_is_refused_by_the_plan(tmp_path, change, words):
     case = COMMON | {"workload": "hyperslab", "shape": [4, 4], "files": "per_rank"}
-    done = run_experiment(tmp_path, 1, cases=[case | change], unsupported="refuse")
+    path = write_experiment(tmp_path, cases=[case | change], unsupported="refuse")
+    done = pffbench_here("plan", path, cwd=tmp_path)
     assert done.status == 2
     assert words in done.stderr
+    assert entries_below(tmp_path) == [str(path)]
 
 
 def test_without_pnetcdf_shared_files_are_left_out_with_the_reason(tmp_path):

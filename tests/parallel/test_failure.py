@@ -3,7 +3,6 @@
 import pytest
 
 from launch import PROGRAMS, REPOSITORY, run, run_experiment, sampled, start_experiment
-from sharing import keys_of
 
 pytestmark = pytest.mark.parallel
 
@@ -70,63 +69,65 @@ def test_ranks_that_leave_an_open_store_end_with_the_status_each_time(tmp_path):
         assert done.status == 1, done.said
 
 
-LIMITED = (PROGRAMS / "limited.py",)
-
-
-def test_a_file_that_cannot_grow_fails_its_case_only(tmp_path):
-    backends = ["posix", "mpiio", "hdf5", "netcdf4"]
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory):
+    """Run cases whose files are longer than a file may be, and one that has none."""
     big = {"workload": "hyperslab", "shape_per_rank": [512, 1024]}  # 2 MiB for each rank
-    cases = [big | {"backend": backends, "files": "per_rank"}, NULL]
-    done = start_experiment(tmp_path, 2, program=LIMITED, cases=cases).finish()
-    assert done.status == 1, done.said
-    failures = {
-        entry["parameters"]["backend"]: entry["failure"]
-        for entry in done.record["cases"].values()
-        if entry["failure"]
-    }
-    assert set(failures) == set(backends)
-    assert {failure["phase"] for failure in failures.values()} <= {"write", "close"}
-    assert {failure["ranks_failed"] for failure in failures.values()} == {2}
-    assert done.phases(done.case(backend="null"))["remove"]
-    assert done.record["status"] == "finished"
-    assert list((tmp_path / "scratch").iterdir()) == []
+    steps = {"workload": "hyperslab", "shape_per_rank": [100, 1024], "steps": 3}
+    cases = [
+        big | {"backend": ["posix", "mpiio", "hdf5", "netcdf4"], "files": "per_rank"},
+        big | {"backend": "npy", "files": "one", "arrays": ["shared", "per_rank"]},
+        steps | {"backend": ["posix", "mpiio"], "files": "per_rank"},
+        NULL,
+    ]
+    directory, program = tmp_path_factory.mktemp("limited"), (PROGRAMS / "limited.py",)
+    return start_experiment(directory, 2, program=program, cases=cases).finish()
 
 
-def test_where_rank_0_makes_what_all_share_its_failure_ends_the_case_on_all(tmp_path):
+def failures(run, **wanted):
+    """Return the failures of the cases with some parameters, by backend."""
+    found = {}
+    for entry in run.record["cases"].values():
+        p = entry["parameters"]
+        if wanted.items() <= p.items() and p["backend"] != "null":
+            found[p["backend"]] = entry["failure"]
+    return found
+
+
+def test_files_that_cannot_grow_fail_their_cases_only(limited):
+    assert limited.status == 1, limited.said
+    found = failures(limited, files="per_rank", steps=None)
+    assert found.keys() == {"posix", "mpiio", "hdf5", "netcdf4"}
+    assert {failure["phase"] for failure in found.values()} <= {"write", "close"}
+    assert {failure["ranks_failed"] for failure in found.values()} == {2}
+    assert limited.phases(limited.case(backend="null"))["remove"]
+    assert limited.record["status"] == "finished"
+    assert list((limited.out.parent / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize(("arrays", "ranks"), [("shared", 1), ("per_rank", 2)])
+def test_where_rank_0_makes_what_all_share_its_failure_ends_the_case_on_all(limited, arrays, ranks):
     """Of a .npy file the header tells the size; with arrays: per_rank each rank makes its file."""
-    case = {"workload": "hyperslab", "shape_per_rank": [512, 1024], "backend": "npy"}
-    cases = [case | {"files": "one", "arrays": ["shared", "per_rank"]}, NULL]
-    done = start_experiment(tmp_path, 2, program=LIMITED, cases=cases).finish()
-    assert done.status == 1, done.said
-    for layout, ranks in (("one-shared", 1), ("one-per_rank", 2)):
-        failure = done.record["cases"][done.case(backend="npy", **keys_of(layout))]["failure"]
-        assert (failure["phase"], failure["rank"]) == ("define", 0)
-        assert failure["ranks_failed"] == ranks
-        assert "File too large" in failure["error"]
-    assert done.phases(done.case(backend="null"))["remove"]
-    assert list((tmp_path / "scratch").iterdir()) == []
+    failure = failures(limited, files="one", arrays=arrays)["npy"]
+    assert (failure["phase"], failure["rank"]) == ("define", 0)
+    assert failure["ranks_failed"] == ranks
+    assert "File too large" in failure["error"]
 
 
-def test_a_transfer_that_ends_early_without_an_error_fails_its_case(tmp_path):
+def test_a_transfer_that_ends_early_without_an_error_fails_its_case(limited):
     """The third of three arrays of 400 KiB, the last that is written, finds room for 224 KiB.
 
     Neither call says why it took a part; the failure does. ROMIO raises an error, and Open MPI 5
     one without a reason.
     """
-    case = {"workload": "hyperslab", "shape_per_rank": [100, 1024], "steps": 3}
-    case |= {"backend": ["posix", "mpiio"], "files": "per_rank"}
-    done = start_experiment(tmp_path, 2, program=LIMITED, cases=[case]).finish()
-    assert done.status == 1, done.said
-    failures = {
-        entry["parameters"]["backend"]: entry["failure"] for entry in done.record["cases"].values()
-    }
-    assert {(f["phase"], f["ranks_failed"]) for f in failures.values()} == {("write", 2)}
+    found = failures(limited, steps=3)
+    assert {(f["phase"], f["ranks_failed"]) for f in found.values()} == {("write", 2)}
     took_a_part = "a call moved 229376 of 409600 bytes of "
-    assert took_a_part in failures["posix"]["error"]
-    error = failures["mpiio"]["error"]
+    assert took_a_part in found["posix"]["error"]
+    error = found["mpiio"]["error"]
     raised = ("ADIOI_GEN_WRITECONTIG", "MPI_ERR_OTHER")
     assert took_a_part in error or any(name in error for name in raised)
-    assert all(f["error"].rstrip().endswith("File too large") for f in failures.values()), failures
+    assert all(f["error"].rstrip().endswith("File too large") for f in found.values()), found
 
 
 def test_runs_side_by_side_keep_apart(tmp_path):

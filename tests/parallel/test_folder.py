@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from launch import pffbench_cli, run
+from launch import pffbench_here, run
 
 pytestmark = pytest.mark.parallel
 
@@ -23,18 +23,22 @@ def folder(tmp_path):
     return place
 
 
-def run_folder(folder, *arguments, ranks=2):
+def run_folder(folder, *arguments, ranks):
     told = ["--set", "repetitions=1", "--set", "warmup=0", "--scratch", folder.parent / "scratch"]
     command = ["-m", "pffbench", "run", folder, *told, *arguments]
     return run(command, ranks=ranks, cwd=folder.parent, timeout=120)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_each_has_its_results_below_one_directory(folder, ranks):
-    done = run_folder(folder, "--out", folder.parent / "all", ranks=ranks)
+def test_each_has_its_results_below_one_directory_named_after_the_folder_or_as_told(folder, ranks):
+    told = folder.parent / "all"
+    done = run_folder(folder, *(["--out", told] if ranks == 1 else []), ranks=ranks)
     assert done.status == 0, done.said
+    (place,) = [told] if ranks == 1 else (folder.parent / "pffbench-results").iterdir()
+    assert place.name.startswith("all" if ranks == 1 else "configuration_files-")
+    assert sorted(path.name for path in place.iterdir()) == ["1", "2"]
     for number, length in (("1", 8), ("2", 16)):
-        record = json.loads((folder.parent / "all" / number / "run.json").read_text())
+        record = json.loads((place / number / "run.json").read_text())
         assert record["valid"] is True
         assert {tuple(c["parameters"]["shape"]) for c in record["cases"].values()} == {(length,)}
     assert done.stdout.count("\nVALID: every byte verified, ") == 2
@@ -42,17 +46,9 @@ def test_each_has_its_results_below_one_directory(folder, ranks):
     assert not any((folder.parent / "scratch").iterdir())
 
 
-def test_without_a_place_results_are_named_after_the_folder(folder):
-    done = run_folder(folder)
-    assert done.status == 0, done.said
-    (place,) = (folder.parent / "pffbench-results").iterdir()
-    assert place.name.startswith("configuration_files-")
-    assert sorted(path.name for path in place.iterdir()) == ["1", "2"]
-
-
 def test_nothing_is_made_where_one_of_them_is_wrong(folder):
     (folder / "2.yaml").write_text(PAPER.format(name="b", length=0))
-    done = run_folder(folder, "--out", folder.parent / "all")
+    done = run_folder(folder, "--out", folder.parent / "all", ranks=2)
     assert done.status == 2
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("pffbench:")]
     assert "2.yaml: NUMBER_ELEMENTS" in line
@@ -61,7 +57,7 @@ def test_nothing_is_made_where_one_of_them_is_wrong(folder):
 
 
 def test_a_plan_shows_all_of_them(folder):
-    done = pffbench_cli("plan", folder, "--ranks", "2", cwd=folder.parent)
+    done = pffbench_here("plan", folder, "--ranks", "2", cwd=folder.parent)
     assert done.status == 0, done.said
     assert done.stdout.count("3 cases on 2 ranks") == 2
     assert done.stdout.index("1.yaml") < done.stdout.index("2.yaml")

@@ -24,8 +24,7 @@ CASES = runnable([
      "settings": "defaults", "dtype": "float64"},
     # fewer rows than ranks: some ranks hold nothing
     {"backend": ALL, **keys_of(LAYOUTS), "transfer": BOTH, "shape": [2, 3]},
-    {"backend": ALL, **keys_of(LAYOUTS), "transfer": BOTH, "shape": [3, 2],
-     "distribution": "balanced", "chunks": "rank_part"},
+    {"backend": FORMATS, "distribution": "balanced", "chunks": "rank_part", "shape": [3, 4]},
     {"workload": "datasets", "datasets": 2, "backend": ALL, **keys_of(LAYOUTS), "transfer": BOTH,
      "shape": [3, 2]},
     # decompositions and distributions, one to four axes
@@ -60,6 +59,8 @@ CASES = runnable([
 ])  # fmt: skip
 #: What differs from these cases in a value alone.
 MORE = runnable([
+    {"backend": ALL, **keys_of(LAYOUTS), "transfer": BOTH, "shape": [3, 2],
+     "distribution": "balanced", "chunks": "rank_part"},
     {"backend": ALL, **keys_of(LAYOUTS), "transfer": BOTH, "shape": [7, 5, 3]},
     {"backend": ALL, **keys_of(LAYOUTS), "transfer": BOTH, "shape": [1]},
     {"backend": ALL, **keys_of(LAYOUTS), "transfer": BOTH, "shape": [3, 2],

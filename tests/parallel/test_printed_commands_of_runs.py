@@ -35,7 +35,6 @@ SLOW = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.3}}}, SLAB | {
 #: How each kind of command is printed: the command is the rest of the line.
 GO_ON = r"go on with: (.*)$"
 READ = r"read them on other nodes with: (.*)$"
-MORE_RANKS = r"to start more: (.*)$"
 NEXT = r"^  ((?:pffbench|mpiexec) .*?)(?:  \(.*\))?$"
 
 
@@ -127,14 +126,6 @@ def test_what_is_next_after_a_run_with_a_case_that_failed(tmp_path):
     report = typed(commands[1], tmp_path)
     assert report.status in (0, 1), report.said
     assert (done.out / "summary.md").exists()
-
-
-def test_a_run_of_one_rank_is_started_on_more(tmp_path):
-    alone = run_experiment(tmp_path, 1, cases=SLOW)
-    (command,) = printed(MORE_RANKS, alone.stdout + alone.stderr)
-    done = typed(f"{command} --out more --scratch scratch", tmp_path, tmp_path / "more")
-    assert done.status == 0, done.said
-    assert done.record["ranks"] >= 2
 
 
 @pytest.mark.full

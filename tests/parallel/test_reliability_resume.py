@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from faults import SLAB, finished, no_process_is_left
+from faults import SLAB, finished
 from launch import (
     Finished,
     lines_of,
@@ -162,19 +162,6 @@ def until(there, started, seconds=200):
         assert time.monotonic() < end, started.finish().said
         assert started.process.poll() is None, started.finish().said
         time.sleep(0.02)
-
-
-def test_a_killed_run_leaves_its_lock_and_goes_on(tmp_path):
-    slow = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.2}}}]
-    first = start_experiment(tmp_path, None, repetitions=4, warmup=0, cases=slow)
-    until(lambda: lines_of(first.out), first)
-    os.kill(first.process.pid, signal.SIGKILL)
-    done = first.finish()
-    assert (done.out / "run.lock").exists()
-    again = resume(done)
-    assert again.status == 0, again.said
-    assert not (done.out / "run.lock").exists()
-    no_process_is_left(tmp_path)
 
 
 # Honesty

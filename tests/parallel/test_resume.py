@@ -148,6 +148,7 @@ def test_a_run_that_was_killed_goes_on(tmp_path):
     assert killed.record["status"] == "running"
     left = list((tmp_path / "scratch").iterdir())
     assert len(left) == 1  # the killed run could not clean up
+    assert (killed.out / "run.lock").exists()
     (left[0] / "half-written.h5").write_bytes(b"x")
     done = resume(killed)
     assert done.status == 0, done.said
@@ -156,6 +157,7 @@ def test_a_run_that_was_killed_goes_on(tmp_path):
     assert set(repetitions(done).values()) == {1}
     assert len(repetitions(done)) == len(done.record["cases"]) * (REPETITIONS + 1)
     assert not list((tmp_path / "scratch").iterdir())
+    assert not (done.out / "run.lock").exists()
 
 
 def test_no_repetition_begins_that_would_end_too_late(tmp_path):

@@ -110,12 +110,6 @@ def test_only_writers_open_files_to_write(tmp_path):
         assert entry["transfer_facts"]["writers"].startswith("2 of 4 ranks, at most ")
 
 
-def test_the_phases_are_not_there_without_a_rearranger(tmp_path):
-    done = run_experiment(tmp_path, 2, cases=[ARRAY | {"backend": "hdf5"}])
-    assert done.status == 0, done.said
-    assert not {row["phase"] for row in done.rows} & {"exchange", "exchange_read"}
-
-
 def test_independent_readers_find_the_same_array_however_it_was_written(tmp_path):
     cases = [
         CHUNKED | {"rearranger": ["none", "gather", "box", "chunk_owner"], "cache": "separate"},
@@ -137,24 +131,6 @@ def test_independent_readers_find_the_same_array_however_it_was_written(tmp_path
     assert all((array == arrays[0]).all() for array in arrays)
 
 
-def test_writers_of_whole_chunks_touch_fewer_bytes_than_writers_that_cut_them(tmp_path):
-    """37 × 53 elements in chunks of 5 × 7: 8 × 8 chunks of 140 bytes; slabs cut a row of them."""
-    cases = [CHUNKED | {"rearranger": ["box", "chunk_owner"], "writers": [{"count": 2}]}]
-    done = run_experiment(tmp_path, 3, cases=cases, counters=True)
-    assert done.status == 0, done.said
-    for backend in CHUNKED["backend"]:
-        touched = {
-            row["case"]: float(row["total"]) for row in done.counts
-            if row["counter"] == "touched_bytes" and row["phase"] == "write"
-        }  # fmt: skip
-        found = {
-            how: touched[done.case(backend=backend, rearranger=how)]
-            for how in cases[0]["rearranger"]
-        }
-        assert found == {"box": 72 * 140, "chunk_owner": 64 * 140}
-    assert "×touched" in (done.out / "summary.md").read_text()
-
-
 def test_the_memory_of_writers_is_touched_before_the_exchange(tmp_path):
     """One writer receives 8 MiB, 2048 pages, which a first touch in the exchange would count."""
     case = ARRAY | {"shape": [2048, 1024], "backend": "posix", "rearranger": "box",
@@ -168,8 +144,13 @@ def test_the_memory_of_writers_is_touched_before_the_exchange(tmp_path):
 
 
 def test_chunks_are_counted_with_writers_and_without(tmp_path):
-    """Without writers the ranks of 13 rows touch 3 rows of 8 chunks each; 37 rows are 8 of them."""
-    cases = [CHUNKED | {"backend": "hdf5", "rearranger": ["none", "gather"]},
+    """Without writers the ranks of 13 rows touch 3 rows of 8 chunks each; 37 rows are 8 of them.
+
+    37 × 53 elements in chunks of 5 × 7 are 8 × 8 chunks of 140 bytes. Slabs of writers cut a row of
+    them, and writers of whole chunks cut none.
+    """
+    through = CHUNKED | {"rearranger": ["box", "chunk_owner"], "writers": {"count": 2}}
+    cases = [CHUNKED | {"backend": "hdf5", "rearranger": ["none", "gather"]}, through,
              {"workload": "datasets", "shape": [8], "datasets": 3, "files": "one",
               "arrays": "per_rank", "backend": "zarr", "chunks": [2]},
              {"workload": "startup", "shape": [8], "datasets": 3, "backend": "hdf5", "chunks": [2]},
@@ -177,14 +158,23 @@ def test_chunks_are_counted_with_writers_and_without(tmp_path):
               "backend": "hdf5"}]  # fmt: skip
     done = run_experiment(tmp_path, 3, cases=cases, counters=True, repetitions=1, warmup=0)
     assert done.status == 0, done.said
-    touched = {(row["case"].split(".")[1], row["phase"], float(row["total"]))
-               for row in done.counts if row["counter"] == "touched_chunks"}  # fmt: skip
+    of_writers = {done.case(backend=backend, rearranger=how): how
+                  for backend in through["backend"] for how in through["rearranger"]}  # fmt: skip
+    touched = {(row["case"].split(".")[1], row["phase"], float(row["total"])) for row in done.counts
+               if row["counter"] == "touched_chunks" and row["case"] not in of_writers}  # fmt: skip
     assert touched == {
         ("hyperslab", "write", 9 * 8 + 8), ("hyperslab", "read", 9 * 8 + 8),
         ("datasets", "write", 12), ("datasets", "read", 12), ("startup", "write", 12),
         ("startup", "read", 36), ("updates", "write", 9), ("updates", "read", 9),
         ("updates", "update", 6),
     }  # fmt: skip
+    written = sorted((of_writers[row["case"]], float(row["total"])) for row in done.counts
+                     if (row["counter"], row["phase"]) == ("touched_bytes", "write")
+                     and row["case"] in of_writers)  # fmt: skip
+    assert written == [("box", 72 * 140)] * 2 + [("chunk_owner", 64 * 140)] * 2
+    assert "×touched" in (done.out / "summary.md").read_text()
+    exchanged = {case for case in done.record["cases"] if "exchange" in done.phases(case)}
+    assert exchanged == {done.case(rearranger="gather"), *of_writers}
 
 
 @pytest.mark.parametrize("lost", sampled(["to_writers", "from_writers"], "from_writers"))

@@ -132,7 +132,7 @@ def apply(change, package):
 def copy(tmp_path_factory):
     """Return a copy of the tree in which all changes are made."""
     root = tmp_path_factory.mktemp("copy")
-    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    ignored = shutil.ignore_patterns("*.egg-info")  # what is compiled and not changed stays so
     for name in ("src", "analysis", "tests"):
         shutil.copytree(REPOSITORY / name, root / name, ignore=ignored)
     for path in REPOSITORY.iterdir():

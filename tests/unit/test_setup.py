@@ -38,7 +38,7 @@ def checkout(directory):
     """Copy what the set-up needs: it leaves .venv and .build in the checkout."""
     directory.mkdir(parents=True)
     for name in ("setup", "src", "analysis", "configs"):
-        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        ignored = shutil.ignore_patterns("*.egg-info")  # what is compiled stays so
         shutil.copytree(ROOT / name, directory / name, symlinks=True, ignore=ignored)
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(ROOT / name, directory)
