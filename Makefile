@@ -35,7 +35,7 @@ test-all: SELECTION = -m 'full or not full'
 test test-all:
 	@setup/bootstrap
 	@setup/test-tools
-	@setup/run python -m pytest -n $(WORKERS) --no-loadscope-reorder $(SELECTION) $(ARGS)
+	@PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 setup/run python -m pytest -n $(WORKERS) --no-loadscope-reorder $(SELECTION) $(ARGS)
 
 perf: ## measure the cost of the harness against C and, if it is on PATH, IOR (ARGS="…": options of benchmarks/perf.py)
 	@setup/run python benchmarks/perf.py $(ARGS)

@@ -62,8 +62,8 @@ def pytest_collection_modifyitems(config, items):
     Tests on Slurm go first, because they wait more than they work and take longest.
     """
     unasked = set(ON_REQUEST) - set(asked_for(config))
-    left_out = [i for i in items if any(i.get_closest_marker(name) for name in unasked)]
-    config.hook.pytest_deselected(items=left_out)
+    left_out = {i for i in items if any(i.get_closest_marker(name) for name in unasked)}
+    config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: item.get_closest_marker("slurm") is None)
 

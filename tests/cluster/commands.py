@@ -24,6 +24,7 @@ from cluster.settings import LOGIN, ClusterError, Settings, needed_by_programs, 
 _FOREIGN = ("SLURM", "SBATCH", "SALLOC", "SRUN", "PMI", "OMPI_COMM", "OMPI_MCA_orte", "PRTE")
 _MPI = {
     "OMPI_MCA_mpi_yield_when_idle": "1",  # many more ranks than cores
+    "OMPI_MCA_pml": "ob1",  # a network of a cluster would be looked for at each start
     "PMIX_MCA_psec": "native",  # munge would be looked for at the system's socket
 }
 #: States of a job that has come to its end.

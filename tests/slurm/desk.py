@@ -49,7 +49,9 @@ class Desk:
         return path.name
 
     def sbatch(self, *words, **variables):
-        return self.slurm.submit(*words, cwd=self.directory, **variables)
+        """Submit a job, whose ranks sleep while they wait."""
+        asleep = {"LD_PRELOAD": environment()["LD_PRELOAD"]}
+        return self.slurm.submit(*words, cwd=self.directory, **asleep | variables)
 
     def log(self, job):
         (path,) = self.directory.rglob(f"*-{job}.out")
