@@ -111,6 +111,18 @@ def test_the_grid_shows_raw_transfers_and_other_ways(tmp_path):
     assert len(ways.rows) == 4
 
 
+def test_raw_transfers_are_compared_with_the_settings_to_use_alone(tmp_path):
+    """Compression, which raw transfers do not have, says nothing of the file system."""
+    seconds = {("hdf5", "none"): 0.1, ("hdf5", "gzip"): 1.0, ("posix", "none"): 0.05}
+    cases = [a_case(backend, codec=codec) for backend, codec in seconds]
+    times = {
+        name: [np.full(ROUNDS, one)] * 2
+        for (name, _), one in zip(cases, seconds.values(), strict=True)
+    }
+    found = answer(timed_run(tmp_path, times, cases))
+    assert {row[0]: row[1] for row in found.rows}["raw I/O"] == "0.50×"
+
+
 def test_a_key_that_follows_from_the_files_changes_with_them(tmp_path):
     """As in experiments from a file: compressed data in a shared file are moved collectively."""
     layouts = {"per_rank": ("independent", 1.0), "one-shared": ("collective", 2.0)}

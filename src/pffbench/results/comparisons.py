@@ -48,7 +48,7 @@ def compare_work(cells: Sequence[Cell], weights: Weights | None = None) -> Compa
         for cell in purpose.cells
         if not cell.raw
     ]
-    best = [cell for cell in formatted if _at_its_best(cell, decision)]
+    best = [cell for cell in formatted if at_its_best(cell, decision)]
     own = [cell for cell in formatted if cell.keys["backend"] == backend]
     keys = [key for key in way_keys([own]) if key in decision.used]
     questions = [(best, Question("backend", ["column"], AVERAGED, backend, _OF_FORMATS))]
@@ -81,7 +81,7 @@ def _follows(cells: Sequence[Cell], key: str, other: str) -> bool:
     )
 
 
-def _at_its_best(cell: Cell, decision: Decision) -> bool:
+def at_its_best(cell: Cell, decision: Decision) -> bool:
     """Return whether a cell has the values of its format's best way, but for averaged keys."""
     best = decision.way
     if "backend" in decision.keys:

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from pffbench.results import words
 from pffbench.results.cells import Cell, grouped
 from pffbench.results.compare import Comparison
-from pffbench.results.comparisons import AVERAGED, Compared
+from pffbench.results.comparisons import AVERAGED, Compared, at_its_best
 from pffbench.results.decision import Decision, Way
 from pffbench.results.judge import Pair, estimates
 from pffbench.results.names import RAW, format_name, value_name
-from pffbench.results.purposes import Purpose
+from pffbench.results.purposes import Decided, Purpose
 from pffbench.results.table import Table
 
 #: Ways, beyond the one to use, whose cost is said in a sentence.
@@ -45,7 +45,7 @@ def rows(found: Compared) -> Iterator[list[str]]:
         texts = [there.get(purpose.heading, "") for purpose in decided.purposes]
         yield [compared_name(found, some[0]), *texts]
     if any(cell.raw for purpose in decided.purposes for cell in purpose.cells):
-        yield [RAW, *(_raw(purpose, decided.backend) for purpose in decided.purposes)]
+        yield [RAW, *(_raw(purpose, decided) for purpose in decided.purposes)]
 
 
 def compared_name(found: Compared, one: Comparison) -> str:
@@ -80,14 +80,15 @@ def cell_of(purpose: Purpose, found: Compared) -> Cell | None:
     return max(exact or own, key=lambda c: c.nbytes, default=None)
 
 
-def _raw(purpose: Purpose, backend: str) -> str:
-    """Return the time of raw transfers over the one of the format to use."""
+def _raw(purpose: Purpose, decided: Decided) -> str:
+    """Return the time of raw transfers over the format to use with its best settings."""
 
     def place(cell: Cell) -> tuple[str | None, ...]:
         return tuple(cell.keys.get(key) for key in ("work", "files", "environment"))
 
     raw = {place(c): c for c in purpose.cells if c.raw}
-    own = [c for c in purpose.cells if not c.raw and c.keys["backend"] == backend]
+    every = [c for c in purpose.cells if not c.raw and c.keys["backend"] == decided.backend]
+    own = [c for c in every if at_its_best(c, decided.decision)] or every
     both = [(raw[place(c)].seconds, c.seconds) for c in own if place(c) in raw]
     known = estimates({"raw": Pair(both)}) if both else {}
     return words.times(math.exp(known["raw"].centre)) if known else ""
