@@ -50,11 +50,11 @@ _OVERVIEW = f"""\
   srun -n 64 python -m pffbench run exp.yaml    an experiment, in an allocation
   pffbench plan exp.yaml --ranks 64             its cases and their cost
 
-Without a command, the program runs the built-in comparison under a launcher
-(mpiexec, srun), and prints a short help otherwise.
+Without a command, the program runs the built-in comparison if a launcher
+(mpiexec, srun) started it. If not, it prints a short help.
 """
 #: The line below each help.
-_STATUSES = "exit status: pffbench help exit"
+_STATUSES = "'pffbench help exit' explains the exit status."
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

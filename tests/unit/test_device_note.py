@@ -55,7 +55,7 @@ def note(run):
 def test_each_format_has_its_number_of_device_reads(tmp_path):
     run = a_cold_run(tmp_path, {"hdf5": 25, "netcdf4": 27, "zarr": 52})
     assert note(run) == (
-        "Disk requests: HDF5 25, netCDF-4 27, Zarr 52. Only file data came from disk."
+        "Disk requests: HDF5 25, netCDF-4 27, Zarr 52. Directories were in memory."
     )
     assert len(note(run)) <= 80  # a line
 
@@ -88,9 +88,7 @@ def test_a_file_system_without_a_device_has_no_number(tmp_path, kind, named):
             provenance={"filesystem": {"type": kind}} if kind else {},
         )
     )  # fmt: skip
-    assert found == (
-        f"Disk requests: not counted ({named}). Directories and inodes may have been in memory."
-    )
+    assert found == f"Disk requests: not counted ({named}). Directories may have been in memory."
 
 
 def test_directories_that_were_read_are_named_with_their_bytes(tmp_path):

@@ -24,7 +24,7 @@ TASKS = {
         "runs": "list results directories with their verdicts and answers",
         "report": "write the page, summary and tables of finished runs",
         "recommend": "recommend a format and settings, and print a program",
-        "compare": "compare the cases of two or more runs: faster, slower or open",
+        "compare": "show what became faster or slower between two or more runs",
         "scaling": "show how rates grow with ranks or nodes",
     },
     "after a run": {

@@ -38,9 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-if-slower",
         type=_percent,
         metavar="PERCENT",
-        help="gate for CI, with the exit status 0 (PASSED) if no total is slower by more than "
-        "this, 1 (FAILED) if one is shown to be, 4 (UNDECIDED) if one may be, 2 if a total of "
-        "the old run cannot be compared, and 5 if raw transfers show that the machine changed "
+        help="gate for CI. The exit status is 0 (PASSED) if no total is slower by more than "
+        "this, 1 (FAILED) if a total is shown to be slower and its measured change is more than "
+        "this, 4 (UNDECIDED) if a total may be slower by more than this, 2 if a total of the old "
+        "run cannot be compared, and 5 if raw transfers show that the machine changed "
         "(example: --fail-if-slower 20%%)",
     )
     parser.add_argument(
@@ -68,8 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--counts",
         action="store_true",
         help="compare counts instead of times, exactly: system calls, bytes, chunks. One "
-        "repetition of each run is enough, also on a busy machine. RUN may be one run of "
-        "several environments",
+        "repetition of each run is enough, also on a busy machine. If RUN is a single "
+        "run of several environments, the others are compared with the first environment",
     )
     parser.add_argument(
         "--by",

@@ -137,8 +137,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--node-memory",
         type=_size,
         metavar="SIZE",
-        help="memory of a node. If writer ranks need more, the plan is refused (default: the "
-        "memory of this machine, and a warning if it is too small) (example: --node-memory 256GiB)",
+        help="memory of a node. If writer ranks need more, the plan is refused. Without this "
+        "option there is only a warning (default: the memory of this machine) (example: "
+        "--node-memory 256GiB)",
     )
     parser.add_argument(
         "--all",

@@ -63,9 +63,9 @@ def _metadata(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
         if (some := [n for case in cases for n in _bytes_besides_pages(run, case)])
     }
     if not known:
-        return "Directories and inodes may have been in memory"
+        return "Directories may have been in memory"
     if not any(known.values()):
-        return "Only file data came from disk"
+        return "Directories were in memory"
     texts = [f"{name} {Size(int(nbytes))}" for name, nbytes in known.items()]
     return f"Directories and inodes were read too: {', '.join(texts)}"
 

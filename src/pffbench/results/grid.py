@@ -112,8 +112,10 @@ def notes(found: Compared) -> Iterator[str]:
     if len(prices) > 1 and set(costs) == {words.percent(1.0)}:
         yield "In no column is another way faster."
     elif len(prices) > 1:
-        alone = words.listed(costs)
-        yield f"First line: {found.decided.work}. One column alone: {alone}."
+        yield (
+            f"The first line is for {found.decided.work}. For each column alone this way is at "
+            f"most {words.listed(costs)} slower."
+        )
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."
     yield from _changes(found)

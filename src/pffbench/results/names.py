@@ -17,7 +17,7 @@ UNSAID = frozenset({"run", "ranks", "total", "work", "workload", NOT_IN_FORCE})
 RAW = "raw I/O"
 _FILES = {
     "one": "one shared file",
-    "one per_rank": "one file, an array per rank",
+    "one per_rank": "one file with an array per rank",
     "per_rank": "one file per rank",
 }
 _FILE_COUNT = re.compile(r"\{(count|per_node): (\d+)\}( per_rank)?")
@@ -38,7 +38,7 @@ def value_name(key: str, value: str) -> str:
 def _file_count(match: re.Match[str]) -> str:
     number = counted(int(match[2]), "file")
     each = " per node" if match[1] == "per_node" else ""
-    return f"{number}{each}{', an array per rank' if match[3] else ''}"
+    return f"{number}{each}{' with an array per rank' if match[3] else ''}"
 
 
 _SWITCH = {"True": "on", "False": "off"}

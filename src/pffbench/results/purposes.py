@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pffbench.results.cells import NOT_IN_FORCE, Cell
 from pffbench.results.decision import Decision, Weights, decide_way
 from pffbench.results.judge import FEWEST, bounds
+from pffbench.results.words import listed
 from pffbench.units import Size
 
 #: The work of a user who names none.
@@ -45,7 +46,7 @@ class Decided(NamedTuple):
 
     #: The way to use for all of the work, and the price of each way.
     decision: Decision
-    #: The work, in words: ``1 write, 1 cached read``.
+    #: The work, in words: ``1 write and 1 cached read``.
     work: str
     #: The parts of the work.
     purposes: Sequence[Purpose]
@@ -96,7 +97,7 @@ def decide_work(cells: Sequence[Cell], weights: Weights | None = None) -> Decide
 
 
 def _work_in_words(purposes: Sequence[Purpose], weights: Weights) -> str:
-    """Return how often data are written and read: ``1 write, 10 reads from disk``."""
+    """Return how often data are written and read: ``1 write and 10 reads from disk``."""
     texts = []
     for purpose in purposes:
         if number := weights.get(purpose.total):
@@ -105,7 +106,7 @@ def _work_in_words(purposes: Sequence[Purpose], weights: Weights) -> str:
                 cached = "page cache" in purpose.heading
                 noun = f"cached {noun}" if cached else f"{noun} from disk"
             texts.append(f"{number:g} {noun}")
-    return ", ".join(dict.fromkeys(texts))
+    return listed(list(dict.fromkeys(texts)))
 
 
 def _worst(

@@ -106,14 +106,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch",
         action="store_true",
-        help="with --out: resume the run in DIR if it has begun, also on other hosts, and do "
-        "nothing if it is finished. For jobs that a scheduler may start again",
+        help="with --out: resume the run in DIR if it has begun, on the same or on other hosts. "
+        "Do nothing if it is finished. For jobs that a scheduler may start again",
     )
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="start the commands that the experiment, or the run to repeat, contains for its "
-        "environments. Without this option they are only listed",
+        help="start the commands of the environments in the experiment, or in the run to repeat. "
+        "Without this option they are only listed",
     )
     parser.add_argument(
         "--max-time",
@@ -130,9 +130,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drop-hook",
         metavar="COMMAND",
-        help="command that each node runs before reads with cache: dropped, after the files are "
-        "evicted. It drops other caches, such as directories and inodes (example: --drop-hook "
-        "'sudo /usr/local/sbin/drop-caches')",
+        help="command that each node runs after the files are evicted and before they are read "
+        "(cache: dropped). It drops other caches, such as directories and inodes (example: "
+        "--drop-hook 'sudo /usr/local/sbin/drop-caches')",
     )
     printed = parser.add_mutually_exclusive_group()
     printed.add_argument(
@@ -168,8 +168,8 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         metavar="EXPERIMENT.yaml",
         help="experiment file, name from --list, results directory of a run to repeat, or folder "
-        "of experiment files (default: the built-in comparison. The name quick runs a part of it, "
-        "in under a minute) (example: question:writers)",
+        "of experiment files. The name quick runs a part of the built-in comparison, in under a "
+        "minute (default: the built-in comparison) (example: question:writers)",
     )
     add_changes(parser)
 
