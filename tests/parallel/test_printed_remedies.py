@@ -87,7 +87,7 @@ def test_counts_are_compared_after_the_runs_that_the_refusals_ask_for(tmp_path):
 def test_a_time_budget_that_is_said_to_hold_all_cases_does(tmp_path):
     slow = [SLAB | {"backend": "null", "null": {"delays": {"write": d}}} for d in (0.1, 0.2, 0.3)]
     short = run_experiment(tmp_path, 2, cases=slow, repetitions="auto", time_budget="3 s")
-    (option,) = set(printed(r"(--set time_budget=\d+) holds\s+all", short.stdout))
+    (option,) = set(printed(r"(--set time_budget=\d+)\s+holds\s+all", short.stdout))
     done = again(short, *option.split())
     assert done.status == 0, done.said
     assert "holds" not in done.stdout

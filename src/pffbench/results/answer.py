@@ -45,8 +45,8 @@ _INVALID = (
     "Nothing follows from its times. pffbench doctor tests what works here, and summary.md has all "
     "reasons.",
 )
-#: The space between a number and its unit.
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[a-zA-Zµ])")
+#: The space between a number and its unit, and between an option and its value.
+_WITHIN = re.compile(r"(?<=\d) (?=%|[a-zA-Zµ])|(?<=--set) ")
 #: Rows of a run that compares nothing.
 _MOST_ROWS = 8
 
@@ -367,6 +367,6 @@ def lines_of(answer: Answer) -> Iterator[str]:
 
 def wrap(text: str) -> list[str]:
     """Return a text in lines, none of which ends between a number and its unit."""
-    joined = _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", one_line(text))
+    joined = _WITHIN.sub("\N{NO-BREAK SPACE}", one_line(text))
     lines = textwrap.wrap(joined, WIDTH, break_long_words=False, break_on_hyphens=False)
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
