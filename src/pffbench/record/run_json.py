@@ -399,8 +399,12 @@ def _not_results(directory: str | Path, why: str) -> ValueError:
 
 
 def _json_of(data: JsonObject) -> str:
-    """Return JSON with a line for each value; `json` itself makes lines ten times as slowly."""
-    return msgspec.json.format(json.dumps(data, allow_nan=False, default=str), indent=1)
+    """Return JSON text with a line for each value."""
+    try:
+        text = json.dumps(data, allow_nan=False, default=str)
+        return msgspec.json.format(text, indent=1)
+    except msgspec.DecodeError:  # a name that is not UTF-8; `json` needs ten times as long
+        return json.dumps(data, indent=1, allow_nan=False, default=str)
 
 
 def _decoded(data: bytes) -> Any:
