@@ -194,7 +194,7 @@ def test_fewer_repetitions_than_asked_for_make_a_run_not_valid(tmp_path):
 
 def test_a_repetition_that_vanishes_during_a_run_is_measured_again(tmp_path):
     slow = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.3}}}]
-    started = start_experiment(tmp_path, None, repetitions=4, warmup=0, cases=slow)
+    started = start_experiment(tmp_path, None, repetitions=12, warmup=0, cases=slow)
     until(lambda: len(lines_of(started.out)) >= 2, started)
     log = started.out / "repetitions.jsonl"
     log.write_text("".join(log.read_text().splitlines(keepends=True)[1:]))
@@ -203,7 +203,7 @@ def test_a_repetition_that_vanishes_during_a_run_is_measured_again(tmp_path):
     assert "repetitions.jsonl was changed by another program" in done.stderr
     again = resume(done)
     assert again.status == 0, again.said
-    assert sorted(finished(again).values()) == [1] * 4
+    assert sorted(finished(again).values()) == [1] * 12
 
 
 def test_stopping_early_by_a_rule_is_no_fault(tmp_path):
