@@ -210,7 +210,7 @@ def test_the_drift_of_a_disk_cancels_over_raw_io(make):
     assert text.startswith(f"SLOWER: {news[0]} and 2 more runs: ")
     assert ") over raw I/O" in text
     assert "slower in write, over raw I/O" in text
-    assert "time of raw I/O in the same rounds" in text
+    assert "the times are divided by the time of raw I/O in the same rounds" in text
     loaded = [[MeasuredRun.load(run) for run in side] for side in (olds, news)]
     rows = compare_runs(*loaded).comparable
     assert all(row.verdict.over_raw and row.verdict.word == "slower" for row in rows)

@@ -266,3 +266,12 @@ def test_raw_io_that_varies_alone_is_not_used():
         used += found.over_raw
         assert found.word == "slower"
     assert used <= 0.1 * RUNS
+
+
+def test_raw_io_that_a_start_lacks_is_not_used():
+    pair = starts_of_two_runs(np.random.default_rng(6), 0.15, 0.02, 1.25)[1]
+    assert decide({"pair": pair})["pair"].over_raw
+    ((new, old),) = pair.control
+    without = {r: s for r, s in new.items() if r // START != max(new) // START}
+    found = decide({"pair": pair._replace(control=[(without, old)])})["pair"]
+    assert (found.over_raw, found.rounds) == (False, 60)

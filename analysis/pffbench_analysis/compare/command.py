@@ -146,8 +146,8 @@ def _notes(found: Comparison, outcome: Outcome) -> Iterator[str]:
         )
     if any(row.verdict.over_raw for row in found.comparable):
         yield (
-            f"{OVER_RAW}: change of the time divided by the time of raw I/O in the same rounds, by "
-            "which the starts differ less."
+            f"{OVER_RAW}: before they are compared, the times are divided by the time of raw I/O "
+            "in the same rounds, because the starts then differ less."
         )
     for row in found.refused:
         heading = f", {row.heading}" if row.heading else ""

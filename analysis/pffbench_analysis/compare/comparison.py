@@ -175,7 +175,7 @@ def _placed(case: Match, both: tuple[Cell | None, Cell | None]) -> list[Cell]:
 
 def _with_control(cells: Sequence[Cell], raw: Sequence[Cell]) -> list[Cell]:
     """Return cells with the times of raw I/O of the same bytes and files in the same rounds."""
-    keys = ("side", "heading", "work", "files")
+    keys = ("side", "heading", "work", "files", "environment")
     times = {tuple(cell.keys.get(key) for key in keys): cell.seconds for cell in raw}
     return [
         cell._replace(control=times.get(tuple(cell.keys.get(key) for key in keys)))
