@@ -160,7 +160,7 @@ def test_without_an_experiment_it_runs_the_one_made_for_nights_in_the_time_of_th
 
 
 @pytest.mark.slow  # and for a machine that does nothing else: these times are real
-@pytest.mark.timeout(3600)  # a quarter of an hour
+@pytest.mark.timeout(3600)  # 15 to 45 minutes, as the disk
 def test_ten_real_nights_are_not_red_and_each_with_slower_writes_is_not_green(desk):
     """The baseline, then nights alike and slower ones alternately: the disk drifts for both.
 

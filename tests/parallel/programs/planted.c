@@ -14,6 +14,9 @@
  * PLANT_SECONDS  calls take so many seconds longer
  * PLANT_READERS  a file that gets a line for each read: the rank and the path
  * PLANT_WARM     before the first read of a file another process reads it from end to end
+ *
+ * The variables are read once, before main: MPI changes the environment while its threads read, and
+ * a getenv(3) in them may then crash.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -30,6 +33,21 @@
 #include <time.h>
 #include <unistd.h>
 
+static const char *match, *rank, *own, *well, *factor, *factor_of, *seconds, *readers, *read_fault, *after, *until;
+static const char *failure, *warmed;
+static size_t smallest;
+
+__attribute__((constructor)) static void read_variables(void) {
+    const char *size = getenv("PLANT_SIZE");
+    own = getenv("OMPI_COMM_WORLD_RANK");
+    if (!own) own = getenv("PMI_RANK"); /* of MPICH */
+    match = getenv("PLANT_MATCH"), rank = getenv("PLANT_RANK"), smallest = size ? atol(size) : 0;
+    factor = getenv("PLANT_FACTOR"), factor_of = getenv("PLANT_FACTOR_OF"), seconds = getenv("PLANT_SECONDS");
+    read_fault = getenv("PLANT_READ"), after = getenv("PLANT_AFTER"), until = getenv("PLANT_UNTIL");
+    failure = getenv("PLANT_FAIL"), well = getenv("PLANT_WELL");
+    readers = getenv("PLANT_READERS"), warmed = getenv("PLANT_WARM");
+}
+
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -43,16 +61,7 @@ static void wait_for(double seconds) {
 }
 
 static int chosen(int fd, size_t size) {
-    static const char *match, *rank;
-    static long smallest = -1;
-    if (smallest < 0) {
-        match = getenv("PLANT_MATCH");
-        rank = getenv("PLANT_RANK");
-        smallest = getenv("PLANT_SIZE") ? atol(getenv("PLANT_SIZE")) : 0;
-    }
-    const char *own = getenv("OMPI_COMM_WORLD_RANK");
-    if (!own) own = getenv("PMI_RANK"); /* of MPICH */
-    if (!match || (long)size < smallest || (rank && own && strcmp(rank, own))) return 0;
+    if (!match || size < smallest || (rank && own && strcmp(rank, own))) return 0;
     char link[64], path[4096];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, path, sizeof path - 1);
@@ -62,25 +71,21 @@ static int chosen(int fd, size_t size) {
 }
 
 static void note_reader(int fd) {
-    const char *file = getenv("PLANT_READERS"), *own = getenv("OMPI_COMM_WORLD_RANK");
     char link[64], path[4096], line[4200];
-    if (!file) return;
-    if (!own) own = getenv("PMI_RANK");
+    if (!readers) return;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, path, sizeof path - 1);
     path[length < 0 ? 0 : length] = 0;
     length = snprintf(line, sizeof line, "%s %s\n", own ? own : "0", path);
-    int log = (int)syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    int log = (int)syscall(SYS_openat, AT_FDCWD, readers, O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (log >= 0 && syscall(SYS_write, log, line, length)) syscall(SYS_close, log);
 }
 
 static int concerns(const char *kind) {
-    const char *of = getenv("PLANT_FACTOR_OF");
-    return of ? !strcmp(of, "all") || !strcmp(of, kind) : !strcmp(kind, "write");
+    return factor_of ? !strcmp(factor_of, "all") || !strcmp(factor_of, kind) : !strcmp(kind, "write");
 }
 
 static void slow_down(double begin, const char *kind) {
-    const char *factor = getenv("PLANT_FACTOR"), *seconds = getenv("PLANT_SECONDS");
     int error = errno;
     if (!concerns(kind)) return;
     if (factor) wait_for((atof(factor) - 1) * (now() - begin));
@@ -98,7 +103,7 @@ static void warm(int fd) {
     static ino_t known;
     static struct timespec changed; /* a file system gives the inode of a deleted file again */
     struct stat64 status;
-    if (!getenv("PLANT_WARM") || fstat64(fd, &status)) return;
+    if (!warmed || fstat64(fd, &status)) return;
     if (status.st_ino == known && status.st_mtim.tv_sec == changed.tv_sec
         && status.st_mtim.tv_nsec == changed.tv_nsec) return;
     known = status.st_ino, changed = status.st_mtim;
@@ -122,11 +127,9 @@ static void warm(int fd) {
     close(ends[0]);
 }
 
-static int planted(const char *what) {
+static int planted(const char *fault) {
     static long before;
-    const char *read = getenv("PLANT_READ"), *after = getenv("PLANT_AFTER");
-    const char *until = getenv("PLANT_UNTIL");
-    if (!read || strcmp(read, what)) return 0;
+    if (!read_fault || strcmp(read_fault, fault)) return 0;
     ++before;
     return (!after || before > atol(after)) && (!until || before <= atol(until));
 }
@@ -197,9 +200,8 @@ READV(preadv64v2, at, (int fd, const struct iovec *parts, int count, off64_t at,
 /* Whether a write or a sync fails, with its error. */
 static int failing(void) {
     static long before;
-    const char *number = getenv("PLANT_FAIL"), *well = getenv("PLANT_WELL");
-    if (!number || before++ < (well ? atol(well) : 0)) return 0;
-    errno = atoi(number);
+    if (!failure || before++ < (well ? atol(well) : 0)) return 0;
+    errno = atoi(failure);
     return 1;
 }
 

@@ -8,12 +8,15 @@
 #include <stdlib.h>
 #include <time.h>
 
+static double seconds = 2e-4;
+
+/* Before main: a getenv(3) in a thread may crash while MPI changes the environment. */
+__attribute__((constructor)) static void read_variable(void) {
+    const char *text = getenv("WAIT_SECONDS");
+    if (text) seconds = atof(text);
+}
+
 int sched_yield(void) {
-    static double seconds = -1;
-    if (seconds < 0) {
-        const char *text = getenv("WAIT_SECONDS");
-        seconds = text ? atof(text) : 2e-4;
-    }
     struct timespec t = {0, (long)(seconds * 1e9)};
     nanosleep(&t, NULL); /* a signal may end it; sched_yield has no such error */
     return 0;
