@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -20,8 +22,11 @@ settings.load_profile("tests")
 
 
 # Where Python may not keep what it has compiled, each of thousands of processes would compile the
-# modules anew that the set-up has not.
+# modules anew that the set-up has not, and pytest the tests in each of its processes.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+TESTS = Path(__file__).parent
 
 #: Tests with one of these markers run only where the marker is asked for: `-m slow`.
 ON_REQUEST = ("full", "slow", "spack")
@@ -34,9 +39,27 @@ def asked_for(config):
 
 
 def pytest_configure(config):
-    """Try more examples where everything is asked for."""
+    """Try more examples where everything is asked for, and compile the tests of a new checkout."""
     if "full" in asked_for(config):
         settings.load_profile("full")
+    everything = config.args_source is config.ArgsSource.TESTPATHS
+    if everything and getattr(config.option, "numprocesses", None):
+        compile_tests()
+
+
+def compile_tests():
+    """Have two processes compile all tests, unless it was done: each of six would do it all."""
+    if any(TESTS.glob("unit/__pycache__/test_*-pytest-*.pyc")):
+        return
+    unit, others = TESTS / "unit", [path for path in TESTS.iterdir() if path.name != "unit"]
+    folders = [path for path in others if any(path.glob("test_*.py"))]
+    collect = [sys.executable, "-m", "pytest", "-p", "no:xdist", "--collect-only", "-qq"]
+    started = [
+        subprocess.Popen([*collect, *some], cwd=TESTS.parent, stdout=subprocess.DEVNULL)
+        for some in ([unit], folders)
+    ]
+    for process in started:
+        process.wait()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -59,13 +82,15 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_collection_modifyitems(config, items):
     """Leave out what takes many minutes, unless it is asked for.
 
-    Tests on Slurm go first, because they wait more than they work and take longest.
+    Tests on Slurm go first, because they wait more than they work and take longest. Files that take
+    a second or less go last, so that no process has a long one when the others have ended.
     """
     unasked = set(ON_REQUEST) - set(asked_for(config))
     left_out = {i for i in items if any(i.get_closest_marker(name) for name in unasked)}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
-    items.sort(key=lambda item: item.get_closest_marker("slurm") is None)
+    long = {i.path for i in items if any(map(i.get_closest_marker, ("parallel", "long")))}
+    items.sort(key=lambda i: (i.get_closest_marker("slurm") is None, i.path not in long))
 
 
 @pytest.fixture(scope="session")

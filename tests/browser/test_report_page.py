@@ -9,8 +9,6 @@ from io import BytesIO
 from unicodedata import normalize
 
 import pytest
-from axe_core_python.selenium import Axe
-from pypdf import PdfReader
 
 from drawn_codecs import a_codecs_run
 from drawn_runs import a_case, a_run
@@ -109,12 +107,18 @@ def test_what_is_folded_up_is_printed_and_no_page_is_empty(browser, page):
     browser.driver.execute_script("dispatchEvent(new Event('afterprint'))")
     assert browser.js(closed) == 1
     printed = browser.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
-    sheets = PdfReader(BytesIO(b64decode(printed["data"]))).pages
+    sheets = sheets_of(printed)
     # In PDF "fl" may be one letter.
     texts = [" ".join(normalize("NFKC", sheet.extract_text()).split()) for sheet in sheets]
     assert min(map(len, texts)) > 100
     for title in titles:
         assert title in " ".join(texts)
+
+
+def sheets_of(printed):
+    from pypdf import PdfReader  # one of six processes opens pages
+
+    return PdfReader(BytesIO(b64decode(printed["data"]))).pages
 
 
 def test_paper_has_the_colours_of_the_screen(browser, page):
@@ -128,7 +132,7 @@ def test_paper_has_the_colours_of_the_screen(browser, page):
 def colours_on_paper(browser, backgrounds):
     """Return the colours that a printed page has, with the option of the print dialogue."""
     printed = browser.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": backgrounds})
-    drawn = (sheet.get_contents() for sheet in PdfReader(BytesIO(b64decode(printed["data"]))).pages)
+    drawn = (sheet.get_contents() for sheet in sheets_of(printed))
     return set(
         re.findall(rb"[\d.]+ [\d.]+ [\d.]+ (?:rg|RG)\b", b"".join(d.get_data() for d in drawn))
     )
@@ -149,6 +153,8 @@ def test_it_follows_the_preferred_colours(browser, page, scheme):
 
 @pytest.mark.parametrize("scheme", sampled(["light", "dark"], "light"))
 def test_axe_finds_nothing(browser, page, scheme):
+    from axe_core_python.selenium import Axe
+
     browser.media(scheme)
     browser.open(page)
     browser.driver.execute_script("document.querySelectorAll('details').forEach(d => d.open = 1)")

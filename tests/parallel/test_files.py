@@ -9,7 +9,6 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
-import xarray
 import zarr
 
 from launch import PROGRAMS, run, run_experiment, write_experiment
@@ -177,6 +176,8 @@ def test_ncdump_reads_the_generators_values(written, name, shape):
 
 
 def test_xarray_reads_netcdf(written):
+    import xarray  # one of six processes needs it
+
     with xarray.open_dataset(written / "nc-shared" / "shared.nc", engine="netcdf4") as data:
         assert np.array_equal(data["array_000"], generated(GLOBAL))
     with xarray.open_dataset(written / "nc-own" / "shared.nc", engine="netcdf4") as data:

@@ -48,13 +48,8 @@ BITS = [
     "#", "\t", "\n", "\0", "? ", "%", "@", "<<: ", "ä", "\ud800", "9" * 5000, "- " * 50, "0b_", "=",
     "2001-99-99", "1:2:3", "!!binary x", "!!set {a}", "[" * 200,
 ]  # fmt: skip
-SCHEMA = sorted(
-    {
-        *json_schema()["$defs"]["Experiment"]["properties"],
-        *(k for e in json_schema()["$defs"]["Experiment"]["properties"]["cases"]["items"]["anyOf"]
-          for k in e["properties"]),
-    }
-)  # fmt: skip
+TOP = json_schema()["$defs"]["Experiment"]["properties"]
+SCHEMA = sorted({*TOP, *(k for e in TOP["cases"]["items"]["anyOf"] for k in e["properties"])})
 KEYS = [*SCHEMA, "", "__class__", "cases[0]", "a.b", "<<", "workload", "x" * 300]
 
 
