@@ -96,7 +96,7 @@ def test_device_reads_are_counted_for_each_repetition(own_disk, tmp_path):
     assert middle["zarr"] >= 64 > middle["hdf5"]  # Zarr reads 32 chunks of each rank, each a file
     assert note(done) == (
         f"Disk requests: HDF5 {middle['hdf5']}, netCDF-4 {middle['netcdf4']}, "
-        f"Zarr {middle['zarr']}. Directories were in memory."
+        f"Zarr {middle['zarr']}. Directories came from memory."
     )
 
 
@@ -109,7 +109,7 @@ def test_reads_that_another_program_shares_are_not_counted(own_disk, tmp_path):
     (one,) = done.repetitions
     assert "device_reads" not in one["read"]
     assert bytes_besides_data(one) == 0
-    assert note(done) == "Disk requests: not counted (shared device). Directories were in memory."
+    assert note(done) == "Disk requests: not counted (shared device). Directories came from memory."
 
 
 def test_a_hook_that_drops_directories_is_seen_to_have_done_it(own_disk, tmp_path):

@@ -55,7 +55,7 @@ def note(run):
 def test_each_format_has_its_number_of_device_reads(tmp_path):
     run = a_cold_run(tmp_path, {"hdf5": 25, "netcdf4": 27, "zarr": 52})
     assert note(run) == (
-        "Disk requests: HDF5 25, netCDF-4 27, Zarr 52. Directories were in memory."
+        "Disk requests: HDF5 25, netCDF-4 27, Zarr 52. Directories came from memory."
     )
     assert len(note(run)) <= 80  # a line
 

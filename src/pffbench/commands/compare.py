@@ -38,23 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-if-slower",
         type=_percent,
         metavar="PERCENT",
-        help="gate for CI. The exit status is 0 (PASSED) if no total is slower by more than "
-        "this, 1 (FAILED) if a total is shown to be slower and its measured change is more than "
-        "this, 4 (UNDECIDED) if a total may be slower by more than this, 2 if a total of the old "
-        "run cannot be compared, and 5 if raw transfers show that the machine changed "
-        "(example: --fail-if-slower 20%%)",
+        help="gate for CI, with an exit status. 0 (PASSED): no time of writing or reading grew by "
+        "more than this. 1 (FAILED): one did. 4 (UNDECIDED): the runs do not show which. 2 (NOT "
+        "COMPARABLE): a time of the old run has no counterpart. 5 (MACHINE CHANGED): raw I/O "
+        "changed by more than this (example: --fail-if-slower 20%%)",
     )
     parser.add_argument(
         "--allow-missing",
         action="store_true",
-        help="with --fail-if-slower: pass even if a total of the old run cannot be compared",
+        help="with --fail-if-slower: pass even if a time of the old run has no counterpart",
     )
     parser.add_argument(
         "--baseline",
         metavar="DIR",
-        help="with --fail-if-slower: compare the runs of a night, preferably three, with the runs "
-        "in DIR. The first night, and nights that are PASSED or UNDECIDED, are added to DIR as "
-        "links, until it has seven runs (example: --baseline results/baseline --fail-if-slower "
+        help="with --fail-if-slower, for nightly jobs: compare the runs of a night, preferably three, "
+        "with the runs in DIR. The runs of the first night, and of nights that are PASSED or "
+        "UNDECIDED, are then linked into DIR, until DIR has seven runs (example: --baseline results/baseline --fail-if-slower "
         "20%% results/night-*)",
     )
     parser.add_argument(
@@ -62,15 +61,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY",
-        help="compare cases that differ in this parameter or option of a backend. May be repeated "
-        "(example: --across codec --across zarr.format)",
+        help="compare an old and a new case even if they differ in this parameter or option of a "
+        "backend. May be repeated (example: --across codec --across zarr.format)",
     )
     parser.add_argument(
         "--counts",
         action="store_true",
         help="compare counts instead of times, exactly: system calls, bytes, chunks. One "
-        "repetition of each run is enough, also on a busy machine. If RUN is a single "
-        "run of several environments, the others are compared with the first environment",
+        "repetition of each run is enough, also on a busy machine. In a single run of several "
+        "environments each one is compared with the first",
     )
     parser.add_argument(
         "--by",

@@ -137,9 +137,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--node-memory",
         type=_size,
         metavar="SIZE",
-        help="memory of a node. If writer ranks need more, the plan is refused. Without this "
-        "option there is only a warning (default: the memory of this machine) (example: "
-        "--node-memory 256GiB)",
+        help="memory of a node. A plan whose writing ranks need more is refused (default: the memory "
+        "of this machine, and more than that only causes a warning) (example: --node-memory 256GiB)",
     )
     parser.add_argument(
         "--all",

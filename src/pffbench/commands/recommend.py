@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=number_of("steps"),
         default=1,
         metavar="N",
-        help="number of steps to estimate for, for example per day (default: 1)",
+        help="with --bytes: number of steps whose time is estimated (default: 1)",
     )
     add_json(parser)
 

@@ -65,7 +65,7 @@ def _metadata(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
     if not known:
         return "Directories may have been in memory"
     if not any(known.values()):
-        return "Directories were in memory"
+        return "Directories came from memory"
     texts = [f"{name} {Size(int(nbytes))}" for name, nbytes in known.items()]
     return f"Directories and inodes were read too: {', '.join(texts)}"
 

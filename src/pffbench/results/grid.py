@@ -103,18 +103,18 @@ def notes(found: Compared) -> Iterator[str]:
         most = max(len(c.cells) for c in found.formats or every)
         what = "sizes and layouts" if found.formats else "other settings"
         over = f", mean of {most} {what}" if most > 1 else ""
-        marks = {"same": "same: ±10 %", "open": "~: open"}
+        marks = {"same": "same: within 10 %", "open": "~: not decided"}
         there = {c.verdict.word for c in every}
         explained = "".join(f"; {text}" for word, text in marks.items() if word in there)
         explained += "; ?: not measured" if "?" in costs and len(prices) > 1 else ""
         base = format_name(found.decided.backend)
-        yield f"×: {base}'s time{over} (95 %){explained}."
+        yield f"×: times {base}'s time{over} (95 % interval){explained}."
     if len(prices) > 1 and set(costs) == {words.percent(1.0)}:
         yield "In no column is another way faster."
     elif len(prices) > 1:
         yield (
-            f"The first line is for {found.decided.work}. For each column alone this way is at "
-            f"most {words.listed(costs)} slower."
+            f"The first line counts {found.decided.work}. In each column alone this way is at most "
+            f"{words.listed(costs)} slower than the fastest."
         )
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."
@@ -196,5 +196,5 @@ def ways_table(found: Compared) -> Table:
                 ]
             )
         table_rows.append(row)
-    title = f"All ways: × the time of {way_name(decision)}, and at most slower than the best way"
+    title = f"All ways: times the time of {way_name(decision)}; at most: how much slower than the best way"
     return Table(title, ["", "at most", *columns], table_rows)

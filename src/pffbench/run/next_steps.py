@@ -62,7 +62,7 @@ def next_steps(summary: Summary, directory: str) -> Iterator[str]:
     """
     run = shlex.quote(directory)
     steps = [("report", run, "tables, figures and a page")]
-    if summary.compared is not None:
+    if summary.answer and summary.answer.word == "USE":
         steps.append(("recommend", run, "the format to use, with a program"))
     if summary.record.valid is False and not summary.record.has_losses:
         steps.insert(0, ("doctor", "", "what works here, and remedies"))

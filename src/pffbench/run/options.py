@@ -99,9 +99,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage",
         choices=("write", "read"),
-        help="do half of a run with cache: separate. The stage write keeps the files. The stage "
-        "read, with --resume, reads them in another job on other nodes (example: --resume "
-        "results/first --stage read)",
+        help="with cache: separate: only write and keep the files, or, with --resume in another job "
+        "on other nodes, only read them (example: --resume results/first --stage read)",
     )
     parser.add_argument(
         "--batch",
@@ -112,8 +111,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="start the commands of the environments in the experiment, or in the run to repeat. "
-        "Without this option they are only listed",
+        help="start the programs (Pythons and their start commands) that the experiment, or the run "
+        "to repeat, names for its environments. Without this option they are only listed",
     )
     parser.add_argument(
         "--max-time",
@@ -190,8 +189,8 @@ def add_changes(parser: argparse.ArgumentParser, *, scratch: bool = True) -> Non
     parser.add_argument(
         "--scratch",
         metavar="DIR",
-        help="directory on the file system under test. The files are in a new directory below it, "
-        "which is removed at the end (default: $PFFBENCH_SCRATCH, $SCRATCH or "
+        help="directory on the file system under test. A run writes its files into a new directory "
+        "below it, and removes them at the end (default: $PFFBENCH_SCRATCH, $SCRATCH or "
         "./pffbench-scratch) (example: --scratch /lustre/me)",
     )
 
