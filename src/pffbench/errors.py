@@ -12,7 +12,7 @@ CTRL_C = 130
 EXIT_STATUSES = {
     VALID: "the command succeeded, and the run is valid, with or without a decision",
     NOT_VALID: "the run is not valid, or a case, a check or a comparison failed",
-    WRONG_INPUT: "the input is wrong (nothing was created), or compare: the runs cannot be compared",
+    WRONG_INPUT: "the input is wrong (nothing was created), or two runs cannot be compared",
     INTERRUPTED: "a signal or a time limit ended the run, which can be resumed",
     INCONCLUSIVE: "compare --fail-if-slower: the runs do not decide",
     MACHINE_CHANGED: "compare --fail-if-slower: the machine changed",

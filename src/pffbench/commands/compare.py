@@ -51,10 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline",
         metavar="DIR",
-        help="with --fail-if-slower, for nightly jobs: compare the runs of a night, preferably three, "
-        "with the runs in DIR. The runs of the first night, and of nights that are PASSED or "
-        "UNDECIDED, are then linked into DIR, until DIR has seven runs (example: --baseline results/baseline --fail-if-slower "
-        "20%% results/night-*)",
+        help="with --fail-if-slower, for nightly jobs: compare the runs of a night, preferably "
+        "three, with the runs in DIR. The runs of the first night, and of nights that are PASSED "
+        "or UNDECIDED, are then linked into DIR, until DIR has seven runs (example: --baseline "
+        "results/baseline --fail-if-slower 20%% results/night-*)",
     )
     parser.add_argument(
         "--across",

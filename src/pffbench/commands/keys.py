@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="NAME",
         help="print the keys of these workloads and backends (default: the keys that every "
-        "experiment and case can have, and the names of workloads and backends) (example: hyperslab zarr)",
+        "experiment and case can have, and the names of workloads and backends) (example: "
+        "hyperslab zarr)",
     )
     parser.add_argument(
         "--schema",

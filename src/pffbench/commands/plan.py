@@ -137,8 +137,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--node-memory",
         type=_size,
         metavar="SIZE",
-        help="memory of a node. A plan whose writing ranks need more is refused (default: the memory "
-        "of this machine, and more than that only causes a warning) (example: --node-memory 256GiB)",
+        help="memory of a node. A plan whose writing ranks need more is refused (default: the "
+        "memory of this machine, and more than that only causes a warning) (example: "
+        "--node-memory 256GiB)",
     )
     parser.add_argument(
         "--all",
