@@ -15,6 +15,7 @@ from launch import (
     REPOSITORY,
     environment,
     pffbench_cli,
+    pffbench_here,
     run_experiment,
     start_experiment,
     wait_until,
@@ -55,10 +56,10 @@ class Job:
         log = self.program.with_name("scontrol.log")
         return log.read_text().splitlines() if log.exists() else []
 
-    def end(self, done, status=None):
+    def end(self, done, status=None, start=pffbench_here):
         """Take the last step of the job, after a launcher that ended with a status."""
         given = done.status if status is None else status
-        return pffbench_cli("report", "--batch", str(given), done.out, env=self.variables)
+        return start("report", "--batch", str(given), done.out, env=self.variables)
 
 
 @pytest.fixture
@@ -135,7 +136,7 @@ def test_a_job_that_is_not_queued_again_says_why_and_how_to_resume(tmp_path, job
 def test_the_log_names_the_requeue_although_slurm_ends_the_job_at_once(tmp_path, job):
     first = run(tmp_path, *SHORT)
     job.scontrol_ends_the_job()
-    assert "interrupted; queueing the job again" in job.end(first).stdout
+    assert "interrupted; queueing the job again" in job.end(first, start=pffbench_cli).stdout
 
 
 def test_a_run_whose_ranks_were_killed_ends_with_the_status_of_the_launcher(tmp_path, job):

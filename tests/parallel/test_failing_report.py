@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from faults import go_on
-from launch import PROGRAMS, pffbench_cli, run_experiment, sampled
+from launch import PROGRAMS, pffbench_here, run_experiment, sampled
 
 pytestmark = pytest.mark.parallel
 CASES = [{"workload": "hyperslab", "shape_per_rank": [16, 16], "backend": ["posix", "zarr"],
@@ -56,7 +56,7 @@ def test_what_fails_is_named_and_the_rest_is_made(tmp_path, fails, what, missing
     assert line.endswith(f"all measurements are kept, try again with: pffbench report {done.out}")
     assert (done.record["status"], done.record["valid"]) == ("finished", True)
     assert {name for name in DERIVED if not (done.out / name).exists()} == set(missing)
-    again = pffbench_cli("report", done.out)
+    again = pffbench_here("report", done.out)
     assert again.status == 0, again.said
     assert all((done.out / name).exists() for name in DERIVED)
 

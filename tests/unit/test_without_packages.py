@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from launch import pffbench_cli, run, run_experiment, sampled
+from launch import run, run_experiment, sampled
 
 pytestmark = pytest.mark.long
 
@@ -23,13 +23,23 @@ HIDE = """
 import sys
 sys.path[:] = [path for path in sys.path if path not in {paths!r}]
 """
+#: Runs one command after another, which are separated by a line.
+COMMANDS = """
+import sys
+from pffbench.cli import main
+for command in " ".join(sys.argv[1:]).split(" | "):
+    try:
+        main(command.split())
+    except SystemExit as ended:
+        assert not ended.code, command
+"""
 
 
 @pytest.fixture(scope="module", params=sampled(ADDED, "pffbench_environments"))
 def without(request, tmp_path_factory):
     """Return the environment variables of a copy of the code that lacks a package."""
     copy = tmp_path_factory.mktemp("copy")
-    ignored = shutil.ignore_patterns(request.param, "__pycache__")
+    ignored = shutil.ignore_patterns(request.param)  # what is compiled stays so
     hidden = []
     for name in ("src", "analysis"):
         shutil.copytree(ROOT / name, copy / name, ignore=ignored)
@@ -43,23 +53,15 @@ def without(request, tmp_path_factory):
 
 
 def test_plan_run_report_and_compare_work(without, tmp_path):
-    runs = []
-    for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-        done = run_experiment(tmp_path / name, None, cases=CASES, repetitions=2, env=without)
-        assert done.status == 0, done.said
-        runs.append(done.out)
-    for command in (
-        ("plan", tmp_path / "one" / "experiment.yaml"),
-        ("report", runs[0]),
-        ("compare", *runs),
-        ("keys",),
-        ("keys", "--schema"),
-        ("--help",),
-        ("report", "--help"),
-    ):
-        done = pffbench_cli(*command, env=without)
-        assert done.status == 0, done.said
-        assert "Traceback" not in done.said
-    assert (runs[0] / "report.html").is_file()
-    assert not (runs[0] / "published.md").exists()
+    done = run_experiment(tmp_path, None, cases=CASES, repetitions=2, env=without)
+    assert done.status == 0, done.said
+    shutil.copytree(done.out, tmp_path / "other")
+    commands = (
+        "plan experiment.yaml", "report results", "compare results other", "keys", "keys --schema",
+        "--help", "report --help",
+    )  # fmt: skip
+    told = run(["-c", COMMANDS, " | ".join(commands)], cwd=tmp_path, env=without)
+    assert told.status == 0, told.said
+    assert "Traceback" not in told.said
+    assert (done.out / "report.html").is_file()
+    assert not (done.out / "published.md").exists()
