@@ -16,6 +16,7 @@ from launch import (
     Finished,
     lines_of,
     pffbench_cli,
+    pffbench_here,
     run_experiment,
     sampled,
     start,
@@ -329,7 +330,7 @@ def test_damaged_times_of_ranks_stop_no_command(stopped):
         ("compare", stopped.out, stopped.out),
         ("clean", "--scratch", stopped.out.parent),
     ):
-        done = pffbench_cli(*command)
+        done = pffbench_here(*command)
         assert done.status in (0, 2), done.said
         assert "Traceback" not in done.said
     assert path.read_bytes() == damaged
@@ -338,5 +339,5 @@ def test_damaged_times_of_ranks_stop_no_command(stopped):
     (told,) = [text for text in again.record["remarks"] if "ranks.h5" in text]
     assert "it is kept as ranks.h5.damaged, and begun anew" in told
     assert path.with_name("ranks.h5.damaged").read_bytes() == damaged
-    report = pffbench_cli("report", stopped.out)
+    report = pffbench_here("report", stopped.out)
     assert report.status == 0, report.said
