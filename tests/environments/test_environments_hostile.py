@@ -256,7 +256,7 @@ def test_commands_that_a_record_or_a_file_names_are_not_started_without_trust(re
     file.write_text(json.dumps(record["experiment"]))
     for named in (received, file):
         for more in ((), ("--set", "launcher=env")):
-            again = pffbench_cli("run", named, *more, "--out", tmp_path / "again", cwd=tmp_path)
+            again = pffbench_here("run", named, *more, "--out", tmp_path / "again", cwd=tmp_path)
             assert again.status == 2, again.said
             assert f"{named}: it would start: " in again.stderr
             assert "give --trust" in again.stderr
