@@ -20,7 +20,7 @@ from launch import (
     environment,
     lines_of,
     mpiexec,
-    pffbench_cli,
+    pffbench_here,
     run_experiment,
     start_experiment,
     wait_until,
@@ -169,4 +169,4 @@ def test_scratch_that_is_not_needed_any_more_is_removed(tmp_path):
     wait_until(lambda: "can go" in typed(command, tmp_path).stdout)
     removed = typed(f"{command} --remove", tmp_path)
     assert removed.status == 0, removed.said
-    assert pffbench_cli("clean", "--scratch", tmp_path / "scratch").stdout.startswith("no run")
+    assert pffbench_here("clean", "--scratch", tmp_path / "scratch").stdout.startswith("no run")

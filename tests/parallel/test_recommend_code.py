@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from drawn_runs import a_run
-from launch import PROGRAMS, pffbench_cli, run
+from launch import PROGRAMS, pffbench_here, run
 from pffbench.backends.registry import backend_class
 from pffbench.case import Case
 from pffbench.experiment.plan import Cost
@@ -263,7 +263,7 @@ def test_what_no_library_offers_is_said_instead_of_code(tmp_path):
     found = advice(tmp_path, told)
     assert found.program == ""
     assert found.why_none.startswith("collective writing")
-    done = pffbench_cli("recommend", tmp_path)
+    done = pffbench_here("recommend", tmp_path)
     assert done.status == 0, done.said
     assert "No program is printed: collective writing" in done.stdout
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from launch import pffbench_cli
+from launch import pffbench_cli, pffbench_here
 from pffbench.data import hdf5_file
 from pffbench.draft import from_file
 from pffbench.draft.from_file import draft_experiment
@@ -173,7 +173,7 @@ def test_what_is_not_carried_over_is_told_in_the_file_and_on_the_terminal(tmp_pa
 def test_an_experiment_that_is_there_is_kept(tmp_path):
     write_npy(tmp_path / "a.npy")
     (tmp_path / "experiment.yaml").write_text("mine")
-    done = pffbench_cli("init", "a.npy", cwd=tmp_path)
+    done = pffbench_here("init", "a.npy", cwd=tmp_path)
     assert done.status == 2
     assert "experiment.yaml: exists already" in done.stderr
     assert (tmp_path / "experiment.yaml").read_text() == "mine"
@@ -540,7 +540,7 @@ def test_very_many_datasets_are_cut_and_that_is_said(tmp_path, monkeypatch, more
 @pytest.mark.parametrize("head", [b"", b"text", b"\x89HDF\r\n\x1a\n", b"CDF\x01", b"\x93NUMPY"])
 def test_a_spoilt_file_is_one_sentence(tmp_path, head):
     (tmp_path / "data").write_bytes(head + b"\xff" * 3000)
-    done = pffbench_cli("init", "data", cwd=tmp_path)
+    done = pffbench_here("init", "data", cwd=tmp_path)
     assert done.status == 2
     assert done.stderr.startswith("pffbench: data: ")
     assert done.stderr.count("\n") == 1

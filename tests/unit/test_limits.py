@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from launch import environment, pffbench_cli, write_experiment
+from launch import environment, pffbench_here, write_experiment
 from pffbench.errors import UserError
 from pffbench.experiment.check import make_plan
 from pffbench.experiment.limits import Allowance, check_open_files, check_tasks, open_files
@@ -141,7 +141,7 @@ def test_the_limit_of_open_files_is_that_of_the_process(tmp_path):
     assert "more open files on a rank, where 3" in done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["experiment.yaml"]
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] != 400
-    assert pffbench_cli("plan", path, cwd=tmp_path).status == 0
+    assert pffbench_here("plan", path, cwd=tmp_path).status == 0
 
 
 @pytest.mark.parametrize(

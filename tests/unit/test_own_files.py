@@ -20,7 +20,7 @@ import pytest
 import yaml
 import zarr
 
-from launch import pffbench_cli
+from launch import pffbench_here
 from pffbench.data import file_source, hdf5_values, zarr_store
 from pffbench.draft.from_file import draft_experiment, structure_of
 from pffbench.errors import UserError
@@ -594,7 +594,7 @@ def test_names_that_are_not_utf8_are_shown_with_escapes(tmp_path):
         file[b"gr\xf6\xdfe/p"] = DATA
         file["pressure"] = DATA
         file[b"far\xe9"] = h5py.ExternalLink(b"caf\xe9.h5", b"x")
-    done = pffbench_cli("init", "a.h5", cwd=tmp_path)
+    done = pffbench_here("init", "a.h5", cwd=tmp_path)
     assert done.status == 0, done.said
     assert r"gr\xf6\xdfe/p, pressure" in done.stdout
     assert r"(a link to another file): far\xe9 in caf\xe9.h5" in done.stdout

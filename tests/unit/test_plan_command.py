@@ -130,7 +130,7 @@ def test_the_json_of_a_plan_has_its_cases_and_costs(tmp_path):
 @pytest.mark.parametrize("cache", ["warm", "separate"])
 def test_the_files_of_all_repetitions_exist_at_a_time_if_another_job_reads_them(tmp_path, cache):
     file = REPOSITORY / "configs" / "smallest.yaml"
-    told = pffbench_cli("plan", file, "--set", f"cache={cache}", "--json", cwd=tmp_path)
+    told = pffbench_here("plan", file, "--set", f"cache={cache}", "--json", cwd=tmp_path)
     (plan,) = json.loads(told.stdout)["plans"]
     spaces = [case["cost"]["space"] for case in plan["cases"]]
     at_a_time = plan["rounds"] * sum(spaces) if cache == "separate" else max(spaces)

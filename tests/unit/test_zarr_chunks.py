@@ -5,7 +5,7 @@ import json
 import numpy as np
 import zarr
 
-from launch import pffbench_cli
+from launch import pffbench_here
 
 
 def test_chunks_without_elements_are_named(tmp_path):
@@ -16,7 +16,7 @@ def test_chunks_without_elements_are_named(tmp_path):
     metadata = json.loads(file.read_text())
     metadata["chunk_grid"]["configuration"]["chunk_shape"] = [0, 4]
     file.write_text(json.dumps(metadata))
-    done = pffbench_cli("init", "a.zarr", "-o", "a.yaml", cwd=tmp_path)
+    done = pffbench_here("init", "a.zarr", "-o", "a.yaml", cwd=tmp_path)
     assert done.status == 0, done.said
     if group["bad"].chunks == (0, 4):  # later versions of zarr-python read 1 for 0
         assert "its chunks [0, 4] hold no element" in done.stdout
