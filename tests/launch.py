@@ -45,6 +45,11 @@ LONGEST = 300
 #: Where the package lies that the tests are to run, for processes that start elsewhere.
 _SOURCE = str(Path(pffbench.__file__).parents[1])
 _MPI_ENVIRONMENT = REPOSITORY / "setup" / "mpi-env.sh"
+#: What makes starts of Open MPI cheap: it looks for no network of a cluster, and starts no daemon
+#: for a process without a launcher.
+_CHEAP = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_ess_singleton_isolated": "1"}
+#: Changes of the environment with which a process without a launcher has that daemon, as at users.
+WITH_DAEMON = {"OMPI_MCA_ess_singleton_isolated": None}
 
 
 @cache
@@ -75,15 +80,15 @@ def environment(**changes):
     """Return the environment for a new process: None takes a variable away.
 
     Ranks that wait sleep. There are more ranks than cores, and those that wait would take the cores
-    from those that work. Open MPI looks for no network of a cluster: that takes a third of the time
-    in which a small run starts and ends.
+    from those that work. A network of a cluster takes Open MPI a third of the time in which a small
+    run starts and ends, and its daemon takes as long as a process without a launcher.
     """
     found = {**os.environ, **_mpi_environment()}
     paths = [_SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])]
     found["PYTHONPATH"] = os.pathsep.join(paths)
     for name in ("SCRATCH", "PFFBENCH_SCRATCH", "COLUMNS"):
         found.pop(name, None)
-    found.setdefault("OMPI_MCA_pml", "ob1")
+    found |= {name: text for name, text in _CHEAP.items() if name not in found}
     found.update({name: value for name, value in changes.items() if value is not None})
     preloaded = [found.get("LD_PRELOAD"), compiled(PROGRAMS / "waiting.c")]
     found["LD_PRELOAD"] = ":".join(filter(None, preloaded))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from launch import environment, mpiexec, reader_gone, write_experiment
+from launch import WITH_DAEMON, environment, mpiexec, reader_gone, write_experiment
 from pffbench.record.run_json import RunRecord
 
 pytestmark = pytest.mark.parallel
@@ -29,7 +29,8 @@ def run(directory, *before, env=None, more=(), **streams):
     (directory / "scratch").mkdir()
     command = [*before, sys.executable, "-m", "pffbench", "run", path, "--out",
                directory / "results", "--scratch", directory / "scratch", *more]  # fmt: skip
-    done = subprocess.run(command, env=environment(**(env or {})), timeout=300, check=False,
+    told = environment(**WITH_DAEMON | (env or {}))  # the daemon has the streams too
+    done = subprocess.run(command, env=told, timeout=300, check=False,
                           text=True, stdin=subprocess.DEVNULL, **streams)  # fmt: skip
     return done, json.loads((directory / "results" / "run.json").read_text())
 

@@ -16,6 +16,7 @@ import pytest
 
 from faults import SLAB, completes, finished, no_process_is_left, run_faulty
 from launch import (
+    WITH_DAEMON,
     environment,
     lines_of,
     mpiexec,
@@ -262,7 +263,8 @@ def at_a_terminal(directory, keys):
     command = ["-m", "pffbench", "run", path, "--out", out, "--scratch", directory / "scratch"]
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, *map(str, command)], env=environment(TERM="xterm", COLUMNS="200"),
+        [sys.executable, *map(str, command)],
+        env=environment(TERM="xterm", COLUMNS="200", **WITH_DAEMON),
         stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
     )  # fmt: skip
     os.close(slave)
