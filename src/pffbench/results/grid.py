@@ -196,6 +196,6 @@ def ways_table(found: Compared) -> Table:
                 ]
             )
         table_rows.append(row)
-    way = way_name(decision)
-    title = f"All ways: times the time of {way}; at most: how much slower than the best way"
+    used = way_name(decision)
+    title = f"All ways: times the time of {used}; at most: how much slower than the best way"
     return Table(title, ["", "at most", *columns], table_rows)
