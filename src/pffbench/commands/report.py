@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--batch",
         type=int,
         metavar="STATUS",
-        help="for the last line of a job script: report on the run of the job, queue the job "
-        "again if the run was interrupted, and exit with the status of the run. STATUS is the "
+        help="for a job script, after its run: report on the run, queue the job again if the run "
+        "was interrupted, and exit with the status of the run. STATUS is the "
         "exit status of srun or mpiexec (example: --batch $? results/first)",
     )
     parser.add_argument(
