@@ -35,7 +35,7 @@ def load(run: str | Path) -> Summary:
     Examples
     --------
     >>> import pffbench
-    >>> run = pffbench.load("pffbench-results/default-20260101-120000")  # doctest: +SKIP
+    >>> run = pffbench.load("results/first")  # doctest: +SKIP
     >>> run.answer.sentence  # doctest: +SKIP
     """
     from pffbench.results.summary import load  # which ranks need not import

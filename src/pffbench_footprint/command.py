@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--case", action="append", default=[], metavar="CASE", dest="chosen",
         help="show only this case, by its number in the table or a part of its name. Given twice, "
-        "show the differences between the two and their factors (example: --case 1 --case 4)",
+        "show what differs between the two, with the ratios (example: --case 1 --case 4)",
     )  # fmt: skip
     add_json(parser)
     add_changes(parser, scratch=False)

@@ -48,20 +48,21 @@ def a_cold_run(directory, reads, besides=0, counts_device=True, **record):
 
 def note(run):
     """Return the sentences of the answer about reads from disk."""
-    (found,) = [text for text in summarise(run).answer.notes if text.startswith("Disk requests: ")]
+    notes = summarise(run).answer.notes
+    (found,) = [text for text in notes if text.startswith("Disk requests to read: ")]
     return found
 
 
 def test_each_format_has_its_number_of_device_reads(tmp_path):
     run = a_cold_run(tmp_path, {"hdf5": 25, "netcdf4": 27, "zarr": 52})
     assert note(run) == (
-        "Disk requests: HDF5 25, netCDF-4 27, Zarr 52. Directories came from memory."
+        "Disk requests to read: HDF5 25, netCDF-4 27, Zarr 52. Directories were cached."
     )
     assert len(note(run)) <= 80  # a line
 
 
 def test_a_run_of_one_format_has_it_too(tmp_path):
-    assert note(a_cold_run(tmp_path, {"zarr": 1})).startswith("Disk requests: Zarr 1. ")
+    assert note(a_cold_run(tmp_path, {"zarr": 1})).startswith("Disk requests to read: Zarr 1. ")
 
 
 def test_the_number_is_the_median_of_the_repetitions_that_were_counted(tmp_path):
@@ -72,7 +73,7 @@ def test_the_number_is_the_median_of_the_repetitions_that_were_counted(tmp_path)
 @pytest.mark.parametrize(
     ("reads", "words"),
     [
-        ({"hdf5": None, "zarr": None}, "Disk requests: not counted (shared device). "),
+        ({"hdf5": None, "zarr": None}, "Disk requests to read: not counted (shared device). "),
         ({"hdf5": 25, "zarr": None}, "HDF5 25, Zarr not counted (shared device)."),
     ],
 )
@@ -88,7 +89,8 @@ def test_a_file_system_without_a_device_has_no_number(tmp_path, kind, named):
             provenance={"filesystem": {"type": kind}} if kind else {},
         )
     )  # fmt: skip
-    assert found == f"Disk requests: not counted ({named}). Directories may have been in memory."
+    requests = f"Disk requests to read: not counted ({named})."
+    assert found == f"{requests} Directories may be cached."
 
 
 def test_directories_that_were_read_are_named_with_their_bytes(tmp_path):

@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="with --fail-if-slower, for nightly jobs: compare the runs of a night, preferably "
         "three, with the runs in DIR. The runs of the first night, and of nights that are PASSED "
-        "or UNDECIDED, are then linked into DIR, until DIR has seven runs (example: --baseline "
-        "results/baseline --fail-if-slower 20%% results/night-*)",
+        "or UNDECIDED, are then linked into DIR, until DIR has at least seven runs (example: "
+        "--baseline results/baseline --fail-if-slower 20%% results/night-*)",
     )
     parser.add_argument(
         "--across",

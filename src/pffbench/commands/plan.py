@@ -137,8 +137,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--node-memory",
         type=_size,
         metavar="SIZE",
-        help="memory of a node. A plan whose writing ranks need more is refused (default: the "
-        "memory of this machine, and more than that only causes a warning) (example: "
+        help="memory of a node. If a rank that writes needs more, the plan is refused. Without "
+        "this option it is compared with this machine, and there is only a warning (example: "
         "--node-memory 256GiB)",
     )
     parser.add_argument(

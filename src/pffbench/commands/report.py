@@ -20,12 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "runs",
         nargs="+",
         metavar="RUN",
-        help="results directories (example: pffbench-results/default-20260101-120000)",
+        help="results directories (example: results/first)",
     )
     parser.add_argument(
         "--figures",
         action="store_true",
-        help="also write the figures of each group of cases, into plots/",
+        help="also write figures of all cases, into plots/",
     )
     parser.add_argument(
         "--batch",

@@ -23,7 +23,7 @@ def device_note(run: MeasuredRun) -> str:
         read = entry.parameters.get("cache") == "dropped" and _reads(run, case)
         if read and not (entry.raw or entry.excluded):
             cold.setdefault(format_name(entry.backend), []).append(case)
-    return f"Disk requests: {_requests(run, cold)}. {_metadata(run, cold)}." if cold else ""
+    return f"Disk requests to read: {_requests(run, cold)}. {_metadata(run, cold)}." if cold else ""
 
 
 def _reads(run: MeasuredRun, case: str) -> list[Repetition]:
@@ -63,9 +63,9 @@ def _metadata(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
         if (some := [n for case in cases for n in _bytes_besides_pages(run, case)])
     }
     if not known:
-        return "Directories may have been in memory"
+        return "Directories may be cached"
     if not any(known.values()):
-        return "Directories came from memory"
+        return "Directories were cached"
     texts = [f"{name} {Size(int(nbytes))}" for name, nbytes in known.items()]
     return f"Directories and inodes were read too: {', '.join(texts)}"
 

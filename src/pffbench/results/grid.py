@@ -102,7 +102,7 @@ def notes(found: Compared) -> Iterator[str]:
     if every := [*found.formats, *found.changes]:
         most = max(len(c.cells) for c in found.formats or every)
         what = "sizes and layouts" if found.formats else "other settings"
-        over = f", mean of {most} {what}" if most > 1 else ""
+        over = f", mean over {what}" if most > 1 else ""
         marks = {"same": "same: within 10 %", "open": "~: not decided"}
         there = {c.verdict.word for c in every}
         explained = "".join(f"; {text}" for word, text in marks.items() if word in there)
@@ -113,8 +113,8 @@ def notes(found: Compared) -> Iterator[str]:
         yield "In no column is another way faster."
     elif len(prices) > 1:
         yield (
-            f"The first line counts {found.decided.work}. In each column alone this way is at most "
-            f"{words.listed(costs)} slower than the fastest."
+            f"The price in the first line is for {found.decided.work}. For each column alone it is "
+            f"{words.listed(costs)}."
         )
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."

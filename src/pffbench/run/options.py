@@ -99,8 +99,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage",
         choices=("write", "read"),
-        help="with cache: separate: only write and keep the files, or, with --resume in another "
-        "job on other nodes, only read them (example: --resume results/first --stage read)",
+        help="for cache=separate. write: write the files and keep them. read: read them in another "
+        "job on other nodes, with --resume (example: --resume results/first --stage read)",
     )
     parser.add_argument(
         "--batch",
@@ -111,8 +111,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="start the programs (Pythons and their start commands) that the experiment, or the "
-        "run to repeat, names for its environments. Without this option they are only listed",
+        help="start the Pythons and commands of the environments of the experiment, or of the run "
+        "to repeat. Without this option they are only listed",
     )
     parser.add_argument(
         "--max-time",
