@@ -76,8 +76,7 @@ LIBRARIES = (
     Library("blosc2", "blosc2", ("4.11.0", "4.12.0", "4.13.1", "4.14.1")),
 )  # fmt: skip
 _VERSION = 1
-#: Processes that count a version. Two versions whose new memory does not differ have ranges that
-#: overlap, but for 2 of the 3,432 orders of their 14 values.
+#: Processes that count a version, so that a page shows the range of its new memory.
 PROCESSES = 7
 
 

@@ -138,7 +138,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_size,
         metavar="SIZE",
         help="memory of a node. If a rank that writes needs more, the plan is refused. Without "
-        "this option it is compared with this machine, and there is only a warning (example: "
+        "this option the memory of this machine is used, and there is only a warning (example: "
         "--node-memory 256GiB)",
     )
     parser.add_argument(
