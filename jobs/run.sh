@@ -10,7 +10,7 @@
 #SBATCH --requeue
 #SBATCH --signal=USR1@120
 #
-# The default comparison, or any experiment:
+# The default experiment, or any other:
 #
 #   sbatch -A ACCOUNT -N 4 --ntasks-per-node=16 jobs/run.sh [EXPERIMENT] [OPTION of `pffbench run` …]
 # Two minutes before the time limit the ranks finish the current repetition, and the job queues itself again. Jobs with the

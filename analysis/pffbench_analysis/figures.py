@@ -64,7 +64,7 @@ def answer_figure(summary: Summary) -> Figure | None:
     if not panels:
         return None
     about = record.question or record.name
-    heading = "Time over the one of the way to use" if found else "Median times"
+    heading = "Time relative to the recommended way" if found else "Median times"
     return Figure(heading, panels, about, (), notes, alarms(record), footnote(summary))
 
 

@@ -45,12 +45,12 @@ is "run".
 _OVERVIEW = f"""\
 {_PURPOSE}
 
-  mpiexec -n 2 python -m pffbench run           the built-in comparison
-                                                (use one rank per core)
+  mpiexec -n 2 python -m pffbench run           the default experiment
+                                                (2: the number of cores)
   srun -n 64 python -m pffbench run exp.yaml    an experiment, in an allocation
   pffbench plan exp.yaml --ranks 64             its cases and their cost
 
-Without a command, the program runs the built-in comparison if a launcher
+Without a command, the program runs the default experiment if a launcher
 (mpiexec, srun) started it. If not, it prints a short help.
 """
 #: The line below each help.

@@ -11,7 +11,7 @@ CTRL_C = 130
 #: What each exit status means; `pffbench help exit` prints it.
 EXIT_STATUSES = {
     VALID: "the command succeeded, and the run is valid, with or without a decision",
-    NOT_VALID: "the run is not valid, or a case, a check or a comparison failed",
+    NOT_VALID: "the run is not valid, a case or a check failed, or compare found FAILED",
     WRONG_INPUT: "the input is wrong (nothing was created), or two runs cannot be compared",
     INTERRUPTED: "a signal or a time limit ended the run, which can be resumed",
     INCONCLUSIVE: "compare --fail-if-slower: the runs do not decide",

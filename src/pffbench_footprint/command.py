@@ -56,13 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--stripe", type=_stripe, metavar="SIZE:COUNT",
-        help="also count the stripes that ranks share, if a file has stripes of this size on this "
-        "many servers (example: --stripe 16MiB:64)",
+        help="also count the stripes that several ranks write, in files with this stripe size and "
+        "stripe count (example: --stripe 16MiB:64)",
     )  # fmt: skip
     parser.add_argument(
         "--case", action="append", default=[], metavar="CASE", dest="chosen",
         help="show only this case, by its number in the table or a part of its name. Given twice, "
-        "show what differs between the two, with the ratios (example: --case 1 --case 4)",
+        "show the numbers in which the two cases differ, and their ratios (example: --case 1 "
+        "--case 4)",
     )  # fmt: skip
     add_json(parser)
     add_changes(parser, scratch=False)

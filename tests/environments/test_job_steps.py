@@ -193,4 +193,7 @@ def test_the_answer_names_the_environment_and_each_round_is_a_start(tmp_path):
     assert {round_ % START for cell in found.cells for round_ in cell.seconds} == {0}
     assert "USE HDF5, environment new: no way measured is faster" in found.answer.sentence
     assert found.answer.way == {"environment": "new"}
-    assert any(note.startswith("Environment old instead: ") for note in found.answer.notes)
+    assert any(
+        note.startswith("Environment old instead of environment new: ")
+        for note in found.answer.notes
+    )

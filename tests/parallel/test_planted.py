@@ -185,7 +185,7 @@ def test_invalid_cases_take_part_in_nothing(tmp_path):
 def test_slow_writes_of_one_format_are_found(tmp_path):
     """Each write call of netCDF-4 takes 200 ms longer; nothing else differs by as much."""
     done = run_experiment(
-        tmp_path, 2, repetitions="auto", warmup=0, regret=1.0,
+        tmp_path, 2, repetitions="auto", warmup=0, price=1.0,
         env=planted("netcdf4.hyperslab", seconds=0.2, size=2**14),
         cases=[slab([16, 256], files="per_rank", backend=["hdf5", "netcdf4"])],
     )  # fmt: skip

@@ -100,7 +100,7 @@ def test_a_codec_is_chosen_by_its_name_with_or_without_its_settings(tmp_path, te
         advise(run, ONCE, {"codec": ["gz"]}, 0.25)
 
 
-def test_regret_sets_the_price_of_a_decision(tmp_path):
+def test_above_the_highest_price_there_is_no_decision(tmp_path):
     run = a_contest(tmp_path, {("hdf5", "one-shared"): (1, 1), ("zarr", "one-shared"): (1, 1)})
     found = advise(run, ONCE, {}, 0.001)
     assert found.answer.word == "NO DECISION"
@@ -144,7 +144,7 @@ def test_a_case_of_an_environment_has_a_program(tmp_path):
     "words",
     [
         *(["--weight", told] for told in ("2", "1:2:3", "0:0", "-1:1", "a:b", "1:inf", "nan:1")),
-        ["--only", "shared"], ["--regret", "-1"], ["--bytes", "x"], ["--steps", "3"],
+        ["--only", "shared"], ["--price", "-1"], ["--bytes", "x"], ["--steps", "3"],
     ],
 )  # fmt: skip
 def test_words_that_make_no_sense_are_refused(capsys, contest, words):

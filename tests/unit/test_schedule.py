@@ -125,9 +125,9 @@ def test_a_run_ends_when_the_way_to_use_is_cheap_enough():
     assert (repetitions, why) == (ENOUGH, "the way to use is decided")
 
 
-@pytest.mark.parametrize(("regret", "rounds"), [(0.001, 40), (0.5, ENOUGH)])
-def test_regret_is_the_price_at_which_a_run_ends(regret, rounds):
-    plan = a_plan({"backend": list(FORMATS)}, regret=regret)
+@pytest.mark.parametrize(("price", "rounds"), [(0.001, 40), (0.5, ENOUGH)])
+def test_a_run_ends_at_the_price_of_its_experiment(price, rounds):
+    plan = a_plan({"backend": list(FORMATS)}, price=price)
     record = Recorded(plan, {"hdf5": 1.0, "netcdf4": 1.01, "zarr": 3.0}, cv=0.3)
     run(plan, record)
     assert {record.counted(name) for name in FORMATS} == {rounds}

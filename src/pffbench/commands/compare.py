@@ -39,21 +39,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_percent,
         metavar="PERCENT",
         help="gate for CI, with an exit status. 0 (PASSED): no time of writing or reading grew by "
-        "more than this. 1 (FAILED): one did. 4 (UNDECIDED): the runs do not show which. 2 (NOT "
-        "COMPARABLE): a time of the old run has no counterpart. 5 (MACHINE CHANGED): raw I/O "
-        "changed by more than this (example: --fail-if-slower 20%%)",
+        "more than this. 1 (FAILED): one did. 2 (NOT COMPARABLE): the new run lacks a case of the "
+        "old run. 4 (UNDECIDED): the runs cannot tell PASSED from FAILED. 5 (MACHINE CHANGED): the "
+        "time of raw I/O changed by more than this (example: --fail-if-slower 20%%)",
     )
     parser.add_argument(
         "--allow-missing",
         action="store_true",
-        help="with --fail-if-slower: pass even if a time of the old run has no counterpart",
+        help="with --fail-if-slower: pass even if the new run lacks a case of the old run",
     )
     parser.add_argument(
         "--baseline",
         metavar="DIR",
-        help="with --fail-if-slower, for nightly jobs: compare the runs of a night, preferably "
-        "three, with the runs in DIR. The runs of the first night, and of nights that are PASSED "
-        "or UNDECIDED, are then linked into DIR, until DIR has at least seven runs (example: "
+        help="with --fail-if-slower, for nightly jobs: compare the runs of tonight, best three, "
+        "with the runs in DIR. While DIR has fewer than seven runs, those of tonight are linked "
+        "into it too, if the verdict is PASSED or UNDECIDED, or if it is the first night (example: "
         "--baseline results/baseline --fail-if-slower 20%% results/night-*)",
     )
     parser.add_argument(
@@ -61,21 +61,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY",
-        help="compare an old and a new case even if they differ in this parameter or option of a "
-        "backend. May be repeated (example: --across codec --across zarr.format)",
+        help="compare an old and a new case even if they have different values of this key. May be "
+        "repeated (example: --across codec --across zarr.format)",
     )
     parser.add_argument(
         "--counts",
         action="store_true",
         help="compare counts instead of times, exactly: system calls, bytes, chunks. One "
-        "repetition of each run is enough, also on a busy machine. In a single run of several "
-        "environments each one is compared with the first",
+        "repetition of each run is enough, also on a busy machine. If one run is given, which has "
+        "several environments, each environment is compared with the first one",
     )
     parser.add_argument(
         "--by",
         metavar="KEY",
-        help="with --counts: compare cases of one run that differ only in this parameter or "
-        "option (example: --counts results/run --by backend)",
+        help="with --counts: compare cases of one run that differ only in this key (example: "
+        "--counts results/run --by backend)",
     )
     parser.add_argument(
         "--fail-if-more",

@@ -137,7 +137,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--node-memory",
         type=_size,
         metavar="SIZE",
-        help="memory of a node. If a rank that writes needs more, the plan is refused. Without "
+        help="memory of a node. A plan is refused if the writers, ranks that collect the data of "
+        "others, hold more than this on a node. Without "
         "this option the memory of this machine is used, and there is only a warning (example: "
         "--node-memory 256GiB)",
     )

@@ -7,7 +7,7 @@ import re
 
 from pffbench.commands.arguments import add_json, number_of
 from pffbench.errors import UserError
-from pffbench.results.answer import REGRET
+from pffbench.results.answer import HIGHEST_PRICE
 from pffbench.run.output import print_json
 from pffbench.units import Size
 
@@ -50,12 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files=one --only backend=hdf5,netcdf4)",
     )
     parser.add_argument(
-        "--regret",
+        "--price",
         type=_percent,
-        default=REGRET,
+        default=HIGHEST_PRICE,
         metavar="PERCENT",
-        help="recommend a way only if it is at most this much slower than the best one "
-        f"(default: {100 * REGRET:.0f}) (example: --regret 40)",
+        help="recommend nothing above this price. The price is how much slower the recommended way "
+        "can be, at most, than the fastest way measured "
+        f"(default: {100 * HIGHEST_PRICE:.0f}) (example: --price 40)",
     )
     parser.add_argument(
         "--bytes",
@@ -136,7 +137,7 @@ def main(arguments: argparse.Namespace) -> int:
             run,
             weights,
             dict(arguments.only),
-            arguments.regret,
+            arguments.price,
             arguments.bytes or 0,
             arguments.steps,
         )

@@ -31,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--batch",
         type=int,
         metavar="STATUS",
-        help="for a job script, after its run: report on the run, queue the job again if the run "
-        "was interrupted, and exit with the status of the run. STATUS is the "
-        "exit status of srun or mpiexec (example: --batch $? results/first)",
+        help="for the last line of a job script: write the report, queue the job again if the run "
+        "was interrupted, and exit with STATUS, the exit status of srun or mpiexec (example: "
+        "--batch $? results/first)",
     )
     parser.add_argument(
         "--open",

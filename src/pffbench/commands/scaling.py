@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--over",
         choices=("ranks", "nodes"),
-        help="unit of the job size (default: nodes if their number varies and all have equally "
-        "many ranks, otherwise ranks) (example: --over ranks)",
+        help="unit of the size of a job (default: nodes if the runs have different numbers of "
+        "nodes and as many ranks on each node, otherwise ranks) (example: --over ranks)",
     )
     add_json(parser)
 

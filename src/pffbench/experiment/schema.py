@@ -63,15 +63,15 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     common: dict[str, Any] = {}
     #: Multiplies the first axis of each ``shape`` and ``shape_per_rank``, rounded up.
     scale: Annotated[float, msgspec.Meta(gt=0, le=MOST_SCALE)] = 1.0
-    #: Repetitions that count. ``auto``: after 25 or more the run ends when the way that it
-    #: recommends costs at most `regret`, and a run that compares nothing ends after 10. A number:
-    #: the repetitions of each case.
+    #: Repetitions that count. ``auto``: after 25 or more the run ends when the price of its answer
+    #: is at most `price`, and a run that compares nothing ends after 10. A number: the repetitions
+    #: of each case.
     repetitions: Literal["auto"] | Count = "auto"
     #: With ``repetitions: auto``: maximum number of repetitions of a case.
     max_repetitions: Count = 40
-    #: With ``repetitions: auto``: the price of the recommended way, as a part of the time of the
-    #: best way, at which the run may end.
-    regret: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.10
+    #: With ``repetitions: auto``: the price at which the run may end: how much slower the
+    #: recommended way can be, at most, than the fastest way measured, as a part.
+    price: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.10
     #: In place of `repetitions`: number of repetitions, each with a new start of the ranks, so that
     #: the intervals include the variation between starts of a program. Start such a run without a
     #: launcher.

@@ -39,14 +39,14 @@ from pffbench.units import Size, duration_text
 #: Columns of an answer, on any terminal and in a log.
 WIDTH = 80
 #: The price, as a part, above which nothing is recommended.
-REGRET = 0.25
+HIGHEST_PRICE = 0.25
 #: What an invalid run leaves to do.
 _INVALID = (
     "Nothing follows from its times. pffbench doctor tests what works here, and summary.md has all "
     "reasons.",
 )
-#: The space between a number and its unit, and between an option and its value.
-_WITHIN = re.compile(r"(?<=\d) (?=%|[a-zA-Zµ])|(?<=--set) ")
+#: The space between a number and its unit, a mark and its meaning, an option and its value.
+_WITHIN = re.compile(r"(?<=\d) (?=%|[a-zA-Zµ])|(?<=[~?]:) |(?<=--set) ")
 #: Rows of a run that compares nothing.
 _MOST_ROWS = 8
 
@@ -111,7 +111,7 @@ def answer_of(
     cells: Sequence[Cell],
     load: LoadSummary,
     found: Compared | None,
-    regret: float = REGRET,
+    highest_price: float = HIGHEST_PRICE,
 ) -> Answer | None:
     """Answer a run; None where no round counts.
 
@@ -125,7 +125,7 @@ def answer_of(
         The use of the machine by others.
     found : Compared or None
         What its usable cells show; None if nothing is compared.
-    regret : float
+    highest_price : float
         The price, as a part, above which nothing is recommended.
     """
     record = run.record
@@ -162,7 +162,7 @@ def answer_of(
         )
     if found is None:
         return _measured(run, every, evidence, load)
-    return _with_way(run, every, found, evidence, load, 1 + regret)
+    return _with_way(run, every, found, evidence, load, 1 + highest_price)
 
 
 def _counted(run: MeasuredRun, cells: Sequence[Cell], evidence: str) -> Answer:
@@ -250,14 +250,14 @@ def _with_way(
 def _headline(decision: Decision, most: float) -> str:
     name = grid.way_name(decision)
     if decision.price < 1.005:
-        return f"{name}: no way measured is faster (95 %)."
+        return f"{name}: no way measured is faster (95 % confidence)."
     if decision.price <= most:
-        return f"{name}: {cost(decision.price)} than any way measured (95 %)."
+        return f"{name}: {cost(decision.price)} than the fastest way measured (95 % confidence)."
     if math.isinf(decision.price):
         return f"the ways share fewer than {FEWEST} rounds."
     return (
         f"the best choice so far is {name}. It may be {percent(decision.price)} slower than "
-        f"another way (95 %). A decision needs {100 * (most - 1):.0f} % or less."
+        f"another way (95 % confidence). The limit is {100 * (most - 1):.0f} %."
     )
 
 

@@ -23,7 +23,9 @@ def device_note(run: MeasuredRun) -> str:
         read = entry.parameters.get("cache") == "dropped" and _reads(run, case)
         if read and not (entry.raw or entry.excluded):
             cold.setdefault(format_name(entry.backend), []).append(case)
-    return f"Disk requests to read: {_requests(run, cold)}. {_metadata(run, cold)}." if cold else ""
+    return (
+        f"Disk requests per read: {_requests(run, cold)}; {_metadata(run, cold)}." if cold else ""
+    )
 
 
 def _reads(run: MeasuredRun, case: str) -> list[Repetition]:
@@ -63,11 +65,11 @@ def _metadata(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
         if (some := [n for case in cases for n in _bytes_besides_pages(run, case)])
     }
     if not known:
-        return "Directories may be cached"
+        return "directories may be cached"
     if not any(known.values()):
-        return "Directories were cached"
+        return "directories cached"
     texts = [f"{name} {Size(int(nbytes))}" for name, nbytes in known.items()]
-    return f"Directories and inodes were read too: {', '.join(texts)}"
+    return f"directories and inodes were read too ({', '.join(texts)})"
 
 
 def _bytes_besides_pages(run: MeasuredRun, case: str) -> list[int]:

@@ -102,19 +102,21 @@ def notes(found: Compared) -> Iterator[str]:
     if every := [*found.formats, *found.changes]:
         most = max(len(c.cells) for c in found.formats or every)
         what = "sizes and layouts" if found.formats else "other settings"
-        over = f", mean over {what}" if most > 1 else ""
-        marks = {"same": "same: within 10 %", "open": "~: not decided"}
+        over = f"mean over {what}, " if most > 1 else ""
+        marks = {"same": "same: within 10 %.", "open": "~: not decided."}
         there = {c.verdict.word for c in every}
-        explained = "".join(f"; {text}" for word, text in marks.items() if word in there)
-        explained += "; ?: not measured" if "?" in costs and len(prices) > 1 else ""
+        explained = [text for word, text in marks.items() if word in there]
+        explained += ["?: not measured."] if "?" in costs and len(prices) > 1 else []
         base = format_name(found.decided.backend)
-        yield f"×: times {base}'s time{over} (95 % interval){explained}."
+        legend = f"×: time divided by that of {base} ({over}95 % interval)."
+        yield " ".join([legend, *explained])
     if len(prices) > 1 and set(costs) == {words.percent(1.0)}:
         yield "In no column is another way faster."
     elif len(prices) > 1:
+        each = [f"{cost} ({heading})" for cost, heading in zip(costs, headings, strict=True)]
         yield (
-            f"The price in the first line is for {found.decided.work}. For each column alone it is "
-            f"{words.listed(costs)}."
+            f"The first line is for {found.decided.work}. For one column alone it would say "
+            f"{words.listed(each, 'or')}."
         )
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."
@@ -128,7 +130,10 @@ def _changes(found: Compared) -> Iterator[str]:
     for some in by_value[:_MOST_CHANGES]:
         name = compared_name(found, some[0])
         costs = [f"{verbs[c.cells[0][0].keys['column']]} {words.verdict(c.verdict)}" for c in some]
-        yield f"{name[0].upper()}{name[1:]} instead: {', '.join([*costs, *_disk(some)])}."
+        by = some[0].by
+        (*usual,) = {base.keys.get(by, "") for c in some for _, base in c.cells}
+        of = f" of {value_name(by, usual[0])}" if len(usual) == 1 and usual[0] else ""
+        yield f"{name[0].upper()}{name[1:]} instead{of}: {', '.join([*costs, *_disk(some)])}."
     if len(by_value) > _MOST_CHANGES:
         yield f"{len(by_value) - _MOST_CHANGES} more changes are in summary.md."
 

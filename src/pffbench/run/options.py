@@ -99,8 +99,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage",
         choices=("write", "read"),
-        help="for cache=separate. write: write the files and keep them. read: read them in another "
-        "job on other nodes, with --resume (example: --resume results/first --stage read)",
+        help="run an experiment with cache=separate in two jobs: 'write' writes the files and "
+        "keeps them, and 'read' reads them on other nodes (example: --resume results/first --stage "
+        "read)",
     )
     parser.add_argument(
         "--batch",
@@ -111,8 +112,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="start the Pythons and commands of the environments of the experiment, or of the run "
-        "to repeat. Without this option they are only listed",
+        help="start the Python interpreters and commands that the experiment, or the run to "
+        "repeat, names. Without this option they are listed, and nothing is started",
     )
     parser.add_argument(
         "--max-time",
@@ -167,8 +168,8 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         metavar="EXPERIMENT.yaml",
         help="experiment file, name from --list, results directory of a run to repeat, or folder "
-        "of experiment files. The name quick runs a part of the built-in comparison, in under a "
-        "minute (default: the built-in comparison) (example: question:writers)",
+        "of experiment files. 'quick' is a part of the default experiment that takes less than a "
+        "minute (default: the experiment 'default') (example: mine.yaml)",
     )
     add_changes(parser)
 

@@ -1,7 +1,7 @@
 """Schedule of a run: the cases of the next round, and the stopping rule.
 
 All cases run equally often, unless the time budget ends some. With ``repetitions: auto`` the run
-ends as soon as the way that it recommends costs at most ``regret``, for the whole work and for each
+ends as soon as the price of its answer is at most ``price``, for the whole work and for each
 purpose alone; a run that compares nothing ends after the fewest repetitions.
 
 In the first round cases run in the order of their importance. Those with which the repetitions that
@@ -144,7 +144,7 @@ class Schedule:
         decided = decide_work(usable(cells, self._record.timings.resolution))
         why = "nothing is compared"
         if decided is not None:
-            if counted < ENOUGH or decided.most > 1 + self._plan.experiment.regret:
+            if counted < ENOUGH or decided.most > 1 + self._plan.experiment.price:
                 return
             why = "the way to use is decided"
         self._record.stop([self._case(i).id for i in self._active], counted, why)

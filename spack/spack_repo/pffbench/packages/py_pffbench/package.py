@@ -77,7 +77,7 @@ class PyPffbench(PythonPackage):
         pffbench("--version")
 
     def test_plan(self):
-        """the built-in comparison is valid and planned"""
+        """the default experiment is valid and planned"""
         pffbench = which(self.prefix.bin.pffbench, required=True)
         text = pffbench("plan", output=str.split, error=str.split)
         assert all(name in text for name in ("hdf5", "netcdf4", "zarr"))
