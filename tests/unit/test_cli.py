@@ -166,10 +166,11 @@ def test_shipped_experiments_can_be_planned(config, tmp_path, monkeypatch, capsy
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [("default", ["--ranks", "1"]), ("default", ["default"]), ("defaults", ["defaults"]),
+    [("default", ["--ranks", "1"]), ("default", ["default"]),
+     ("library-defaults", ["library-defaults"]),
      ("nightly", ["nightly"]), ("quick", ["quick"]),
      ("questions/writers", ["question:writers"]), ("studies/updates", ["study:updates"])],
-    ids=["none", "default", "defaults", "nightly", "quick", "question", "study"],
+    ids=["none", "default", "library-defaults", "nightly", "quick", "question", "study"],
 )  # fmt: skip
 def test_an_experiment_is_planned_by_its_name_as_from_its_file(name, arguments, tmp_path):
     shipped = REPOSITORY / "configs" / f"{name}.yaml"
