@@ -49,32 +49,32 @@ def a_cold_run(directory, reads, besides=0, counts_device=True, **record):
 def note(run):
     """Return the sentences of the answer about reads from disk."""
     notes = summarise(run).answer.notes
-    (found,) = [text for text in notes if text.startswith("Disk requests per read: ")]
+    (found,) = [text for text in notes if text.startswith("Disk requests per read, ")]
     return found
 
 
 def test_each_format_has_its_number_of_device_reads(tmp_path):
     run = a_cold_run(tmp_path, {"hdf5": 25, "netcdf4": 27, "zarr": 52})
     assert note(run) == (
-        "Disk requests per read: HDF5 25, netCDF-4 27, Zarr 52; directories cached."
+        "Disk requests per read, without directories: HDF5 25, netCDF-4 27, Zarr 52."
     )
     assert len(note(run)) <= 80  # a line
 
 
 def test_a_run_of_one_format_has_it_too(tmp_path):
-    assert note(a_cold_run(tmp_path, {"zarr": 1})).startswith("Disk requests per read: Zarr 1; ")
+    assert note(a_cold_run(tmp_path, {"zarr": 1})).endswith(": Zarr 1.")
 
 
 def test_the_number_is_the_median_of_the_repetitions_that_were_counted(tmp_path):
     run = a_cold_run(tmp_path, {"hdf5": [None, 25, 25, 900], "zarr": 52})
-    assert "HDF5 25, Zarr 52;" in note(run)
+    assert "HDF5 25, Zarr 52." in note(run)
 
 
 @pytest.mark.parametrize(
     ("reads", "words"),
     [
-        ({"hdf5": None, "zarr": None}, "Disk requests per read: not counted (shared device); "),
-        ({"hdf5": 25, "zarr": None}, "HDF5 25, Zarr not counted (shared device);"),
+        ({"hdf5": None, "zarr": None}, ": not counted (shared device)."),
+        ({"hdf5": 25, "zarr": None}, "HDF5 25, Zarr not counted (shared device)."),
     ],
 )
 def test_reads_of_other_programs_are_not_taken_for_those_of_the_run(tmp_path, reads, words):
@@ -89,13 +89,15 @@ def test_a_file_system_without_a_device_has_no_number(tmp_path, kind, named):
             provenance={"filesystem": {"type": kind}} if kind else {},
         )
     )  # fmt: skip
-    requests = f"Disk requests per read: not counted ({named})"
-    assert found == f"{requests}; directories may be cached."
+    requests = "Disk requests per read, perhaps without directories"
+    assert found == f"{requests}: not counted ({named})."
 
 
 def test_directories_that_were_read_are_named_with_their_bytes(tmp_path):
     run = a_cold_run(tmp_path, {"hdf5": 28, "zarr": 56}, {"hdf5": 8192, "zarr": 77824})
-    assert note(run).endswith("; directories and inodes were read too (HDF5 8 KiB, Zarr 76 KiB).")
+    assert note(run).startswith(
+        "Disk requests per read, with directories (HDF5 8 KiB, Zarr 76 KiB): "
+    )
 
 
 def test_a_run_that_reads_from_the_page_cache_says_nothing_of_it(tmp_path):

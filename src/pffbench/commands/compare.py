@@ -51,9 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline",
         metavar="DIR",
-        help="with --fail-if-slower, for nightly jobs: compare the runs of tonight, best three, "
-        "with the runs in DIR. While DIR has fewer than seven runs, those of tonight are linked "
-        "into it too, if the verdict is PASSED or UNDECIDED, or if it is the first night (example: "
+        help="with --fail-if-slower, for nightly jobs: compare tonight's runs (three are "
+        "recommended) with the runs in DIR. While DIR has fewer than seven runs, tonight's runs "
+        "are linked into it too, on the first night or if they are PASSED or UNDECIDED (example: "
         "--baseline results/baseline --fail-if-slower 20%% results/night-*)",
     )
     parser.add_argument(

@@ -23,9 +23,9 @@ def device_note(run: MeasuredRun) -> str:
         read = entry.parameters.get("cache") == "dropped" and _reads(run, case)
         if read and not (entry.raw or entry.excluded):
             cold.setdefault(format_name(entry.backend), []).append(case)
-    return (
-        f"Disk requests per read: {_requests(run, cold)}; {_metadata(run, cold)}." if cold else ""
-    )
+    if not cold:
+        return ""
+    return f"Disk requests per read, {_directories(run, cold)}: {_requests(run, cold)}."
 
 
 def _reads(run: MeasuredRun, case: str) -> list[Repetition]:
@@ -57,19 +57,19 @@ def _why_not(run: MeasuredRun, cases: Sequence[str]) -> str:
     return str((run.record.provenance.get("filesystem") or {}).get("type") or "no device")
 
 
-def _metadata(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
-    """Return what was read in addition to the pages of the files."""
+def _directories(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
+    """Return whether the requests include those for directories and inodes."""
     known = {
         name: median(some)
         for name, cases in cold.items()
         if (some := [n for case in cases for n in _bytes_besides_pages(run, case)])
     }
     if not known:
-        return "directories may be cached"
+        return "perhaps without directories"
     if not any(known.values()):
-        return "directories cached"
+        return "without directories"
     texts = [f"{name} {Size(int(nbytes))}" for name, nbytes in known.items()]
-    return f"directories and inodes were read too ({', '.join(texts)})"
+    return f"with directories ({', '.join(texts)})"
 
 
 def _bytes_besides_pages(run: MeasuredRun, case: str) -> list[int]:

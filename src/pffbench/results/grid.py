@@ -115,7 +115,7 @@ def notes(found: Compared) -> Iterator[str]:
     elif len(prices) > 1:
         each = [f"{cost} ({heading})" for cost, heading in zip(costs, headings, strict=True)]
         yield (
-            f"The first line is for {found.decided.work}. For one column alone it would say "
+            f"The first line is for {found.decided.work}. The price for one column alone is "
             f"{words.listed(each, 'or')}."
         )
     if (worst := found.decided.worst) and not math.isinf(worst.price):

@@ -106,8 +106,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch",
         action="store_true",
-        help="with --out: resume the run in DIR if it has begun, on the same or on other hosts. "
-        "Do nothing if it is finished. For jobs that a scheduler may start again",
+        help="for jobs that a scheduler may start again, with --out: if the run in DIR has begun, "
+        "resume it, also on other hosts. If it is finished, do nothing",
     )
     parser.add_argument(
         "--trust",
