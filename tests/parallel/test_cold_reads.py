@@ -62,7 +62,9 @@ def run_there(tmp_path, mounted, *arguments, backends=FORMATS, **more):
 def note(done):
     """Return what the answer says of the device, as one line."""
     text = " ".join(done.stdout.split())
-    (found,) = re.findall(r"Disk requests per read, .*?(?:Zarr \d+|counted \(.*?\))\.", text)
+    (found,) = re.findall(
+        r"Disk requests per read \(.*?\): .*?(?:Zarr \d+|counted \(.*?\))\.", text
+    )
     return found
 
 
@@ -94,7 +96,7 @@ def test_device_reads_are_counted_for_each_repetition(own_disk, tmp_path):
     middle = {name: round(median(some)) for name, some in counts.items()}
     assert middle["zarr"] >= 64 > middle["hdf5"]  # Zarr reads 32 chunks of each rank, each a file
     assert note(done) == (
-        f"Disk requests per read, without directories: HDF5 {middle['hdf5']}, "
+        f"Disk requests per read (directories in memory): HDF5 {middle['hdf5']}, "
         f"netCDF-4 {middle['netcdf4']}, Zarr {middle['zarr']}."
     )
 
@@ -109,7 +111,7 @@ def test_reads_that_another_program_shares_are_not_counted(own_disk, tmp_path):
     assert "device_reads" not in one["read"]
     assert bytes_besides_data(one) == 0
     assert note(done) == (
-        "Disk requests per read, without directories: not counted (shared device)."
+        "Disk requests per read (directories in memory): not counted (shared device)."
     )
 
 
@@ -124,7 +126,7 @@ def test_a_hook_that_drops_directories_is_seen_to_have_done_it(own_disk, tmp_pat
     assert done.status == 0, done.said
     (one,) = done.repetitions
     assert bytes_besides_data(one) >= 4096
-    assert ", with directories (" in note(done)
+    assert " (with directories: Zarr " in note(done)
 
 
 @pytest.mark.parametrize("layout", sampled(["one-shared", "per_rank"], "per_rank"))

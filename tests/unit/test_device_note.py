@@ -49,14 +49,14 @@ def a_cold_run(directory, reads, besides=0, counts_device=True, **record):
 def note(run):
     """Return the sentences of the answer about reads from disk."""
     notes = summarise(run).answer.notes
-    (found,) = [text for text in notes if text.startswith("Disk requests per read, ")]
+    (found,) = [text for text in notes if text.startswith("Disk requests per read ")]
     return found
 
 
 def test_each_format_has_its_number_of_device_reads(tmp_path):
     run = a_cold_run(tmp_path, {"hdf5": 25, "netcdf4": 27, "zarr": 52})
     assert note(run) == (
-        "Disk requests per read, without directories: HDF5 25, netCDF-4 27, Zarr 52."
+        "Disk requests per read (directories in memory): HDF5 25, netCDF-4 27, Zarr 52."
     )
     assert len(note(run)) <= 80  # a line
 
@@ -89,14 +89,14 @@ def test_a_file_system_without_a_device_has_no_number(tmp_path, kind, named):
             provenance={"filesystem": {"type": kind}} if kind else {},
         )
     )  # fmt: skip
-    requests = "Disk requests per read, perhaps without directories"
+    requests = "Disk requests per read (directories perhaps in memory)"
     assert found == f"{requests}: not counted ({named})."
 
 
 def test_directories_that_were_read_are_named_with_their_bytes(tmp_path):
     run = a_cold_run(tmp_path, {"hdf5": 28, "zarr": 56}, {"hdf5": 8192, "zarr": 77824})
     assert note(run).startswith(
-        "Disk requests per read, with directories (HDF5 8 KiB, Zarr 76 KiB): "
+        "Disk requests per read (with directories: HDF5 8 KiB, Zarr 76 KiB): "
     )
 
 

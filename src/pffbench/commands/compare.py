@@ -52,8 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--baseline",
         metavar="DIR",
         help="with --fail-if-slower, for nightly jobs: compare tonight's runs (three are "
-        "recommended) with the runs in DIR. While DIR has fewer than seven runs, tonight's runs "
-        "are linked into it too, on the first night or if they are PASSED or UNDECIDED (example: "
+        "recommended) with the runs in DIR. The runs of the first night become the baseline: they "
+        "are linked into DIR. Those of later nights are added if they are PASSED or UNDECIDED, as "
+        "long as DIR has fewer than seven runs (example: "
         "--baseline results/baseline --fail-if-slower 20%% results/night-*)",
     )
     parser.add_argument(

@@ -101,21 +101,23 @@ def notes(found: Compared) -> Iterator[str]:
     costs = [words.percent(prices[h]) if h in prices else "?" for h in headings]
     if every := [*found.formats, *found.changes]:
         most = max(len(c.cells) for c in found.formats or every)
-        what = "sizes and layouts" if found.formats else "other settings"
-        over = f"mean over {what}, " if most > 1 else ""
+        same = "in the same size and layout" if found.formats else "with the same other settings"
+        averaged = f" {same}, averaged" if most > 1 else ""
         marks = {"same": "same: within 10 %.", "open": "~: not decided."}
         there = {c.verdict.word for c in every}
         explained = [text for word, text in marks.items() if word in there]
         explained += ["?: not measured."] if "?" in costs and len(prices) > 1 else []
         base = format_name(found.decided.backend)
-        legend = f"×: time divided by that of {base} ({over}95 % interval)."
+        legend = f"×: time divided by that of {base}{averaged} (95 % interval)."
         yield " ".join([legend, *explained])
     if len(prices) > 1 and set(costs) == {words.percent(1.0)}:
         yield "In no column is another way faster."
     elif len(prices) > 1:
         each = [f"{cost} ({heading})" for cost, heading in zip(costs, headings, strict=True)]
+        price = found.decided.decision.price
+        first = f"The {words.percent(price)} above" if price >= 1.005 else "The first line"
         yield (
-            f"The first line is for {found.decided.work}. The price for one column alone is "
+            f"{first} is for {found.decided.work}. For one column alone the price is "
             f"{words.listed(each, 'or')}."
         )
     if (worst := found.decided.worst) and not math.isinf(worst.price):
