@@ -15,8 +15,7 @@ BOTH = ["independent", "collective"]
 GROUPS = {
     "workload": "hyperslab",
 }
-#: With 5 ranks in slabs of 3 rows the last but one has 2 rows and the last one none; so with 7,
-#: in slabs of 2 rows.
+#: With 5 ranks in slabs of 3 rows the last but one has 2 rows and the last one none.
 UNEVEN = GROUPS | {"shape": [11, 5]}
 
 
@@ -25,20 +24,26 @@ def some_counts(ranks):
     return [{"count": n} for n in sorted({1, min(3, ranks), ranks})]
 
 
-#: Ranks and files. One file for all ranks and one for each are other values of `files`.
-COUNTS = [(4, {"count": 3}), *((ranks, some_counts(ranks)) for ranks in (1, 3, 4, 5, 7, 16))]
+WAYS = ["shared", "per_rank"]
+#: Ranks, files, and arrays of several steps. One file for all ranks and one for each are other
+#: values of `files`.
+COUNTS = [(3, {"count": 2}, "shared"),
+          *((ranks, some_counts(ranks), WAYS) for ranks in (1, 3, 4, 5, 7, 16))]  # fmt: skip
 
 
-@pytest.mark.parametrize(("ranks", "files"), sampled(COUNTS, COUNTS[0]))
-def test_every_format_is_valid_in_files_of_uneven_groups_as_many_as_planned(tmp_path, ranks, files):
-    common = {"files": files, "arrays": ["shared", "per_rank"], "transfer": BOTH}
+@pytest.mark.parametrize(("ranks", "files", "of_steps"), sampled(COUNTS, COUNTS[0]))
+def test_every_format_is_valid_in_files_of_uneven_groups_as_many_as_planned(
+    tmp_path, ranks, files, of_steps
+):
+    common = {"files": files, "arrays": WAYS, "transfer": BOTH}
     done = run_experiment(
         tmp_path, ranks, timeout=1200,
         cases=[
             GROUPS | common | {"backend": ALL, "shape_per_rank": [2, 3]},
             UNEVEN | common | {"backend": FORMATS, "settings": "defaults", "steps": 2,
                                "datasets": 2, "arrays": "per_rank"},
-            UNEVEN | common | {"backend": COLLECTIVE, "steps": 2, "distribution": "balanced"},
+            UNEVEN | common | {"backend": COLLECTIVE, "steps": 2, "arrays": of_steps,
+                               "distribution": "balanced"},
         ],
     )  # fmt: skip
     assert done.status == 0, done.said
@@ -65,14 +70,18 @@ PATTERNS = [
     {"workload": "datasets", "shape": [7, 3], "datasets": 5, "attributes": 1},
     {"workload": "updates", "shape": [4, 11], "change": ["every_second_element", "append"],
      "rows": 2},
-    {"workload": "chunk_cache", "shape": [4, 5], "granules": 7, "chunks": [4, 5],
-     "read": ["rows", "chunks"]},
-    {"workload": "slices", "shape": [5, 11, 6], "axis": [0, 1, 2], "count": 2},
+    {"workload": "chunk_cache", "shape": [4, 5], "granules": 7, "chunks": [4, 5], "read": "chunks"},
+    {"workload": "slices", "shape": [5, 11, 6], "axis": 1, "count": 2},
     {"workload": "slices", "shape": [5, 11, 6], "box": [2, 3, 4], "position": "random", "count": 3},
     {"workload": "hyperslab", "shape": [9, 8], "read_start": [1, 2], "read_shape": [5, 4]},
     {"workload": "hyperslab", "shape": [9, 8], "read_decomposition": "block",
      "arrays": "shared"},
 ]  # fmt: skip
+#: What differs from these in the way of reading.
+MORE = [
+    {"workload": "chunk_cache", "shape": [4, 5], "granules": 7, "chunks": [4, 5], "read": "rows"},
+    {"workload": "slices", "shape": [5, 11, 6], "axis": [0, 2], "count": 2},
+]
 
 
 #: One format of each library; the test above has all formats in files of groups.
@@ -80,16 +89,16 @@ SOME = ["hdf5", "netcdf4", "zarr"]
 
 
 @pytest.mark.parametrize(
-    ("ranks", "transfer", "backends"),
-    sampled([(1, BOTH, FORMATS), (3, "independent", SOME), (3, BOTH, FORMATS), (7, BOTH, FORMATS)],
-            (3, "independent", SOME)),
+    ("ranks", "transfer", "backends", "patterns"),
+    [(3, "independent", SOME, PATTERNS),
+     *sampled([(ranks, BOTH, FORMATS, PATTERNS + MORE) for ranks in (1, 3, 7)])],
 )  # fmt: skip
 def test_every_workload_that_cuts_arrays_is_valid_in_files_of_groups(
-    tmp_path, ranks, transfer, backends
+    tmp_path, ranks, transfer, backends, patterns
 ):
     common = {"files": [{"count": min(2, ranks)}], "arrays": ["shared", "per_rank"],
               "transfer": transfer, "backend": backends}  # fmt: skip
-    done = run_experiment(tmp_path, ranks, cases=[common | pattern for pattern in PATTERNS])
+    done = run_experiment(tmp_path, ranks, cases=[common | pattern for pattern in patterns])
     assert done.status == 0, done.said
     assert done.record["valid"] is True
     ran = [entry["parameters"] for entry in done.record["cases"].values()]
@@ -145,12 +154,10 @@ def stored(path):
 
 def test_programs_that_know_nothing_of_groups_find_the_parts_of_one_array(tmp_path):
     """Files of groups, in their order, hold what one shared array holds."""
-    backends = {"backend": ["hdf5", "netcdf4", "zarr"], "cache": "separate"}
-    cases = [
-        UNEVEN | backends | {"files": {"count": 3}, "arrays": ["shared", "per_rank"]},
-        UNEVEN | backends | {"files": "one"},
-    ]
-    done = run_experiment(tmp_path, 7, "--stage", "write", cases=cases)
+    # Groups of 2, 1 and 1 ranks; the ranks have 2, 2, 1 and no rows.
+    common = GROUPS | {"backend": SOME, "cache": "separate", "shape": [5, 5]}
+    cases = [common | {"files": {"count": 3}, "arrays": WAYS}, common | {"files": "one"}]
+    done = run_experiment(tmp_path, 4, "--stage", "write", cases=cases)
     assert done.status == 0, done.said
     (directory,) = (tmp_path / "scratch").iterdir()
     whole = {}
@@ -164,7 +171,7 @@ def test_programs_that_know_nothing_of_groups_find_the_parts_of_one_array(tmp_pa
             assert [file.stem for file in files] == names
     assert len(whole) == 9
     first, *others = whole.values()
-    assert first.shape == (11, 5)
+    assert first.shape == (5, 5)
     for other in others:
         np.testing.assert_array_equal(other, first)
 

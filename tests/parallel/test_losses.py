@@ -130,7 +130,8 @@ def test_the_losses_are_those_that_plain_readers_find(tmp_path):
     ]  # fmt: skip
     common = COMMON | {"cache": "separate", "durability": "sync"}
     how = {"unsupported": "skip", "cases": cases, "common": common, **UNSAFE}
-    written = run_experiment(tmp_path, 4, "--stage", "write", **how)
+    late = run_first(tmp_path / "first", LATE)
+    written = run_experiment(tmp_path, 2, "--stage", "write", env=late, **how)
     assert written.status == 0, written.said
     found = {}
     for path in sorted((tmp_path / "scratch").rglob("shared.*")):
@@ -139,12 +140,15 @@ def test_the_losses_are_those_that_plain_readers_find(tmp_path):
     there = json.loads((written.out / "run.json").read_text())
     (written.out / "run.json").write_text(json.dumps(there | {"wrote_on": ["another-host"]}))
     done = pffbench_cli(
-        "run", "--resume", written.out, "--stage", "read", ranks=4, out=written.out, cwd=tmp_path
+        "run", "--resume", written.out, "--stage", "read", ranks=2, out=written.out, cwd=tmp_path
     )
     assert done.status == 0, done.said
     read = {case: some[-UNSAFE["repetitions"] :] for case, some in counted(written.out).items()}
     assert read == {case: [some[i] for i in sorted(some)] for case, some in found.items()}
-    assert all(sum(some) == 0 for case, some in read.items() if not case.startswith("zarr"))
+    # What the ranks of TensorStore lose depends on their time.
+    lost = {case: set(some) for case, some in read.items()}
+    for backend, rows in {"zarr": {4}, "hdf5": {0}, "netcdf4": {0}}.items():
+        assert all(lost[case] == rows for case in lost if case.startswith(backend)), lost
 
 
 def test_what_hdf5_and_netcdf_refuse_or_lose_is_a_row_and_the_other_cases_run_on(tmp_path):

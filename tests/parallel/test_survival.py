@@ -138,7 +138,7 @@ def _text(path):
 
 
 @pytest.mark.parametrize(
-    "wanted", [pytest.param(range(0, 12, 4), id="some"),
+    "wanted", [pytest.param((0, 4), id="some"),
                pytest.param(range(12), id="all", marks=pytest.mark.full)]
 )  # fmt: skip
 def test_steps_of_killed_jobs_of_two_ranks_are_kept_by_what_reached_the_system(tmp_path, wanted):
@@ -176,15 +176,15 @@ def test_a_step_that_a_plain_reader_finds_wrong_is_not_kept_nor_are_those_behind
 def test_a_timer_kills_jobs_inside_calls_and_finished_steps_are_kept_as_between_steps(tmp_path):
     (inside := tmp_path / "inside").mkdir()
     env = run_first(tmp_path / "first", NAMED) | {"INSIDE": str(inside)}
-    case = {"backend": "zarr", "kills": 1, "kills_within": 4}
+    case = {"backend": "zarr", "kills": 1, "kills_within": 2}
     done = run(tmp_path, None, [case], env=env)
     assert done.status == 0, done.said
     answer = summarise(done.out).answer
-    assert (answer.columns[-1], answer.rows[0][-1]) == ("within", "4 of 4")
+    assert (answer.columns[-1], answer.rows[0][-1]) == ("within", "2 of 2")
     assert any(note.startswith("Within: of the jobs killed at a random") for note in answer.notes)
     named = [path.name for path in inside.iterdir()]
     assert all("killed-within" in name for name in named)
-    assert len(named) >= 2  # a draw may be the very first moment
+    assert named  # a draw may be the very first moment
     assert left_by(done) == []
 
 

@@ -27,6 +27,7 @@ SHARDS = ARRAY | {
 def test_every_format_is_written_and_read_through_writers(tmp_path, ranks):
     """Slabs and blocks, time steps, more ranks than rows; shards larger than a rank's part."""
     some = [{"count": n} for n in range(1, ranks + 1)]
+    few = some[1:2] if ranks == 3 else some  # 2 of 3 ranks: the parts of writers are uneven
     done = run_experiment(
         tmp_path, ranks, timeout=240,
         cases=[
@@ -36,14 +37,16 @@ def test_every_format_is_written_and_read_through_writers(tmp_path, ranks):
                        "transfer": "collective", "writers": some[1:], "decomposition": "block"},
             ARRAY | {"backend": ["posix", "npy", "mpiio"], "writers": some, "rearranger": "box",
                      "chunks": "contiguous", "decomposition": "block"},
-            ARRAY | {"shape": [2, 5], "backend": "posix", "writers": some, "rearranger": "box"},
-            SHARDS | {"writers": some, "decomposition": ["slab", "block"]},
+            ARRAY | {"shape": [2, 5], "backend": "posix", "writers": few, "rearranger": "box"},
+            SHARDS | {"writers": few, "decomposition": ["slab", "block"]},
         ],
     )  # fmt: skip
     assert done.status == 0, done.said
     assert done.record["valid"] is True
     assert done.record["left_out"] == []
     for case, entry in done.record["cases"].items():
+        count = entry["parameters"]["writers"]["count"]
+        assert entry["transfer_facts"]["writers"].startswith(f"{count} of {ranks} ranks, at most ")
         phases, nbytes = done.phases(case), 4 * 37 * 53 * (entry["parameters"]["steps"] or 1)
         if entry["parameters"]["shape"] == [37, 53]:
             for phase in ("exchange", "write", "read", "exchange_read"):
@@ -100,22 +103,19 @@ def test_every_workload_goes_through_writers_of_one_file_and_of_files_of_groups(
 
 
 def test_only_writers_open_files_to_write(tmp_path):
-    cases = [ARRAY | {"backend": "posix", "rearranger": ["gather", "box"], "writers": {"count": 2}},
-             SHARDS | {"writers": {"count": 2}}]  # fmt: skip
+    cases = [ARRAY | {"backend": "posix", "rearranger": ["gather", "box"], "writers": {"count": 2}}]
     done = run_experiment(tmp_path, 4, cases=cases, program=(PROGRAMS / "openers.py",))
     assert done.status == 0, done.said
     opened = [(tmp_path / f"opened-{rank}").read_text().splitlines() for rank in range(4)]
-    assert [len({"posix" in path for path in paths}) for paths in opened] == [2, 0, 2, 0], opened
-    for entry in done.record["cases"].values():
-        assert entry["transfer_facts"]["writers"].startswith("2 of 4 ranks, at most ")
+    assert [len(set(paths)) for paths in opened] == [2, 0, 2, 0], opened
 
 
 def test_independent_readers_find_the_same_array_however_it_was_written(tmp_path):
     cases = [
         CHUNKED | {"rearranger": ["none", "gather", "box", "chunk_owner"], "cache": "separate"},
-        SHARDS | {"writers": {"count": 3}, "cache": "separate"},
+        SHARDS | {"writers": {"count": 2}, "cache": "separate"},
     ]
-    done = run_experiment(tmp_path, 4, "--stage", "write", cases=cases)
+    done = run_experiment(tmp_path, 3, "--stage", "write", cases=cases)
     assert done.status == 0, done.said
     arrays = []
     for path in (tmp_path / "scratch").rglob("shared.*"):
