@@ -25,6 +25,17 @@ def restore_clocks() -> list[str]:
     return [f"time.{name}" for name in replaced]
 
 
+def ask_no_processor() -> None:
+    """Keep Python from starting a process, ``uname -p``, for the name of the processor.
+
+    h5py looks at all of `platform.uname` when it is imported, for another part of it: each rank
+    would start one, after MPI has begun, in 10 ms.
+    """
+    import platform
+
+    vars(platform.uname()).setdefault("processor", "")  # where Python keeps the answer
+
+
 class InterpreterState:
     """The state of this process now, to be restored."""
 

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.parallel
 
 #: What reads and checks an experiment, describes the software, records and tells.
 OF_RANK_0 = {
-    "yaml", "h5py", "rich", "csv", "hashlib", "statistics", "numpy.ma",
+    "yaml", "h5py", "rich", "csv", "hashlib", "statistics",
     "pffbench.run.prepare", "pffbench.run.recording", "pffbench.experiment.check",
     "pffbench.experiment.load", "pffbench.experiment.sweep", "pffbench.run.recorder",
     "pffbench.provenance.job", "pffbench.record.run_json", "pffbench.record.repetitions",
@@ -21,7 +21,7 @@ OF_RANK_0 = {
 OF_THE_LAST = {"psutil", "pffbench.provenance.node"}
 #: What no rank of a run has any use for.
 OF_NONE = {
-    "difflib", "importlib.metadata",
+    "difflib", "importlib.metadata", "numpy.ma",
     "numpy.testing", "numpy.f2py", "unittest", "pffbench.doctor", "pffbench.data.files",
     "pffbench_studies.versions.workload", "zarr", "netCDF4", "pandas",
 }  # fmt: skip

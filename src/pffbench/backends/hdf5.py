@@ -32,6 +32,7 @@ from pffbench.backends.traits import Inquiry
 from pffbench.case import Parameters, Settings
 from pffbench.geometry.box import Box
 from pffbench.geometry.stretches import Stretches
+from pffbench.interpreter import ask_no_processor
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -86,6 +87,7 @@ class Hdf5(Hdf5Format[Hdf5Options]):
 
     def __init__(self, options: Hdf5Options, settings: Settings) -> None:
         super().__init__(options, settings)
+        ask_no_processor()
         import h5py
 
         self._h5py = h5py

@@ -10,6 +10,7 @@ import numpy as np
 
 from pffbench.geometry.box import Box, Shape
 from pffbench.geometry.stretches import Integers, Stretches, merged
+from pffbench.median import median_of
 
 
 class DecompositionMap(msgspec.Struct, frozen=True, eq=False, dict=True):
@@ -88,7 +89,7 @@ class DecompositionMap(msgspec.Struct, frozen=True, eq=False, dict=True):
         mean = elements * itemsize / max(1, sum(counts))
         return (
             f"{processes}{ranks} ranks: {each} stretches a rank (median "
-            f"{float(np.median(counts)):g}), of {mean:.4g} bytes on average"
+            f"{median_of(counts):g}), of {mean:.4g} bytes on average"
         )
 
     def sizes(self, ranks: int) -> Integers:

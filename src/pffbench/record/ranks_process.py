@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 import msgspec
 import numpy as np
 
+from pffbench.interpreter import ask_no_processor
 from pffbench.job.launcher import mpi_unstarted
 from pffbench.phases import PHASES
 from pffbench.record.plausible import LARGEST
@@ -120,6 +121,7 @@ def _opened(path: str) -> Iterator[Any]:
     """Open the file; what h5py raises in the ``with`` block says that it cannot be read."""
     try:
         check_regular(path)
+        ask_no_processor()
         with mpi_unstarted():
             import h5py
         with h5py.File(path, "r") as file:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pffbench.case import Stage
+from pffbench.median import median_of
 from pffbench.observe.clock import Clock
 from pffbench.phases import TOTALS
 from pffbench.record.gather import GatheredRepetition
@@ -63,7 +64,7 @@ def _times_of(r: GatheredRepetition, i: int, seconds: float) -> PhaseTimes:
         phase=r.phases[i],
         seconds=_number(seconds),
         own_max=_number(float(r.job[i])),
-        own_median=_number(float(np.median(own))),
+        own_median=_number(median_of(own)),
         own_min=_number(float(own.min())),
         synced_max=_number(float(r.synced[i].max())),
         bytes=int(r.nbytes[i].sum()),
@@ -72,7 +73,7 @@ def _times_of(r: GatheredRepetition, i: int, seconds: float) -> PhaseTimes:
         cpu_seconds=float(r.cpu[i].sum()),
         minor_faults=int(r.faults[i].sum()),
         idlest_rank=int(np.argmin(r.cpu[i])),
-        idle_seconds=float(np.median(r.cpu[i]) - r.cpu[i].min()),
+        idle_seconds=median_of(r.cpu[i]) - float(r.cpu[i].min()),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import numpy as np
 
+from pffbench.median import median_of
 from pffbench.record.repetitions import Repetition
 from pffbench.storage.durability import QUIET
 
@@ -54,8 +55,8 @@ def summarise_load(repetitions: Iterable[Repetition]) -> LoadSummary:
         rounds=len(judged),
         busy=len(busy),
         stolen=len(stolen),
-        busy_others=float(np.median(busy)) if busy else 0.0,
-        steal=float(np.median(stolen)) if stolen else 0.0,
+        busy_others=median_of(busy) if busy else 0.0,
+        steal=median_of(stolen) if stolen else 0.0,
         repetitions=len(counted),
         unsettled=sum(one.machine.dirty_bytes > QUIET for one in counted),
     )

@@ -10,6 +10,7 @@ from statistics import median
 import msgspec
 import numpy as np
 
+from pffbench.median import median_of
 from pffbench.phases import ARRIVING, MOVING, TOTALS
 from pffbench.record.repetitions import PhaseTimes, Repetition
 from pffbench.record.run import MeasuredRun, Seconds
@@ -219,9 +220,9 @@ def rank_spread(times: Sequence[PhaseTimes], hosts: Sequence[str]) -> RankSpread
     idlest, idle_often = Counter([one.idlest_rank for one in long]).most_common(1)[0]
     return RankSpread(
         first=median(one.own_min for one in times),
-        middle=float(np.median(middle)),
-        last=float(np.median(last)),
-        imbalance=float(np.median(ratios)) if ratios.size else float("nan"),
+        middle=median_of(middle),
+        last=median_of(last),
+        imbalance=median_of(ratios) if ratios.size else float("nan"),
         slowest_rank=rank,
         slowest_share=often / len(times),
         slowest_host=host,

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from pffbench.median import median_of
 from pffbench.units import Estimate
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
@@ -58,11 +59,11 @@ class Spread(msgspec.Struct, frozen=True):
 def spread(values: Sequence[float] | Values) -> Spread:
     """Describe one value or more."""
     v: Values = np.asarray(values, dtype=np.float64)
-    median = float(np.median(v))
+    median = median_of(v)
     low, high = interval_of_median(v)
     mean = float(v.mean())
     cv = float(v.std(ddof=1)) / mean if v.size > 1 and mean > 0 else float("nan")
-    mad = float(np.median(np.abs(v - median)))
+    mad = median_of(np.abs(v - median))
     return Spread(v.size, float(v.min()), median, float(v.max()), mad, low, high, cv)
 
 
@@ -127,7 +128,7 @@ def warnings_for(
     """
     found: list[Caveat] = []
     v: Values = np.asarray(values, dtype=np.float64)
-    median = float(np.median(v))
+    median = median_of(v)
     if median < resolution:
         return [Caveat("below_resolution", f"{median:.2g} s is under 100 times the floor")]
     if v.size < FEWEST_FOR_INTERVAL:
@@ -145,8 +146,8 @@ def warnings_for(
 
 def modified_z_scores(values: Values) -> Values:
     """Return 0.6745 |x - median| / MAD; zeros where all deviations vanish."""
-    deviation = np.abs(values - np.median(values))
-    mad = float(np.median(deviation))
+    deviation = np.abs(values - median_of(values))
+    mad = median_of(deviation)
     if mad == 0.0:
         return np.zeros_like(values)
     scores: Values = 0.6745 * deviation / mad

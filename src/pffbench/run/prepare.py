@@ -35,6 +35,7 @@ from pffbench.experiment.load import (
     load_experiment,
 )
 from pffbench.experiment.plan import Plan, arrays_of, in_environment
+from pffbench.interpreter import ask_no_processor
 from pffbench.job.batch_job import seconds_left
 from pffbench.mpi.single import lack_of_mpi
 from pffbench.mpi.topology import Team
@@ -223,6 +224,7 @@ def _check_record() -> None:
     UserError
         The library of the record cannot be imported.
     """
+    ask_no_processor()
     try:
         import h5py  # noqa: F401 -- the record imports it next
     except ImportError as error:

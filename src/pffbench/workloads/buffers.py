@@ -111,7 +111,7 @@ class TransferMemory:
     def _compare(self, transfer: Transfer, got: Buffer) -> None:
         repetition = self._repetition
         source = repetition.subject.source_of(transfer.spec)
-        data = np.ascontiguousarray(np.ma.getdata(got))
+        data = np.ascontiguousarray(got)  # without the mask of netCDF4-python
         if transfer.spec.byte_order != "native":  # netCDF4-python returns that of the file
             data = data.astype(data.dtype.newbyteorder("="), copy=False)
         data = data.reshape(transfer.box.shape)

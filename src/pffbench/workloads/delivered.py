@@ -137,7 +137,7 @@ class Delivered(Route):
             with clock.phase("distribute", received, operations=int(not self.opens)):
                 for transfer, data in zip(placed.own, got, strict=False):
                     if data is not transfer.memory:  # an array that the library made
-                        np.copyto(transfer.memory, np.ma.getdata(data))
+                        np.copyto(transfer.memory, np.asarray(data))
                 text = self._way.deliver(text, self._memory)
             got = [transfer.memory for transfer in placed.own]
         with self._repetition.step("verification"):

@@ -331,7 +331,7 @@ class ThroughWriters(Route):
         with self._repetition.step("preparation"):
             calls = [exchange.from_writers(*memory) for exchange, *memory in placed.exchanged]
             allocated = [
-                (transfer.memory, np.ma.getdata(found))
+                (transfer.memory, np.asarray(found))
                 for transfer, found in zip(placed.calls, got, strict=True)
                 if found is not transfer.memory
             ]
