@@ -18,7 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "pffbench compare [OPTION …] OLD NEW …\n"
         "       pffbench compare [OPTION …] OLD … -- NEW …\n"
-        "       pffbench compare --baseline DIR --fail-if-slower PERCENT [OPTION …] NEW …"
+        "       pffbench compare --baseline DIR --fail-if-slower PERCENT [OPTION …] NEW …\n"
+        "       pffbench compare --counts [OPTION …] RUN …"
     )
     parser.add_argument(
         "runs",

@@ -25,7 +25,7 @@ def device_note(run: MeasuredRun) -> str:
             cold.setdefault(format_name(entry.backend), []).append(case)
     if not cold:
         return ""
-    return f"Disk requests per read ({_directories(run, cold)}): {_requests(run, cold)}."
+    return f"Disk requests per read: {_requests(run, cold)}. {_directories(run, cold)}"
 
 
 def _reads(run: MeasuredRun, case: str) -> list[Repetition]:
@@ -65,11 +65,11 @@ def _directories(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
         if (some := [n for case in cases for n in _bytes_besides_pages(run, case)])
     }
     if not known:
-        return "directories perhaps in memory"
+        return "Directories may be cached."
     if not any(known.values()):
-        return "directories in memory"
+        return "Directories and inodes were in memory and needed none."
     texts = [f"{name} {Size(int(nbytes))}" for name, nbytes in known.items()]
-    return f"with directories: {', '.join(texts)}"
+    return f"They include directories and inodes: {', '.join(texts)}."
 
 
 def _bytes_besides_pages(run: MeasuredRun, case: str) -> list[int]:

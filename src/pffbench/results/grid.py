@@ -97,8 +97,8 @@ def _raw(purpose: Purpose, decided: Decided) -> str:
 def notes(found: Compared) -> Iterator[str]:
     """Yield the sentences below the table."""
     prices = found.decided.prices
-    headings = [purpose.heading for purpose in found.decided.purposes]
-    costs = [words.percent(prices[h]) if h in prices else "?" for h in headings]
+    known = [purpose for purpose in found.decided.purposes if purpose.heading in prices]
+    costs = [words.percent(prices[purpose.heading]) for purpose in known]
     if every := [*found.formats, *found.changes]:
         most = max(len(c.cells) for c in found.formats or every)
         same = "in the same size and layout" if found.formats else "with the same other settings"
@@ -106,20 +106,16 @@ def notes(found: Compared) -> Iterator[str]:
         marks = {"same": "same: within 10 %.", "open": "~: not decided."}
         there = {c.verdict.word for c in every}
         explained = [text for word, text in marks.items() if word in there]
-        explained += ["?: not measured."] if "?" in costs and len(prices) > 1 else []
         base = format_name(found.decided.backend)
         legend = f"×: time divided by that of {base}{averaged} (95 % interval)."
         yield " ".join([legend, *explained])
     if len(prices) > 1 and set(costs) == {words.percent(1.0)}:
         yield "In no column is another way faster."
     elif len(prices) > 1:
-        each = [f"{cost} ({heading})" for cost, heading in zip(costs, headings, strict=True)]
+        each = [f"{cost} only {p.verb}" for cost, p in zip(costs, known, strict=True)]
         price = found.decided.decision.price
         first = f"The {words.percent(price)} above" if price >= 1.005 else "The first line"
-        yield (
-            f"{first} is for {found.decided.work}. For one column alone the price is "
-            f"{words.listed(each, 'or')}."
-        )
+        yield (f"{first} is for {found.decided.work}. The price is {words.listed(each)}.")
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."
     yield from _changes(found)

@@ -106,8 +106,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch",
         action="store_true",
-        help="for jobs that a scheduler may start again, with --out: if the run in DIR has begun, "
-        "resume it, also on other hosts. If it is finished, do nothing",
+        help="for jobs that a scheduler may start again. Needs --out. If the run in its directory "
+        "has begun, resume it, also on other hosts. If it is finished, do nothing",
     )
     parser.add_argument(
         "--trust",
