@@ -15,8 +15,9 @@ SHORTER = {"721, 1440": "103, 48", "4320, 720": "216, 36", "720, 720": "36, 36",
 
 #: Those of more cases or arrays than take 5 s.
 LONG = ("flash-io", "vpic")
-#: `make test` runs these, of maps, lists of arrays and unequal parts; it plans the others.
-SAMPLE = ("fesom", "hacc-io", "amrex")
+#: `make test` runs these, of maps and unequal parts; it plans the others. The lists of arrays of
+#: HACC are in `test_listed_arrays.py`.
+SAMPLE = ("fesom", "amrex")
 
 
 def marks(path):

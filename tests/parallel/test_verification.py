@@ -89,10 +89,12 @@ def test_a_row_that_is_invalid_says_so_in_the_log(corrupted):
 @pytest.fixture(scope="module")
 def cached(disk):
     """Every backend in every state of the cache on three ranks, parts of unequal size."""
+    every = {"workload": "hyperslab", "shape": [70, 32, 128], "backend": ALL, "durability": "sync"}
     cases = [
-        {"workload": "hyperslab", "shape": [70, 32, 128], "backend": ALL, **keys_of(LAYOUTS),
-         "cache": ["warm", "shifted", "dropped"], "durability": "sync"},
-    ]  # fmt: skip
+        every | {"cache": "dropped", **keys_of(LAYOUTS)},
+        every | {"cache": "shifted", "files": ["one", "per_rank"]},
+        every | {"cache": "warm"},
+    ]
     done = run_experiment(directory_on(disk, "cached"), 3, cases=cases)
     assert done.status == 0, done.said
     return done
