@@ -246,7 +246,7 @@ def test_a_run_that_compares_nothing_says_why(tmp_path, cases, reason):
     assert answer(timed_run(tmp_path, times, entries)).headline == reason
 
 
-def test_every_line_fits_80_columns_and_a_default_run_thirty_lines(tmp_path):
+def test_every_line_fits_80_columns(tmp_path):
     """Three formats, three layouts and cold reads, of which nothing is decided."""
     rng = np.random.default_rng(3)
     places = [{**keys_of(w)} for w in ("one-shared", "one-per_rank", "per_rank")]
@@ -261,7 +261,6 @@ def test_every_line_fits_80_columns_and_a_default_run_thirty_lines(tmp_path):
     found = answer(run)
     lines = list(lines_of(found))
     assert max(map(len, lines)) <= 80
-    assert len(lines) <= 23  # a run without a decision prints seven lines before them
     (start,) = [i for i, line in enumerate(lines) if line.startswith("  mpiexec ")]
     typed = "\n".join(lines[start:]).replace("\\\n", " ")  # as a shell joins them
     assert shlex.split(typed) == shlex.split(found.command)

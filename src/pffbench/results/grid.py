@@ -112,10 +112,10 @@ def notes(found: Compared) -> Iterator[str]:
     if len(prices) > 1 and set(costs) == {words.percent(1.0)}:
         yield "In no column is another way faster."
     elif len(prices) > 1:
-        each = [f"{cost} only {p.verb}" for cost, p in zip(costs, known, strict=True)]
+        each = [f"{cost} {p.verb}" for cost, p in zip(costs, known, strict=True)]
         price = found.decided.decision.price
-        first = f"The {words.percent(price)} above" if price >= 1.005 else "The first line"
-        yield (f"{first} is for {found.decided.work}. The price is {words.listed(each)}.")
+        first = f"The price of {words.percent(price)}" if price >= 1.005 else "The first line"
+        yield f"{first} is for {found.decided.work}. Each alone: {', '.join(each)}."
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."
     yield from _changes(found)

@@ -46,7 +46,7 @@ class Decided(NamedTuple):
 
     #: The way to use for all of the work, and the price of each way.
     decision: Decision
-    #: The work, in words: ``1 write and 1 cached read``.
+    #: The work, in words: ``1 write and 1 read from the page cache``.
     work: str
     #: The parts of the work.
     purposes: Sequence[Purpose]
@@ -104,7 +104,7 @@ def _work_in_words(purposes: Sequence[Purpose], weights: Weights) -> str:
             noun = f"{purpose.total}{'' if number == 1 else 's'}"
             if purpose.total == "read":
                 cached = "page cache" in purpose.heading
-                noun = f"cached {noun}" if cached else f"{noun} from disk"
+                noun += " from the page cache" if cached else " from disk"
             texts.append(f"{number:g} {noun}")
     return listed(list(dict.fromkeys(texts)))
 

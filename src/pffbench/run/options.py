@@ -130,8 +130,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drop-hook",
         metavar="COMMAND",
-        help="command that each node runs after the files are evicted and before they are read "
-        "(cache: dropped). It drops other caches, such as directories and inodes (example: "
+        help="with cache=dropped: command that each node runs after the files are evicted and "
+        "before they are read. It drops other caches, such as directories and inodes (example: "
         "--drop-hook 'sudo /usr/local/sbin/drop-caches')",
     )
     printed = parser.add_mutually_exclusive_group()
