@@ -116,6 +116,12 @@ install_uv() {
         "$BUILD/tools/bin/python" -m pip install --disable-pip-version-check --retries 1 "$2"
 }
 
+# compile_modules DIRECTORY…: compile once. Otherwise every rank would compile at every start if Python may not write there. Files
+# that do not compile are for another version of Python, and the tests of packages are never imported.
+compile_modules() {
+    "$VENV/bin/python" -m compileall -q -j 0 -x 'site-packages/.*/tests/' "$@" || true
+}
+
 # layer_over PYTHON: make VENV an environment of the same interpreter that also finds the packages of PYTHON.
 layer_over() {
     local site

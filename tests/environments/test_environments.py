@@ -94,6 +94,7 @@ def real(wheels, tmp_path_factory):
         launcher=" ".join(mpiexec(2)),
         cases=cases,
         repetitions=2,
+        step_repetitions=1,
         warmup=1,
         counters=True,
     )
@@ -407,7 +408,7 @@ def test_under_a_launcher_it_says_how_to_start(tmp_path):
 def test_an_environment_with_another_mpi_than_the_launcher_is_refused(tmp_path):
     # What ranks of another MPI see of the launcher: nothing.
     alone = f"env -i HOME={Path.home()} PATH={os.environ['PATH']} {sys.executable}"
-    run = run_in(tmp_path, [HERE, command("other", alone)], launcher=" ".join(mpiexec(2)))
+    run = run_in(tmp_path, [command("other", alone)], launcher=" ".join(mpiexec(2)))
     assert_refused(run, "environment other: each of its ranks runs alone under the launcher")
     assert not run.out.exists()
 

@@ -1,4 +1,7 @@
-"""A run of several environments that was killed goes on at its next whole round."""
+"""A run of several environments that was killed goes on at its next whole round.
+
+Nothing that its results directory says is obeyed before: it may be that of another user.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from launch import entries_below, pffbench_cli, run_experiment
+from launch import entries_below, pffbench_cli, pffbench_here, run_experiment, sampled
 from pffbench.record.lock import RunLock
+from pffbench.record.run_json import digest_of
+from pffbench.storage.scratch import Scratch
 from planted import run_first
 
 pytestmark = pytest.mark.parallel
@@ -44,12 +49,8 @@ def killed(tmp_path_factory):
     np.save(directory / INPUT, np.arange(16.0))
     of_file = {"workload": "hyperslab", "backend": "hdf5", "shape": [[16]], "source": "file",
                "file": str(directory / INPUT)}  # fmt: skip
-    return killed_run(directory, CASE, of_file)
-
-
-def killed_run(directory, *cases):
     run = run_experiment(
-        directory, None, environments=ENVIRONMENTS, launcher="env", cases=list(cases),
+        directory, None, environments=ENVIRONMENTS, launcher="env", cases=[CASE, of_file],
         repetitions=3, warmup=1, counters=True, step_repetitions=2,
         env=run_first(directory / "first", DIES),
     )  # fmt: skip
@@ -168,3 +169,102 @@ def test_ranks_of_the_killed_run_that_still_run_are_not_disturbed(killed, tmp_pa
     assert_not_resumed(out, "a step of environment one: another run writes there", "--trust")
     assert step.is_dir()
     lock.release()
+
+
+# Results directories of others: nothing of them is obeyed
+
+
+@pytest.fixture
+def received(killed, tmp_path):
+    """A copy of its results directory, without the files of steps."""
+    out = Path(shutil.copytree(killed.out, tmp_path / "run"))
+    shutil.rmtree(out / ".steps", ignore_errors=True)
+    return out
+
+
+@pytest.mark.full
+def test_links_in_the_directory_of_steps_are_refused_and_not_followed(received, tmp_path):
+    other = tmp_path / "other"
+    (other / "run").mkdir(parents=True)
+    (other / "experiment.yaml").write_text("precious")
+    steps = received / ".steps"
+    steps.symlink_to(other)
+    assert_not_resumed(received, "it is a symbolic link, not a directory", "--trust")
+    steps.unlink()
+    steps.mkdir()
+    (steps / "one").symlink_to(other)
+    assert_not_resumed(received, "one is a symbolic link", "--trust")
+    assert sorted(path.name for path in other.rglob("*")) == ["experiment.yaml", "run"]
+    assert (other / "experiment.yaml").read_text() == "precious"
+
+
+def test_a_file_in_place_of_the_directory_of_steps_is_refused(received):
+    (received / ".steps").write_text("")
+    assert_not_resumed(received, "it is a file, not a directory", "--trust")
+
+
+@pytest.mark.parametrize("alive", sampled([True, False], True))
+def test_scratch_of_another_run_that_a_step_names_stays(alive, killed, received, tmp_path):
+    """Of a run that runs, and of one outside of the scratch directory of this run."""
+    parent = killed.out.parent / "scratch" if alive else tmp_path
+    other = Scratch.create(str(parent), "other-run")
+    if not alive:
+        marker = Path(other.directory, ".pffbench-run")
+        marker.write_text(
+            json.dumps(json.loads(marker.read_text()) | {"pid": 2**22 - 1, "started": "1"})
+        )
+    step = received / ".steps" / "one" / "run"
+    step.mkdir(parents=True)
+    record = json.loads((received / "run.json").read_text())
+    record |= {"scratch": other.directory, "run_id": "other-run"}
+    (step / "run.json").write_text(json.dumps(record))
+    # Refused after the steps were looked at: the record has other software.
+    text = json.loads((received / "run.json").read_text())
+    text["environments"]["two"]["provenance"]["software"]["libraries"]["numpy"]["version"] = "0"
+    (received / "run.json").write_text(json.dumps(text))
+    assert_not_resumed(received, "numpy version was 0", "--trust")
+    assert Path(other.directory, ".pffbench-run").exists()
+    shutil.rmtree(other.directory)
+
+
+def with_launcher(received, command):
+    record = json.loads((received / "run.json").read_text())
+    record["experiment"]["launcher"] = command
+    record["experiment_digest"] = digest_of(record["experiment"])
+    (received / "run.json").write_text(json.dumps(record))
+
+
+def test_commands_that_a_record_or_a_file_names_are_not_started_without_trust(received, tmp_path):
+    command = f"bash -c 'touch {tmp_path}/PWN; exit 1' x"
+    with_launcher(received, command)
+    assert_not_resumed(received, "it would start: launcher: bash -c 'touch")
+    record = json.loads((received / "run.json").read_text())
+    file = tmp_path / "received.yaml"
+    file.write_text(json.dumps(record["experiment"]))
+    for named in (received, file):
+        for more in ((), ("--set", "launcher=env")):
+            again = pffbench_here("run", named, *more, "--out", tmp_path / "again", cwd=tmp_path)
+            assert again.status == 2, again.said
+            assert f"{named}: it would start: " in again.stderr
+            assert "give --trust" in again.stderr
+    assert not (tmp_path / "PWN").exists()
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.full
+def test_a_run_of_several_environments_is_repeated_from_its_record(killed, tmp_path):
+    again = pffbench_cli("run", killed.out, "--trust", "--out", tmp_path / "again", cwd=tmp_path,
+                         out=tmp_path / "again")  # fmt: skip
+    assert again.status == 0, again.said
+    assert again.record["experiment"] == killed.record["experiment"]
+
+
+@pytest.mark.parametrize("missing", sampled(["two", "provenance"], "provenance"))
+def test_a_record_without_an_environment_is_refused_in_a_sentence(missing, received):
+    record = json.loads((received / "run.json").read_text())
+    if missing == "two":
+        del record["environments"]["two"]
+    else:
+        del record["environments"]["two"]["provenance"]
+    (received / "run.json").write_text(json.dumps(record))
+    assert_not_resumed(received, f"'{missing}' is missing", "--trust")

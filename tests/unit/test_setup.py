@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from launch import cannot_run
+from launch import cannot_run, sampled
 
 pytestmark = pytest.mark.long
 
@@ -34,9 +34,15 @@ def program(directory, name, body):
     file.chmod(0o755)
 
 
-def checkout(directory):
-    """Copy what the set-up needs: it leaves .venv and .build in the checkout."""
+def checkout(directory, tools=True):
+    """Copy what the set-up needs: it leaves .venv and .build in the checkout.
+
+    With `tools` it has the uv of this checkout, which it would install anew in ten seconds.
+    """
     directory.mkdir(parents=True)
+    if tools and (ROOT / ".build" / "tools").exists():
+        (directory / ".build").mkdir()
+        (directory / ".build" / "tools").symlink_to(ROOT / ".build" / "tools")
     for name in ("setup", "src", "analysis", "configs"):
         ignored = shutil.ignore_patterns("*.egg-info")  # what is compiled stays so
         shutil.copytree(ROOT / name, directory / name, symlinks=True, ignore=ignored)
@@ -200,7 +206,7 @@ def test_without_network_the_set_up_ends_at_once_and_says_why(tmp_path):
     if subprocess.run([*alone, "true"], capture_output=True).returncode:
         cannot_run("no process may be started without network here")
     done = start(
-        checkout(tmp_path / "checkout"), "make env", alone, HOME=str(tmp_path),
+        checkout(tmp_path / "checkout", tools=False), "make env", alone, HOME=str(tmp_path),
         PFFBENCH_NO_SYSTEM="1", PIP_NO_CACHE_DIR="1", PIP_FIND_LINKS="",
     )  # fmt: skip
     assert done.returncode != 0
@@ -229,11 +235,12 @@ def test_old_bindings_of_an_active_environment_are_refused(tmp_path):
 
 
 @pytest.mark.parallel
-def test_an_active_environment_is_used_and_found_again(tmp_path):
-    place = checkout(tmp_path / HOSTILE)
+@pytest.mark.parametrize("tools", sampled([True, False], True), ids=["uv", "no uv"])
+def test_an_active_environment_is_used_and_found_again(tmp_path, tools):
+    place = checkout(tmp_path / HOSTILE, tools)
     active = {"VIRTUAL_ENV": sys.prefix}
     (place / ".venv").mkdir()
-    done = start(place, "setup/bootstrap", **active)
+    done = start(place, "setup/bootstrap --login", **active)  # as without it, but for the ranks
     assert done.returncode == 1
     assert ".venv exists and was not made by this set-up, so it is left alone" in done.stderr
     (place / ".venv").rmdir()

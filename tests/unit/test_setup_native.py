@@ -66,8 +66,8 @@ def centre(tmp_path, mpi, *, netcdf_mpi=None):
 def find(tmp_path, variables):
     """Start a set-up that ends at the first download; return what it said."""
     place = checkout(tmp_path / "checkout")
-    return start(place, "setup/bootstrap", PFFBENCH_NO_SYSTEM="1", PIP_NO_INDEX="1",
-                 PIP_FIND_LINKS="", **variables)  # fmt: skip
+    none = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "UV_OFFLINE": "1", "UV_NO_CACHE": "1"}
+    return start(place, "setup/bootstrap", PFFBENCH_NO_SYSTEM="1", **none, **variables)
 
 
 def using(done):
