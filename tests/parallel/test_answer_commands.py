@@ -99,7 +99,7 @@ def test_few_repetitions_then_times_that_are_too_short(place):
 def test_a_format_alone_is_compared(place):
     told = ("tiny.yaml", "--scratch", "my scratch", "--set", "backend=hdf5", "--set",
             "repetitions=7")  # fmt: skip
-    alone = pffbench_cli("run", *told, "--out", "alone", ranks=2, cwd=place)
+    alone = pffbench_cli("run", *told, "--out", "alone", ranks=1, cwd=place)
     assert alone.status == 0, alone.said
     said = answer_of(place / "alone")
     assert said.startswith("MEASURED: "), said
@@ -109,7 +109,7 @@ def test_a_format_alone_is_compared(place):
 
 def test_a_traced_run_is_measured_in_times(place):
     told = ("tiny.yaml", "--scratch", "my scratch", "--set", "counters=calls", "--out", "traced")
-    traced = pffbench_cli("run", *told, ranks=2, cwd=place, env=pausing())
+    traced = pffbench_cli("run", *told, ranks=1, cwd=place, env=pausing())
     assert traced.status == 0, traced.said
     said = answer_of(place / "traced")
     assert said.startswith("COUNTED: "), said
@@ -123,7 +123,7 @@ def test_a_traced_run_is_measured_in_times(place):
 def first_of_seven(place, change):
     """Make a run of seven rounds, and let its times be others."""
     told = ("tiny.yaml", "--scratch", "my scratch", "--set", "repetitions=7", "--out", "first")
-    first = pffbench_cli("run", *told, ranks=2, cwd=place)
+    first = pffbench_cli("run", *told, ranks=1, cwd=place)
     assert first.status == 0, first.said
     edit(place / "first", change)
     return place / "first"

@@ -25,7 +25,10 @@ EXPERIMENT = {
 
 def test_processes_beside_a_run_are_named_and_the_printed_command_runs_it_again(tmp_path):
     (tmp_path / "busy.yaml").write_text(yaml.safe_dump(EXPERIMENT))
-    spinning = [sys.executable, "-c", "while True: pass"]
+    # From the first repetition on: what comes before is not measured.
+    begun = "while not glob.glob(sys.argv[1]): time.sleep(0.01)"
+    spinning = [sys.executable, "-c", f"import glob, sys, time\n{begun}\nwhile True: pass",
+                str(tmp_path / "*" / "0000-*")]  # fmt: skip
     count = len(os.sched_getaffinity(0))
     others = [subprocess.Popen(spinning) for _ in range(count)]
     try:

@@ -71,7 +71,7 @@ def test_a_rank_that_reads_nothing_keeps_no_other_one_waiting(tmp_path, backend)
     layouts = [{"files": "one", "arrays": arrays}, {"files": "per_rank"},
                {"files": {"count": 2}, "arrays": arrays}]  # fmt: skip
     done = run_experiment(
-        tmp_path, 4, repetitions=2, hang_timeout="10 s",
+        tmp_path, 3, repetitions=2, hang_timeout="10 s",
         env=planted(DATA, read="suppress", size=1, rank=1),
         cases=[slab([16, 64], backend=backend, **keys) for keys in layouts],
     )  # fmt: skip
@@ -117,7 +117,7 @@ def test_a_read_that_reads_nothing_is_invalid_in_every_workload_and_shared_file(
 def test_a_read_that_reads_nothing_is_invalid_where_chunks_are_left_out(tmp_path):
     """The kernel delivers less than the array there, and what is read is wrong."""
     done = run_experiment(
-        tmp_path, 2, repetitions=2, roofline=False,
+        tmp_path, 1, repetitions=2, roofline=False,
         env=planted(DATA, read="suppress", size=1024),
         cases=[{"workload": "hyperslab", "backend": ["zarr", "tensorstore"], "codec": "none",
                 "settings": "defaults", "chunks": [1, 32, 32],
@@ -155,7 +155,7 @@ def test_reads_within_a_cluster_that_read_nothing_are_invalid(tmp_path):
 def test_a_flipped_bit_is_invalid(tmp_path):
     shape, chunks, smallest = SIZES["256 KiB"]
     done = run_experiment(
-        tmp_path, 2, env=planted(DATA, read="flip", size=smallest),
+        tmp_path, 1, env=planted(DATA, read="flip", size=smallest),
         cases=[slab(shape, chunks=chunks, backend=BACKENDS)],
     )  # fmt: skip
     assert done.status == 1, done.said
@@ -166,7 +166,7 @@ def test_invalid_cases_take_part_in_nothing(tmp_path):
     """netCDF-4 reads nothing, and so fast: it is in the table, and nowhere else."""
     shape, chunks, smallest = SIZES["4 MiB"]
     done = run_experiment(
-        tmp_path, 2, repetitions=5, roofline=True,
+        tmp_path, 2, repetitions=2, roofline=True,
         env=planted("netcdf4.hyperslab", read="suppress", size=smallest),
         cases=[slab(shape, chunks=chunks, backend=["hdf5", "netcdf4", "zarr"])],
     )  # fmt: skip
@@ -185,7 +185,7 @@ def test_invalid_cases_take_part_in_nothing(tmp_path):
 def test_slow_writes_of_one_format_are_found(tmp_path):
     """Each write call of netCDF-4 takes 200 ms longer; nothing else differs by as much."""
     done = run_experiment(
-        tmp_path, 2, repetitions="auto", warmup=0, price=1.0,
+        tmp_path, 1, repetitions="auto", warmup=0, price=1.0,
         env=planted("netcdf4.hyperslab", seconds=0.2, size=2**14),
         cases=[slab([16, 256], files="per_rank", backend=["hdf5", "netcdf4"])],
     )  # fmt: skip

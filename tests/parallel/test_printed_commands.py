@@ -107,6 +107,9 @@ def environment_of_clone(tmp_path_factory):
     """A clone in which the set-up has run."""
     path = tmp_path_factory.mktemp("printed") / "clone"
     subprocess.run(["git", "clone", "-q", REPOSITORY, path], check=True, timeout=300)
+    if (tools := REPOSITORY / ".build" / "tools").exists():  # uv, which it would install anew
+        (path / ".build").mkdir()
+        (path / ".build" / "tools").symlink_to(tools)
     assert typed(path, "make env").returncode == 0
     return path
 

@@ -111,7 +111,7 @@ def test_what_is_next_after_a_run(tmp_path):
     """The times differ so much that no busy machine hides it: a chunk for each element."""
     slab = SLAB | {"shape_per_rank": [32, 32], "files": "per_rank"}
     cases = [slab | {"backend": "npy"}, slab | {"backend": "hdf5", "chunks": [1, 1]}]
-    done = run_experiment(tmp_path, 2, "--accept-busy", repetitions=7, cases=cases)
+    done = run_experiment(tmp_path, 1, "--accept-busy", repetitions=7, cases=cases)
     assert "USE npy" in done.stdout, done.said
     commands = printed(NEXT, done.stdout)
     assert [command.split()[1] for command in commands[:2]] == ["report", "recommend"]
@@ -122,7 +122,7 @@ def test_what_is_next_after_a_run(tmp_path):
 
 def test_what_is_next_after_a_run_with_a_case_that_failed(tmp_path):
     bad = SLAB | {"backend": "null", "null": {"fail": "write"}}
-    done = run_experiment(tmp_path, 2, cases=[bad, SLAB | {"backend": "npy"}])
+    done = run_experiment(tmp_path, 1, cases=[bad, SLAB | {"backend": "npy"}])
     commands = printed(NEXT, done.stdout)
     assert [command.split()[1] for command in commands[:2]] == ["doctor", "report"]
     assert "✓" in typed(commands[0], tmp_path).stdout
@@ -164,7 +164,7 @@ def test_an_experiment_is_checked_as_an_error_on_many_ranks_says(tmp_path):
 
 
 def test_scratch_that_is_not_needed_any_more_is_removed(tmp_path):
-    run = start_experiment(tmp_path, 2, repetitions=6, cases=SLOW)
+    run = start_experiment(tmp_path, None, repetitions=6, cases=SLOW)
     wait_until(lambda: (run.out / "repetitions.jsonl").exists() and lines_of(run.out))
     os.kill(run.process.pid, signal.SIGKILL)
     run.finish()

@@ -28,7 +28,7 @@ def below(sentence, text):
 def again(done, *options):
     """Return the command of a run, with options that it told to add, into another directory."""
     words = [
-        "mpiexec", "-n", "2", "python", "-m", "pffbench", "run", "experiment.yaml",
+        "python", "-m", "pffbench", "run", "experiment.yaml",
         "--scratch", "scratch", "--out", "again", *options,
     ]  # fmt: skip
     return typed(shlex.join(words), done.out.parent, done.out.parent / "again")
@@ -38,7 +38,7 @@ def test_files_that_wait_to_be_read_are_read_as_clean_says(tmp_path):
     place = tmp_path / "a place"
     place.mkdir()
     cases = [SLAB | {"backend": "npy", "cache": "separate"}]
-    wrote = run_experiment(place, 2, "--stage", "write", cases=cases)
+    wrote = run_experiment(place, None, "--stage", "write", cases=cases)
     record = wrote.record | {"wrote_on": ["another-host"]}  # as if this were another one
     (wrote.out / "run.json").write_text(json.dumps(record))
     listed = typed("pffbench clean --scratch scratch", place)
@@ -61,7 +61,7 @@ def test_a_stopped_run_is_continued_as_its_answer_says(tmp_path):
 
 def test_a_stage_that_needs_another_cache_gets_it(tmp_path):
     cases = [SLAB | {"backend": "npy"}]
-    refused = run_experiment(tmp_path, 2, "--stage", "write", cases=cases)
+    refused = run_experiment(tmp_path, None, "--stage", "write", cases=cases)
     (option,) = printed(r"; add (--set \S+)$", refused.stderr)
     wrote = again(refused, "--stage", "write", *option.split())
     assert (wrote.status, wrote.record["status"]) == (0, "written"), wrote.said
@@ -69,7 +69,7 @@ def test_a_stage_that_needs_another_cache_gets_it(tmp_path):
 
 def test_counts_are_compared_after_the_runs_that_the_refusals_ask_for(tmp_path):
     cases = [SLAB | {"backend": "npy"}]
-    timed = run_experiment(tmp_path, 2, cases=cases, repetitions=9)
+    timed = run_experiment(tmp_path, None, cases=cases, repetitions=9)
     refused = typed("pffbench compare --counts results results", tmp_path)
     assert refused.status == 2
     (option,) = printed(r"has no counts: run it with (--set \S+)$", refused.stderr)
@@ -86,7 +86,7 @@ def test_counts_are_compared_after_the_runs_that_the_refusals_ask_for(tmp_path):
 @pytest.mark.full
 def test_a_time_budget_that_is_said_to_hold_all_cases_does(tmp_path):
     slow = [SLAB | {"backend": "null", "null": {"delays": {"write": d}}} for d in (0.1, 0.2, 0.3)]
-    short = run_experiment(tmp_path, 2, cases=slow, repetitions="auto", time_budget="3 s")
+    short = run_experiment(tmp_path, None, cases=slow, repetitions="auto", time_budget="3 s")
     (option,) = set(printed(r"(--set time_budget=\d+)\s+holds\s+all", short.stdout))
     done = again(short, *option.split())
     assert done.status == 0, done.said
@@ -123,7 +123,7 @@ def test_a_run_of_one_rank_in_a_place_with_a_space_is_started_on_more(tmp_path):
 def test_ways_that_lose_nothing_are_measured_after_a_run_of_those_that_lose_rows(tmp_path):
     common = {"workload": "hyperslab", "shape_per_rank": [4, 64], "chunks": [8, 64]}
     cases = [{"backend": "zarr"}, {"backend": "zarr", "chunks": [4, 64]}]
-    lost = run_experiment(tmp_path, 2, cases=cases, common=common, unsafe=True, repetitions=2)
+    lost = run_experiment(tmp_path, 2, cases=cases, common=common, unsafe=True)
     command = below("To measure the ways that lose nothing:", lost.stdout)
     done = typed(f"{command} --out safe", tmp_path, tmp_path / "safe")
     assert (done.status, done.record["valid"]) == (0, True), done.said
@@ -133,7 +133,7 @@ def test_ways_that_lose_nothing_are_measured_after_a_run_of_those_that_lose_rows
 
 def test_more_data_are_measured_as_recommend_says(tmp_path):
     cases = [SLAB | {"backend": "npy", "files": "per_rank"}]
-    first = run_experiment(tmp_path, 2, cases=cases, scale=2, repetitions=7)
+    first = run_experiment(tmp_path, 1, cases=cases, scale=2, repetitions=7)
     let_times_be_long_enough(first.out)
     told = typed("pffbench recommend results --bytes 100KB", tmp_path)
     assert "Measure at least a tenth of a step:" in " ".join(told.stdout.split()), told.said
