@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 from collections import defaultdict
 
@@ -85,20 +84,6 @@ def test_the_first_stage_writes_everything_and_keeps_it(written, kept):
     assert len(kept[0]) > 10 * REPETITIONS
 
 
-def test_going_on_without_reading_is_refused(written, kept):
-    again = pffbench_cli("run", "--resume", written.out, ranks=3, out=written.out)
-    assert again.status == 2
-    assert "everything is written; read it, from other nodes, --stage read" in again.stderr
-
-
-def test_the_host_that_wrote_does_not_read(written, kept):
-    refused = read(written)
-    assert refused.status == 2, refused.said
-    assert f"{os.uname().nodename} wrote these data" in refused.stderr
-    assert files_below(written.out.parent / "scratch") == kept[0]
-    assert (written.out / "repetitions.jsonl").read_text() == kept[1]
-
-
 def test_the_second_stage_reads_verifies_and_removes(written, kept, both):
     assert both.status == 0, both.said
     assert (both.record["status"], both.record["valid"]) == ("finished", True)
@@ -136,12 +121,6 @@ def test_the_tables_hold_writing_and_reading(both):
     text = (both.out / "summary.csv").read_text()
     assert "write_total" in text
     assert "read_total" in text
-
-
-def test_a_run_that_is_read_is_finished(both):
-    again = read(both)
-    assert again.status == 2
-    assert "the run is finished" in again.stderr
 
 
 @pytest.fixture(scope="module")
@@ -183,29 +162,63 @@ def test_an_interrupted_writer_keeps_what_it_wrote_and_goes_on(interrupted):
     assert (end.record["status"], end.record["valid"]) == ("finished", True)
 
 
-def test_data_that_are_gone_are_missed_before_anything_is_touched(tmp_path):
-    run = write(tmp_path, ranks=None, cases=[{"backend": "posix", "files": "per_rank"}])
-    elsewhere(run)
-    (place,) = (tmp_path / "scratch").iterdir()
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """What one process has written, for others to try to read."""
+    cases = [{"backend": "posix", "files": "per_rank"}]
+    return write(tmp_path_factory.mktemp("alone"), ranks=None, cases=cases)
+
+
+def refused(run, *how):
+    """See that a start of one process changes nothing, and return why it says that it does not."""
+    before = {path: path.read_bytes() for path in files_below(run.out.parent)}
+    again = pffbench_cli("run", "--resume", run.out, *how, out=run.out)
+    assert again.status == 2, again.said
+    assert {path: path.read_bytes() for path in files_below(run.out.parent)} == before
+    return again.stderr
+
+
+def test_going_on_without_reading_is_refused(alone):
+    assert "everything is written; read it, from other nodes, --stage read" in refused(alone)
+
+
+def test_the_host_that_wrote_does_not_read(alone):
+    assert f"{os.uname().nodename} wrote these data" in refused(alone, "--stage", "read")
+
+
+@pytest.fixture(scope="module")
+def to_read(alone):
+    """The same, as if another host had written it."""
+    elsewhere(alone)
+    return alone
+
+
+def test_data_that_are_gone_are_missed_before_anything_is_touched(to_read, tmp_path):
+    (place,) = (to_read.out.parent / "scratch").iterdir()
     first = sorted(path for path in place.iterdir() if path.is_dir())[0]
-    shutil.rmtree(first)
-    before = files_below(tmp_path)
-    refused = read(run, ranks=None)
-    assert refused.status == 2, refused.said
-    assert f"{first} is gone" in refused.stderr
-    assert files_below(tmp_path) == before
+    away = first.rename(tmp_path / "away")
+    assert f"{first} is gone" in refused(to_read, "--stage", "read")
+    away.rename(first)
 
 
-def test_data_that_were_changed_in_between_make_the_run_invalid(tmp_path):
-    run = write(tmp_path, ranks=None, cases=[{"backend": "posix", "files": "per_rank"}])
-    elsewhere(run)
-    file = next(p for p in files_below(tmp_path / "scratch") if p.stat().st_size >= 4096)
+@pytest.fixture(scope="module")
+def changed(to_read):
+    """The run that has read what was changed in between."""
+    scratch = to_read.out.parent / "scratch"
+    file = next(p for p in files_below(scratch) if p.stat().st_size >= 4096)
     data = bytearray(file.read_bytes())
     data[100] ^= 1
     file.write_bytes(data)
-    done = read(run, ranks=None)
-    assert done.status == 1, done.said
-    assert done.record["valid"] is False
+    return read(to_read, ranks=None)
+
+
+def test_data_that_were_changed_in_between_make_the_run_invalid(changed):
+    assert changed.status == 1, changed.said
+    assert changed.record["valid"] is False
+
+
+def test_a_run_that_is_read_is_finished(changed):
+    assert "the run is finished" in refused(changed, "--stage", "read")
 
 
 @pytest.mark.parametrize(
@@ -232,9 +245,7 @@ def test_a_run_in_one_stage_is_not_read_by_another_job(tmp_path):
     run = run_experiment(tmp_path, None, cases=[case], repetitions=1)
     path = run.out / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "interrupted"}))
-    refused = read(run, ranks=None)
-    assert refused.status == 2
-    assert "what a run with --stage write has left" in refused.stderr
+    assert "what a run with --stage write has left" in refused(run, "--stage", "read")
 
 
 def test_files_that_became_shorter_are_told_from_wrong_data(tmp_path):
@@ -251,8 +262,9 @@ def test_files_that_became_shorter_are_told_from_wrong_data(tmp_path):
 
 
 def test_an_open_number_of_repetitions_is_settled_before_writing(tmp_path):
-    run = write(tmp_path, repetitions="auto", cases=[{"backend": "hdf5", "files": "one"}])
+    cases = [{"backend": "npy", "files": "one"}]
+    run = write(tmp_path, ranks=None, repetitions="auto", cases=cases)
     assert json.loads((run.out / "run.json").read_text())["experiment"]["repetitions"] == 10
     elsewhere(run)
-    counted = {row["repetition"] for row in read(run).rows if row["phase"] == "read"}
+    counted = {row["repetition"] for row in read(run, ranks=None).rows if row["phase"] == "read"}
     assert counted == {str(i) for i in range(10)}
