@@ -205,10 +205,10 @@ def test_a_scratch_directory_that_cannot_be_written_is_refused(good):
 
 
 def test_extra_cold_reads_are_left_out_on_a_file_system_in_memory(tmp_path):
-    cases = [{"workload": "hyperslab", "backend": ["zarr", "npy"], "shape": [8, 8], "cache": cache}
+    cases = [{"workload": "hyperslab", "backend": ["hdf5", "npy"], "shape": [8, 8], "cache": cache}
              for cache in ("warm", "dropped")]  # fmt: skip
     finished = run_experiment(
-        tmp_path, 2, "--scratch", "/dev/shm", repetitions=2, cold_reads="extra", cases=cases
+        tmp_path, None, "--scratch", "/dev/shm", repetitions=2, cold_reads="extra", cases=cases
     )
     assert finished.status == 0, finished.said
     assert "Limited: reads from the device left out: /dev/shm is tmpfs" in finished.stdout
@@ -284,9 +284,7 @@ def test_chunks_and_shards_that_ranks_would_share_are_refused_with_legal_ones(
         found = re.search(r"(\[[\d, ]+\])$", told)[1]
         legal.append(entry | {"chunks": yaml.safe_load(found)})
     entry = ZARR | {"chunks": [1, 4], "zarr": {"shards": [4, 4]}}
-    told = planned(entry)
-    assert told in assert_refused(tmp_path, "experiment.yaml", ranks=2)
-    assert "the nearest legal shard shape is [3, 4]" in told
+    assert "the nearest legal shard shape is [3, 4]" in planned(entry)
     legal.append(entry | {"zarr": {"shards": [3, 4]}})
     write_experiment(tmp_path, unsupported="refuse", cases=legal)
     out = tmp_path / "out"

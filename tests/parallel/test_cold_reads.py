@@ -52,11 +52,11 @@ def requests_and_bytes(mounted):
     return int(requests), 512 * int(sectors)
 
 
-def run_there(tmp_path, mounted, *arguments, backends=FORMATS, **more):
+def run_there(tmp_path, mounted, *arguments, ranks=1, backends=FORMATS, **more):
     """Run cases that read from disk, with a file for each rank."""
     case = SLAB | {"files": "per_rank", "backend": backends}
     told = ["--scratch", mounted, *arguments]
-    return run_experiment(tmp_path, 2, *told, cases=[case], **more)
+    return run_experiment(tmp_path, ranks, *told, cases=[case], **more)
 
 
 def note(done):
@@ -84,7 +84,7 @@ def bytes_besides_data(one):
 @pytest.mark.full
 def test_device_reads_are_counted_for_each_repetition(own_disk, tmp_path):
     before = requests_and_bytes(own_disk)
-    done = run_there(tmp_path, own_disk, repetitions=3)
+    done = run_there(tmp_path, own_disk, ranks=2, repetitions=3)
     after = requests_and_bytes(own_disk)
     assert done.status == 0, done.said
     rows = reads(done)

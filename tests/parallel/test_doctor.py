@@ -60,7 +60,7 @@ def test_parallel_io_is_proved_and_nothing_stays_behind(tmp_path, ranks):
 def test_a_scratch_directory_of_the_user_is_left_as_it_was(tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    done = doctor(tmp_path, "--scratch", scratch, ranks=2)
+    done = doctor(tmp_path, "--scratch", scratch)
     assert done.status == 0, done.said
     assert str(scratch) in text_of(done).replace(" ", "")
     assert entries_below(tmp_path) == [str(scratch)]

@@ -138,7 +138,7 @@ def test_runs_side_by_side_keep_apart(tmp_path):
     shared.mkdir()
     for place in places:
         place.mkdir()
-    started = [start_experiment(place, 2, "--scratch", shared, repetitions=3, cases=[case])
+    started = [start_experiment(place, None, "--scratch", shared, repetitions=3, cases=[case])
                for place in places]  # fmt: skip
     done = [run.finish() for run in started]
     assert [run.status for run in done] == [0, 0], done[0].said + done[1].said

@@ -11,7 +11,7 @@ from launch import pffbench_cli, pffbench_here, run_experiment
 
 pytestmark = pytest.mark.parallel
 
-CASE = {"workload": "hyperslab", "backend": ["npy", "zarr"], "files": "per_rank",
+CASE = {"workload": "hyperslab", "backend": ["npy", "hdf5"], "files": "per_rank",
         "shape_per_rank": [[16, 16]]}  # fmt: skip
 
 

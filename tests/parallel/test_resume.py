@@ -15,7 +15,7 @@ from launch import lines_of, pffbench_cli, run_experiment, start_experiment
 
 pytestmark = pytest.mark.parallel
 
-REPETITIONS = 6
+REPETITIONS = 4
 CASES = [
     {"workload": "hyperslab", "backend": "null", "files": "one", "arrays": ["shared", "per_rank"],
      "shape_per_rank": [4, 4], "null": {"delays": {"write": 0.15}}},

@@ -80,7 +80,7 @@ def follow(steps, directory, timeout):
 
 @pytest.mark.parametrize("ranks", sampled([1, 2], 2))
 def test_an_experiment_of_a_file_runs_with_its_chunks_and_filters(tmp_path, ranks):
-    write_netcdf(tmp_path / "run-42.nc", steps=6)
+    write_netcdf(tmp_path / "run-42.nc", steps=2)
     draft = draft_experiment(tmp_path / "run-42.nc")
     (tmp_path / "x.yaml").write_text(draft.text)
     told = ["run", "x.yaml", "--out", "out", "--scratch", ".", "--set", "repetitions=1",
