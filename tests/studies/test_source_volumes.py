@@ -28,14 +28,15 @@ def box(source, start, extent, shape, array=0):
 
 @st.composite
 def cut_arrays(draw):
-    """A shape of 1 to 5 axes, at times wider than a part, and two cuts along every axis."""
+    """A shape of 1 to 5 axes, at times wider than a part, and two cuts along the last three."""
     ndim = draw(st.integers(1, 5))
-    most = {1: 40_000, 2: 250, 3: 45, 4: 14, 5: 7}[ndim]
+    most = {1: 40_000, 2: 250, 3: 25, 4: 7, 5: 4}[ndim]
     shape = [draw(st.integers(1, most)) for _ in range(ndim)]
     if ndim == 3 and draw(st.booleans()):
         shape = [draw(st.integers(1, 3)), draw(st.integers(1, 3)), WIDTH + draw(st.integers(1, 9))]
     cuts = [sorted(draw(st.tuples(st.integers(0, n), st.integers(0, n)))) for n in shape]
-    return tuple(shape), cuts
+    # Along the axes that number volumes a second cut would only make two or four times as many.
+    return tuple(shape), [(0, b) if axis < ndim - 3 else (a, b) for axis, (a, b) in enumerate(cuts)]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_sparse_labels_hardly_depend_on_the_seed(seed):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_type_holds_them(kind, dtype):
-    shape = (64, 80, 240)
+    shape = (24, 80, 240)
     source = make_source(kind, dtype, seed=1)
     values = box(source, (0, 0, 0), shape, shape)
     assert values.dtype == dtype

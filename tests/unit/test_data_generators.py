@@ -36,7 +36,7 @@ def whole(source, array, shape):
 def boxes(draw):
     """A shape whose last axis may be longer than a segment, and two cuts along every axis."""
     ndim = draw(st.integers(1, 5))
-    small = {1: 200_000, 2: 300, 3: 50, 4: 14, 5: 8}[ndim]
+    small = {1: 200_000, 2: 300, 3: 40, 4: 9, 5: 5}[ndim]
     shape = [draw(st.integers(1, small)) for _ in range(ndim)]
     if ndim == 2 and draw(st.booleans()):
         long = draw(st.integers(0, 1))
@@ -110,7 +110,7 @@ def test_uniform_floats_fill_the_unit_interval(dtype):
     values = whole(make_source("uniform", dtype, seed=5), 0, (32, 65_536)).astype(float)
     assert values.min() >= 0
     assert values.max() < 1
-    assert values.mean() == pytest.approx(0.5, abs=1e-3)
+    assert values.mean() == pytest.approx(0.5, abs=2e-3)
     assert values.var() == pytest.approx(1 / 12, rel=1e-2)
     counts, _ = np.histogram(values, 256, (0, 1))
     assert ((counts - counts.mean()) ** 2 / counts.mean()).sum() < 400  # 255 degrees of freedom
@@ -129,12 +129,12 @@ def test_rows_columns_and_arrays_are_uncorrelated():
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if "int" in d])
 def test_uniform_integers_are_incompressible(dtype):
-    values = whole(make_source("uniform", dtype, seed=5), 0, (2**21 // np.dtype(dtype).itemsize,))
+    values = whole(make_source("uniform", dtype, seed=5), 0, (2**19 // np.dtype(dtype).itemsize,))
     planes = np.ascontiguousarray(values.view(np.uint8).reshape(values.size, -1).T)
     bits = np.packbits(np.unpackbits(planes, axis=0).reshape(-1))
     for text in (values.tobytes(), planes.tobytes(), bits.tobytes()):
         assert len(zlib.compress(text, 6)) > 0.99 * len(text)
-    assert np.unpackbits(values.view(np.uint8)).mean() == pytest.approx(0.5, abs=1e-3)
+    assert np.unpackbits(values.view(np.uint8)).mean() == pytest.approx(0.5, abs=2e-3)
 
 
 def test_low_bits_do_not_repeat_from_segment_to_segment():
@@ -150,7 +150,7 @@ def test_low_bits_do_not_repeat_from_segment_to_segment():
 def test_compressibility_is_ordered():
     sizes = {}
     for kind in GENERATORS:
-        values = whole(make_source(kind, "float32", seed=5), 0, (16, 64, 1024))
+        values = whole(make_source(kind, "float32", seed=5), 0, (4, 64, 1024))
         sizes[kind] = values.nbytes / len(zlib.compress(values.tobytes(), 6))
     assert sizes["uniform"] < 1.2 < 1.8 < sizes["integers"] < sizes["smooth"] < sizes["constant"]
 
@@ -175,7 +175,7 @@ def test_constant_is_never_a_fill_value(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_smooth_has_small_steps_and_few_digits(dtype):
-    values = whole(make_source("smooth", dtype, seed=5), 0, (3, 900, 900)).astype(float)
+    values = whole(make_source("smooth", dtype, seed=5), 0, (2, 900, 900)).astype(float)
     spread = values.max() - values.min()
     assert spread > 50
     for axis in (1, 2):

@@ -6,6 +6,7 @@ done on the lattice: the first axis comes last, where a whole plane has one weig
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -33,6 +34,7 @@ class Axis(msgspec.Struct, frozen=True):
     weight: Plane
 
     @classmethod
+    @lru_cache(32)  # a part of a volume needs the same ones for several fields
     def of(cls, indices: Range, cell: int, step: int = 1) -> Axis:
         """Place indices that are `step` apart on a lattice whose points are `cell` apart."""
         places, inside = np.divmod(np.arange(*indices, dtype=np.int64) * step, cell)
@@ -95,7 +97,7 @@ class ValueNoise:
         """Interpolate between the points of one lattice plane."""
         points = self._points(self._z.first + place)
         rows = _between(points, self._x)
-        rises = np.diff(rows, axis=0)
+        rises = rows[1:] - rows[:-1]
         np.take(rises, self._y.place, axis=0, out=out, mode="clip")
         out *= self._y.weight[:, np.newaxis]
         np.take(rows, self._y.place, axis=0, out=self._part, mode="clip")
@@ -114,7 +116,7 @@ class ValueNoise:
 
 def _between(points: Plane, axis: Axis) -> Plane:
     """Interpolate along the last axis."""
-    found = np.diff(points, axis=1)[:, axis.place]
+    found = (points[:, 1:] - points[:, :-1])[:, axis.place]
     found *= axis.weight
     found += points[:, axis.place]
     return found
