@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -160,6 +161,13 @@ def with_phase(repetition, phase, **fields):
     return replace(repetition, phases=tuple(phases))
 
 
+@cache
+def _parts_of(phases):
+    """Return the totals of these phases, each with its phases: simulations ask a million times."""
+    found = {total: [part for part in parts if part in phases] for total, parts in TOTALS.items()}
+    return {total: parts for total, parts in found.items() if parts}
+
+
 def a_repetition(name, entry, number, took, **more):
     """Return a repetition whose phases took these seconds.
 
@@ -184,9 +192,7 @@ def a_repetition(name, entry, number, took, **more):
         for phase, seconds in took.items()
     )  # fmt: skip
     totals = {
-        total: sum(took[part] for part in parts if part in took)
-        for total, parts in TOTALS.items()
-        if any(part in took for part in parts)
+        total: sum(took[part] for part in parts) for total, parts in _parts_of(tuple(took)).items()
     }
     given = {
         "case": name, "round": number, "position": 0, "started": "2026-01-01T12:00:00.000+00:00",

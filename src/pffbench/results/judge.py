@@ -267,9 +267,11 @@ def _log_ratios(one: Seconds, other: Seconds) -> np.ndarray:
 
 def _without_ends(series: np.ndarray) -> np.ndarray:
     """Set the smallest and the largest values to the next ones."""
+    if not series.size:
+        return series
     ends = _ends(series.size)
     ordered = np.sort(series)
-    return np.clip(series, ordered[ends], ordered[-1 - ends]) if series.size else series
+    return np.minimum(np.maximum(series, ordered[ends]), ordered[-1 - ends])  # quicker than np.clip
 
 
 def _ends(rounds: int) -> int:
@@ -311,7 +313,13 @@ def _sides(times: Sequence[tuple[Seconds, Seconds]]) -> list[list[np.ndarray]]:
 
 def _between(sides: Sequence[Sequence[np.ndarray]]) -> float:
     """Return how much the starts of each side differ: the sum of squares of their means."""
-    return sum(float(np.var([start.mean() for start in side])) * len(side) for side in sides)
+    several = (side for side in sides if len(side) > 1)
+    return sum(float(np.var([_mean(start) for start in side])) * len(side) for side in several)
+
+
+def _mean(series: np.ndarray) -> float:
+    """Return the mean as `ndarray.mean` computes it, which takes four times as long for a few."""
+    return float(np.add.reduce(series) / series.size)
 
 
 def _logarithms(times: Sequence[Seconds]) -> list[np.ndarray]:
@@ -319,10 +327,8 @@ def _logarithms(times: Sequence[Seconds]) -> list[np.ndarray]:
     common = set.intersection(*map(set, times))
     starts = sorted({r // START for r in common})
     rounds = [[r for r in sorted(common) if r // START == start] for start in starts]
-    return [
-        np.mean([_without_ends(np.log([t[r] for r in some])) for t in times], axis=0)
-        for some in rounds
-    ]
+    found = ([_without_ends(np.log([t[r] for r in some])) for t in times] for some in rounds)
+    return [each[0] if len(each) == 1 else np.mean(each, axis=0) for each in found]
 
 
 def _of_starts(
@@ -334,18 +340,18 @@ def _of_starts(
     From seven starts on it is what is seen. With one start it is added to the variance of the mean
     over the rounds.
     """
-    means = [np.array([start.mean() for start in starts]) for starts in sides]
+    means = [np.array([_mean(start) for start in starts]) for starts in sides]
     counts = [len(starts) for starts in sides]
     rounds = min(sum(start.size for start in starts) for starts in sides)
     if rounds < FEWEST:
         return None
-    centre = float(means[0].mean() - (means[1].mean() if len(means) > 1 else 0.0))
-    seen = sum(float(((m - m.mean()) ** 2).sum()) for m in means)
+    centre = _mean(means[0]) - (_mean(means[1]) if len(means) > 1 else 0.0)
+    seen = sum(float(((m - _mean(m)) ** 2).sum()) for m in means)
     free = sum(counts) - len(counts)
     if min(counts) >= FEWEST:
         variance, rounds = seen / free, min(counts)
     else:
-        inside = float(np.mean([_of_mean(s, dependence) for starts in sides for s in starts]))
+        inside = _mean(np.array([_of_mean(s, dependence) for starts in sides for s in starts]))
         variance = (KNOWN * (between**2 + inside) + seen) / (KNOWN + free)
         free = KNOWN + free if free else _inner(rounds)
     error = math.sqrt(variance * sum(1 / n for n in counts))
@@ -368,7 +374,7 @@ def _of_mean(series: np.ndarray, dependence: float) -> float:
     if n < 2:
         return 0.0
     half = n // 2
-    shift = float(series[:half].mean() - series[n - half :].mean()) / 2
+    shift = (_mean(series[:half]) - _mean(series[n - half :])) / 2
     wider = (1 + dependence) / (1 - dependence)
     variance = float(series.var(ddof=1) / n * ((n - 1) / _inner(n)) ** 2 * wider)
     return shift**2 if shift**2 > DRIFTED**2 * variance else variance
