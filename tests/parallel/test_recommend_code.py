@@ -207,14 +207,21 @@ def program(directory, told):
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory):
+def programs(tmp_path_factory):
+    """The program for each recommendation."""
+    place = tmp_path_factory.mktemp("results")
+    return {name: program(place / name, told) for name, (told, _, _) in CASES.items()}
+
+
+@pytest.fixture(scope="module")
+def stored(programs, tmp_path_factory):
     """Run all programs in one job, and tell what they left behind."""
     parent = tmp_path_factory.mktemp("programs")
     places = []
-    for name, (told, _, _) in CASES.items():
+    for name, text in programs.items():
         place = parent / name
         place.mkdir()
-        (place / "program.py").write_text(program(parent / f"{name}-results", told))
+        (place / "program.py").write_text(text)
         places.append(place)
     done = run([PROGRAMS / "run_all.py", *places], ranks=RANKS, timeout=600)
     assert done.status == 0, done.said
@@ -234,8 +241,8 @@ def test_the_printed_code_stores_what_was_recommended(stored, name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_program_has_no_loop_of_one_and_nothing_empty(tmp_path, name):
-    assert not re.search(r"range\(1\)|\{\s*\}", program(tmp_path, CASES[name][0]))
+def test_the_program_has_no_loop_of_one_and_nothing_empty(programs, name):
+    assert not re.search(r"range\(1\)|\{\s*\}", programs[name])
 
 
 def test_a_program_of_a_list_says_for_which_array_it_is(tmp_path):
@@ -285,5 +292,5 @@ def test_numbers_in_run_json_cannot_become_other_code(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["hdf5-collective-gzip-steps", "netcdf4-collective-gzip"])
-def test_the_program_has_the_hints(tmp_path, name):
-    assert """"info": MPI.Info.Create({'cb_nodes': '1',""" in program(tmp_path, CASES[name][0])
+def test_the_program_has_the_hints(programs, name):
+    assert """"info": MPI.Info.Create({'cb_nodes': '1',""" in programs[name]

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import cache
 
 import jsonschema
 import pytest
@@ -14,6 +15,7 @@ import yaml
 from launch import REPOSITORY, SHIPPED, entries_below, environment, pffbench_cli, pffbench_here, run
 from pffbench.cli import make_parser, with_command
 from pffbench.commands import command_module, command_names
+from pffbench.job.launcher import reason_against_mpi
 
 pytestmark = pytest.mark.long
 
@@ -30,15 +32,29 @@ def modules_of(*arguments):
     return {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if "|" in line}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["--help"], ["--version"], ["run", "--help"], ["plan", "--ranks", "64"], ["keys", "--schema"],
-     ["report", "--help"], ["doctor", "--help"], ["keys"], ["keys", "slices", "zarr"],
-     ["plan", REPOSITORY / "configs" / "many-datasets.yaml"]],
-    ids=lambda a: " ".join(map(str, a))[-30:],
-)  # fmt: skip
-def test_light_commands_load_nothing_heavy(arguments):
-    assert not modules_of(*arguments) & set(HEAVY)
+#: Runs commands as a program does, and names the first after which something heavy is loaded.
+IN_TURN = f"""
+import json, runpy, sys
+for sys.argv in json.loads(sys.argv[1]):
+    sys.path.insert(0, "")  # which the program takes away
+    try:
+        runpy.run_module("pffbench", run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        assert not ended.code, sys.argv
+    found = sys.modules.keys() & {{*{HEAVY}}}
+    assert not found, (sys.argv, found)
+"""
+LIGHT = [
+    ["--help"], ["--version"], ["run", "--help"], ["plan", "--ranks", "64"], ["keys", "--schema"],
+    ["report", "--help"], ["doctor", "--help"], ["keys"], ["keys", "slices", "zarr"],
+    ["plan", str(REPOSITORY / "configs" / "many-datasets.yaml")],
+]  # fmt: skip
+
+
+def test_light_commands_load_nothing_heavy():
+    done = run(["-c", IN_TURN, json.dumps([["pffbench", *arguments] for arguments in LIGHT])])
+    assert done.status == 0, done.said
+    assert done.stdout.count("usage: ") >= 4
 
 
 def test_a_run_loads_only_the_libraries_of_its_backends(tmp_path):
@@ -154,12 +170,18 @@ def test_an_unknown_flag_is_refused_with_the_usage():
 # plan
 
 
+#: Whether MPI can be loaded, which each plan asks a process of its own.
+lack_of_mpi_here = cache(reason_against_mpi)
+
+
 @pytest.mark.parametrize("config", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_experiments_can_be_planned(config, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COLUMNS", raising=False)
+    plan = command_module("plan")
+    monkeypatch.setattr(plan, "reason_against_mpi", lack_of_mpi_here)
     told = ["plan", str(config), "--ranks", "4", "--scratch", str(tmp_path)]
-    assert command_module("plan").main(make_parser("plan").parse_args(told)) == 0
+    assert plan.main(make_parser("plan").parse_args(told)) == 0
     assert " on 4 ranks, " in capsys.readouterr().out
     assert entries_below(tmp_path) == []
 

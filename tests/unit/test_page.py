@@ -11,6 +11,7 @@ import pytest
 
 import pages
 from drawn_runs import USUAL, a_case, a_run
+from launch import sampled
 from pffbench.record.repetitions import FILE
 from pffbench.record.run_json import TopologyEntry
 from pffbench.results.answer import lines_of
@@ -45,8 +46,16 @@ def section(page, name):
     return " ".join(unescape(re.sub("<.*?>", " ", text)).split())
 
 
-@pytest.mark.parametrize("changes", CHANGES)
-@pytest.mark.parametrize("cases", [USUAL, WAYS, USUAL[:1]], ids=len)
+@pytest.mark.parametrize(
+    ("cases", "changes"),
+    sampled(
+        [(cases, changes) for cases in (USUAL, WAYS, USUAL[:1]) for changes in CHANGES],
+        *((USUAL, changes) for changes in CHANGES),
+        (WAYS, {}),
+        (USUAL[:1], {}),
+    ),
+    ids=str,
+)
 def test_the_answer_is_the_one_of_the_terminal(tmp_path, cases, changes):
     run = a_run(tmp_path, cases, repetitions=12, **changes)
     answer = summarise(run).answer

@@ -50,7 +50,7 @@ def test_the_results_of_every_shipped_experiment_fit_the_schema(config, tmp_path
     spec = SimpleNamespace(plan=plan, experiment_file=str(config), run_id="some-1")
     record = new_record(spec, str(tmp_path), topology, Floor(1e-7, 1e-7, 1e-8), Startup(), None)
     cases = dict(list(record.cases.items())[:_MOST_CASES])
-    a_run(tmp_path / "run", cases.items(), repetitions=5, experiment=record.experiment,
+    a_run(tmp_path / "run", cases.items(), repetitions=2, experiment=record.experiment,
           left_out=record.left_out)  # fmt: skip
     data = write_document(tmp_path / "run")
     validator.validate(data)
