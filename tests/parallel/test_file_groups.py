@@ -120,7 +120,7 @@ def test_a_rank_reads_what_a_rank_of_another_group_wrote(tmp_path):
 
 
 def test_a_group_that_reads_the_file_of_another_one_is_found(tmp_path):
-    cases = [GROUPS | {"backend": ["hdf5", "netcdf4", "zarr", "mpiio"], "files": {"count": 2},
+    cases = [GROUPS | {"backend": ["hdf5", "netcdf4", "mpiio"], "files": {"count": 2},
                        "arrays": "shared", "shape_per_rank": [8, 8]}]  # fmt: skip
     done = run_experiment(tmp_path, 4, cases=cases, program=(PROGRAMS / "other_group.py",))
     assert done.status == 1, done.said

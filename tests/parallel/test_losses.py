@@ -200,13 +200,6 @@ def test_a_way_that_every_run_accepts_must_lose_nothing_here_too(tmp_path):
     assert "LOSSES" not in done.said
 
 
-def test_one_writer_shares_no_chunk(tmp_path):
-    cases = [{"backend": "zarr", "rearranger": "gather", "writers": {"count": 1}}]
-    done = run(tmp_path, 2, cases, unsafe=False)
-    assert done.status == 0, done.said
-    assert done.record["valid"] is True
-
-
 @pytest.mark.parametrize(
     "other",
     [{"starts": 2}, {"counters": "calls"}, {"environments": [{"name": "a", "python": "b"}]}],

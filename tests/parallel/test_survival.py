@@ -162,7 +162,7 @@ def test_steps_of_killed_jobs_of_two_ranks_are_kept_by_what_reached_the_system(t
 def alone(tmp_path_factory):
     """Return the table of jobs of one rank; a step of Zarr is wrong."""
     directory = tmp_path_factory.mktemp("alone")
-    swmr = {"backend": "hdf5", "flush": "step", "files": "per_rank", **SWMR}
+    swmr = {"backend": "hdf5", "flush": "step", "files": "per_rank", "kills": 1, **SWMR}
     env = run_first(directory / "first", ZEROS)
     done = run(directory, None, [{"backend": "zarr"}, swmr], env=env)
     assert done.status == 0, done.said
