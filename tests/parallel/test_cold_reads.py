@@ -96,7 +96,7 @@ def test_device_reads_are_counted_for_each_repetition(own_disk, tmp_path):
     assert middle["zarr"] >= 64 > middle["hdf5"]  # Zarr reads 32 chunks of each rank, each a file
     assert note(done) == (
         f"Disk requests per read: HDF5 {middle['hdf5']}, netCDF-4 {middle['netcdf4']}, "
-        f"Zarr {middle['zarr']}. Directories and inodes were already in memory."
+        f"Zarr {middle['zarr']}. These are for the contents of files; directories and inodes were in memory."
     )
 
 
@@ -111,7 +111,7 @@ def test_reads_that_another_program_shares_are_not_counted(own_disk, tmp_path):
     assert bytes_besides_data(one) == 0
     assert note(done) == (
         "Disk requests per read: not counted (shared device). "
-        "Directories and inodes were already in memory."
+        "These are for the contents of files; directories and inodes were in memory."
     )
 
 

@@ -70,8 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--counts",
         action="store_true",
         help="compare counts instead of times, exactly: system calls, bytes, chunks. One "
-        "repetition of each run is enough, also on a busy machine. If the only run has several "
-        "environments, each later environment is compared with the first one",
+        "repetition of each run is enough, also on a busy machine. If you name one run, which has several "
+        "environments, the first environment is the old side, and each other one is compared with "
+        "it",
     )
     parser.add_argument(
         "--by",

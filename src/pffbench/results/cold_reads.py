@@ -67,7 +67,7 @@ def _directories(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
     if not known:
         return "Directories may be cached."
     if not any(known.values()):
-        return "Directories and inodes were already in memory."
+        return "These are for the contents of files; directories and inodes were in memory."
     texts = [f"{name} {Size(int(nbytes))}" for name, nbytes in known.items()]
     return f"They include directories and inodes: {', '.join(texts)}."
 

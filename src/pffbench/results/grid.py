@@ -115,7 +115,10 @@ def notes(found: Compared) -> Iterator[str]:
         each = [f"{cost} {p.verb}" for cost, p in zip(costs, known, strict=True)]
         price = found.decided.decision.price
         first = f"The price of {words.percent(price)}" if price >= 1.005 else "The first line"
-        yield f"{first} is for {found.decided.work}. Each alone: {', '.join(each)}."
+        yield (
+            f"{first} is for {found.decided.work}. For one column of the table alone the price is "
+            f"{', '.join(each)}."
+        )
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."
     yield from _changes(found)

@@ -17,7 +17,7 @@ UNSAID = frozenset({"run", "ranks", "total", "work", "workload", NOT_IN_FORCE})
 RAW = "raw I/O"
 _FILES = {
     "one": "one shared file",
-    "one per_rank": "one file with an array per rank",
+    "one per_rank": "one shared file with an array per rank",
     "per_rank": "one file per rank",
 }
 _FILE_COUNT = re.compile(r"\{(count|per_node): (\d+)\}( per_rank)?")
