@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -45,6 +46,16 @@ def printed(kind, text):
     return found
 
 
+#: A command below a sentence, in lines that a shell joins again.
+BELOW = r"{}\n((?:  .*\\\n)*  .*)$"
+
+
+def below(sentence, text):
+    """Return the command that an answer prints below a sentence."""
+    (command,) = re.findall(BELOW.format(re.escape(sentence)), text, re.MULTILINE)
+    return command
+
+
 def typed(command, cwd, out=None):
     """Run a command as a user types it."""
     here = Path(sys.executable).parent, Path(mpiexec(1)[0]).parent
@@ -64,12 +75,18 @@ def comes_to_its_end(command, run):
 
 
 def test_a_run_that_stopped_in_time_is_resumed(tmp_path):
-    place = tmp_path / "a place"  # which a shell takes apart
-    place.mkdir()
-    stopped = run_experiment(place, 2, "--max-time", "1 s", repetitions=4, cases=SLOW)
+    # Which a shell takes apart, and the answer breaks.
+    place = tmp_path / "a place with a name that is longer than a line of a terminal " / "b"
+    place.mkdir(parents=True)
+    told = ("--max-time", "1 s", "--accept-busy")
+    stopped = run_experiment(place, 2, *told, repetitions=4, cases=SLOW)
     assert stopped.status == 3, stopped.said
     (command,) = printed(GO_ON, stopped.stdout)
     assert command.startswith("mpiexec -n 2 python -m pffbench run --resume ")
+    if lines_of(stopped.out):  # else the machine is so busy that there is no answer yet
+        answered = below("To continue:", stopped.stdout)
+        assert shlex.split(answered.replace("\\\n", "")) == shlex.split(command)
+        command = answered
     comes_to_its_end(f"{command} --max-time none", stopped)
 
 

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 from msgspec.structs import replace
-from test_printed_commands_of_runs import GO_ON, SLOW, comes_to_its_end, printed, typed
+from test_printed_commands_of_runs import below, comes_to_its_end, printed, typed
 
 from drawn_runs import edit
 from faults import SLAB
@@ -14,15 +14,6 @@ from launch import run_experiment
 from pffbench.record.repetitions import MachineState
 
 pytestmark = pytest.mark.parallel
-
-#: A command below a sentence, in lines that a shell joins again.
-BELOW = r"{}\n((?:  .*\\\n)*  .*)$"
-
-
-def below(sentence, text):
-    """Return the command that an answer prints below a sentence."""
-    (command,) = re.findall(BELOW.format(re.escape(sentence)), text, re.MULTILINE)
-    return command
 
 
 def again(done, *options):
@@ -44,19 +35,6 @@ def test_files_that_wait_to_be_read_are_read_as_clean_says(tmp_path):
     listed = typed("pffbench clean --scratch scratch", place)
     (command,) = printed(r"waits to be read \(.*\): (.*)$", listed.stdout)
     comes_to_its_end(command, wrote)
-
-
-def test_a_stopped_run_is_continued_as_its_answer_says(tmp_path):
-    place = tmp_path / "a place with a name that is longer than a line of a terminal " / "b"
-    place.mkdir(parents=True)
-    stopped = run_experiment(place, 2, "--max-time", "1 s", repetitions=4, cases=SLOW)
-    assert stopped.status == 3, stopped.said
-    # A machine that is so busy that the first repetition finds no time has no answer yet.
-    answered = "To continue:" in stopped.stdout
-    (command,) = (
-        [below("To continue:", stopped.stdout)] if answered else printed(GO_ON, stopped.stdout)
-    )
-    comes_to_its_end(command, stopped)
 
 
 def test_a_stage_that_needs_another_cache_gets_it(tmp_path):

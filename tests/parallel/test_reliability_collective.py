@@ -32,7 +32,7 @@ def test_data_that_a_filter_gives_up_on_end_their_case_only(tmp_path, backend, l
     bad = {"workload": "hyperslab", "backend": backend, **keys_of(layout), "codec": "blosc",
            "transfer": "collective", "source": "file", "file": str(tmp_path / "many.npy"),
            "chunks": [1, 256, 2048]}  # fmt: skip
-    done = run_experiment(tmp_path, 3, *TIMEOUT, cases=[bad, *GOOD], repetitions=2)
+    done = run_experiment(tmp_path, 2, *TIMEOUT, cases=[bad, *GOOD], repetitions=2)
     assert done.status == 1, done.said
     entries = done.record["cases"]
     failures = {name: entry["failure"] for name, entry in entries.items() if entry["failure"]}

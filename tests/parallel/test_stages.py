@@ -17,8 +17,8 @@ pytestmark = pytest.mark.parallel
 REPETITIONS = 2
 CASES = [
     {"backend": ["hdf5", "netcdf4", "zarr", "mpiio"], "files": "one"},
-    {"backend": ["hdf5", "zarr", "posix"], "files": "per_rank"},
-    {"backend": ["hdf5", "zarr", "posix"], "files": {"count": 2}},
+    {"backend": ["hdf5", "posix"], "files": "per_rank"},
+    {"backend": "zarr", "files": {"count": 2}},
 ]
 WRITTEN = {"create", "define", "write", "flush", "close", "sync"}
 READ = {"open", "open_array", "read", "close_read", "remove"}
@@ -79,9 +79,9 @@ def test_the_first_stage_writes_everything_and_keeps_it(written, kept):
     assert (written.record["status"], written.record["valid"]) == ("written", None)
     assert "--stage read" in " ".join(written.stdout.split())  # lines are broken anywhere
     found = phases_by_repetition(written)
-    assert len(found) == len(written.record["cases"]) * REPETITIONS == 10 * REPETITIONS
+    assert len(found) == len(written.record["cases"]) * REPETITIONS == 7 * REPETITIONS
     assert all(set(phases) == WRITTEN for phases in found.values()), found
-    assert len(kept[0]) > 10 * REPETITIONS
+    assert len(kept[0]) > 7 * REPETITIONS
 
 
 def test_the_second_stage_reads_verifies_and_removes(written, kept, both):

@@ -21,7 +21,7 @@ warmup: 0
 roofline: false
 common: {{workload: hyperslab, shape_per_rank: [4, 32, 32]}}
 cases:
-  - backend: [hdf5, zarr]
+  - backend: [hdf5, npy]
 """
 
 # Python runs this at its start: every file that it opens below the scratch directory is noted,
