@@ -144,9 +144,8 @@ def test_overlaps_that_are_allowed_hold_the_same_data(tmp_path):
     assert len(refused.stderr.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("choice", sampled(["default", "ROMIO"], "default"))
-def test_overlaps_are_read_collectively_or_refused_with_the_way_out(tmp_path, choice):
-    """Ranks 0 and 3 read elements of others, too, each as boxes of several axes."""
+def write_overlaps(path):
+    """Write a map by which ranks 0 and 3 read elements of others, too, each as boxes."""
     random, shape = np.random.default_rng(1), (6, 7, 11)
     who, mine = random.integers(0, 4, np.prod(shape)), []
     for rank, more in enumerate([range(20), (), (), range(5, 35)]):
@@ -155,15 +154,33 @@ def test_overlaps_are_read_collectively_or_refused_with_the_way_out(tmp_path, ch
         mine.append((elements[first], np.diff(first, append=len(elements))))
     offsets, lengths = (np.concatenate(parts) for parts in zip(*mine, strict=True))
     counts = np.array([len(starts) for starts, _ in mine])
-    write_npz(tmp_path / "map.npz", DecompositionMap(shape, counts, offsets, lengths))
-    cases = [{"backend": ["hdf5", "netcdf4", "mpiio"], "transfer": "collective",
-              "decomposition": {"file": "map.npz", "overlaps": "allow"}}]  # fmt: skip
-    done = run_experiment(tmp_path, 4, common=COMMON, cases=cases, unsupported="skip",
-                          env={"OMPI_MCA_io": "^ompio"} if choice == "ROMIO" else {})  # fmt: skip
+    write_npz(path, DecompositionMap(shape, counts, offsets, lengths))
+    return {"file": path.name, "overlaps": "allow"}
+
+
+@pytest.fixture(scope="module", params=sampled(["default", "ROMIO"], "default"))
+def four_ranks(request, tmp_path_factory):
+    """A run of maps with holes, and with overlaps that are read collectively."""
+    directory = tmp_path_factory.mktemp("four")
+    holes = {"file": write_map(directory / "holes.npz", owners(holes=True)), "holes": "allow"}
+    cases = [
+        {"backend": ["posix", "hdf5"], "decomposition": holes},
+        {"backend": "posix", "rearranger": "box", "decomposition": holes},
+        {"backend": ["hdf5", "netcdf4", "mpiio"], "transfer": "collective",
+         "decomposition": write_overlaps(directory / "overlaps.npz")},
+    ]  # fmt: skip
+    env = {"OMPI_MCA_io": "^ompio"} if request.param == "ROMIO" else {}
+    done = run_experiment(directory, 4, common=COMMON, cases=cases, unsupported="skip",
+                          counters=True, env=env)  # fmt: skip
     assert done.status == 0, done.said
     assert done.record["valid"] is True
+    return done
+
+
+def test_overlaps_are_read_collectively_or_refused_with_the_way_out(request, four_ranks):
+    done = four_ranks
     library = done.record["provenance"]["mpi_io"]
-    if choice == "default" and library["library"] == "Open MPI" and library[
+    if "ROMIO" not in request.node.name and library["library"] == "Open MPI" and library[
         "library_version"].startswith("4."):  # fmt: skip
         (left,) = done.record["left_out"]
         assert left["case"].startswith("netcdf4.")
@@ -172,13 +189,8 @@ def test_overlaps_are_read_collectively_or_refused_with_the_way_out(tmp_path, ch
         assert done.record["left_out"] == []
 
 
-def test_calls_are_counted_and_are_those_of_the_map(tmp_path):
-    who = owners(holes=True)
-    of_map = {"file": write_map(tmp_path / "map.npz", who), "holes": "allow"}
-    cases = [{"backend": ["posix", "hdf5"]}, {"backend": "posix", "rearranger": "box"}]
-    common = COMMON | {"decomposition": of_map}
-    done = run_experiment(tmp_path, 4, common=common, cases=cases, counters=True)
-    assert done.status == 0, done.said
+def test_calls_are_counted_and_are_those_of_the_map(four_ranks):
+    done, who = four_ranks, owners(holes=True)
     each = [len(stretches(who, mine)) for mine in ([0], [1], [2], [3, 4])]
     assert each[1] == 0
     counted = {
@@ -186,7 +198,7 @@ def test_calls_are_counted_and_are_those_of_the_map(tmp_path):
         for row in done.counts
     }
     for backend in ("posix", "hdf5"):
-        case = done.case(backend=backend, rearranger="none")
+        case = done.case(backend=backend, rearranger="none", transfer="independent")
         assert counted[case, "write", "stretches"] == [sum(each), max(each)]
         assert counted[case, "write", "write_calls"] == [sum(each), max(each)]
         assert counted[case, "read", "stretches"] == [sum(each), max(each)]

@@ -171,7 +171,7 @@ def test_a_hook_that_fails_fails_the_case_and_says_why(disk):
 def test_chunks_of_nothing_but_zeros_are_left_out_and_no_read_is_missed(tmp_path):
     """By default Zarr's libraries write no such chunk, so the kernel delivers fewer bytes."""
     done = run_experiment(
-        tmp_path, 2,
+        tmp_path, None,
         cases=[{"workload": "hyperslab", "backend": ["zarr", "tensorstore"], "settings": "defaults",
                 "chunks": [1, 8, 8], "codec": "none", **sparse_file(tmp_path, (4, 32, 32))}],
     )  # fmt: skip

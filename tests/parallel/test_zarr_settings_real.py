@@ -93,7 +93,7 @@ def test_a_pipeline_that_falls_back_is_a_failed_case(tmp_path):
         "sys.exit(main())\n"
     )
     case = {**UNEVEN, "shape": [12, 8], "zarr": {"pipeline": ["library", "zarrs"]}}
-    done = run_experiment(tmp_path, 2, program=(program,), cases=[case])
+    done = run_experiment(tmp_path, None, program=(program,), cases=[case])
     assert done.status == 1, done.said
     assert "FAILED" in done.said
     failed = json.dumps(done.record["cases"][done.case(pipeline="zarrs")]["failure"])
