@@ -49,20 +49,22 @@ def a_cold_run(directory, reads, besides=0, counts_device=True, **record):
 def note(run):
     """Return the sentences of the answer about reads from disk."""
     notes = summarise(run).answer.notes
-    (found,) = [text for text in notes if text.startswith("Disk requests per read: ")]
+    (found,) = [text for text in notes if text.startswith("Disk requests to read all data: ")]
     return found
 
 
 def test_each_format_has_its_number_of_device_reads(tmp_path):
     run = a_cold_run(tmp_path, {"hdf5": 25, "netcdf4": 27, "zarr": 52})
     assert note(run) == (
-        "Disk requests per read: HDF5 25, netCDF-4 27, Zarr 52. "
-        "These are for the contents of files; directories and inodes were in memory."
+        "Disk requests to read all data: HDF5 25, netCDF-4 27, Zarr 52. "
+        "Directories and inodes were in memory, and are not among them."
     )
 
 
 def test_a_run_of_one_format_has_it_too(tmp_path):
-    assert note(a_cold_run(tmp_path, {"zarr": 1})).startswith("Disk requests per read: Zarr 1. ")
+    assert note(a_cold_run(tmp_path, {"zarr": 1})).startswith(
+        "Disk requests to read all data: Zarr 1. "
+    )
 
 
 def test_the_number_is_the_median_of_the_repetitions_that_were_counted(tmp_path):
@@ -89,7 +91,7 @@ def test_a_file_system_without_a_device_has_no_number(tmp_path, kind, named):
             provenance={"filesystem": {"type": kind}} if kind else {},
         )
     )  # fmt: skip
-    requests = f"Disk requests per read: not counted ({named})."
+    requests = f"Disk requests to read all data: not counted ({named})."
     assert found == f"{requests} Directories may be cached."
 
 

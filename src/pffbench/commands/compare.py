@@ -70,9 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--counts",
         action="store_true",
         help="compare counts instead of times, exactly: system calls, bytes, chunks. One "
-        "repetition of each run is enough, also on a busy machine. If you name one run, which has several "
-        "environments, the first environment is the old side, and each other one is compared with "
-        "it",
+        "repetition of each run is enough, also on a busy machine. A run of several environments "
+        "can be given alone: each environment is compared with its first one",
     )
     parser.add_argument(
         "--by",

@@ -25,7 +25,7 @@ def device_note(run: MeasuredRun) -> str:
             cold.setdefault(format_name(entry.backend), []).append(case)
     if not cold:
         return ""
-    return f"Disk requests per read: {_requests(run, cold)}. {_directories(run, cold)}"
+    return f"Disk requests to read all data: {_requests(run, cold)}. {_directories(run, cold)}"
 
 
 def _reads(run: MeasuredRun, case: str) -> list[Repetition]:
@@ -67,7 +67,7 @@ def _directories(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
     if not known:
         return "Directories may be cached."
     if not any(known.values()):
-        return "These are for the contents of files; directories and inodes were in memory."
+        return "Directories and inodes were in memory, and are not among them."
     texts = [f"{name} {Size(int(nbytes))}" for name, nbytes in known.items()]
     return f"They include directories and inodes: {', '.join(texts)}."
 

@@ -116,8 +116,8 @@ def notes(found: Compared) -> Iterator[str]:
         price = found.decided.decision.price
         first = f"The price of {words.percent(price)}" if price >= 1.005 else "The first line"
         yield (
-            f"{first} is for {found.decided.work}. For one column of the table alone the price is "
-            f"{', '.join(each)}."
+            f"{first} is for {found.decided.work}. For a program that does only one thing it is "
+            f"{words.listed(each, 'or')}."
         )
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."

@@ -106,8 +106,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch",
         action="store_true",
-        help="for jobs that a scheduler may start again. Needs --out. If the run in its directory "
-        "has begun, resume it, also on other hosts. If it is finished, do nothing",
+        help="for jobs that a scheduler may start again. Needs --out DIR. If a run has begun in "
+        "DIR, resume it, also on other hosts. If that run is finished, do nothing",
     )
     parser.add_argument(
         "--trust",
@@ -119,8 +119,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-time",
         type=_limit,
         metavar="TIME",
-        help="start no repetition that would end after this time. 'none': without a limit "
-        "(default: the remaining time of the Slurm job) (example: --max-time '20 min')",
+        help="limit of the duration of the run: start no repetition that would end later. 'none': "
+        "no limit (default: the remaining time of the Slurm job) (example: --max-time '20 min')",
     )
     parser.add_argument(
         "--accept-busy",
