@@ -308,6 +308,34 @@ def pffbench_here(*arguments, cwd=".", env=None):
     return Finished(ended.value.code, stdout.getvalue(), stderr.getvalue())
 
 
+#: Runs commands one after the other, each of which loads other packages anew.
+_IN_TURN = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from pffbench import plugins
+from pffbench.cli import main
+ended = []
+for command in json.loads(sys.argv[1]):
+    plugins.loaded.cache_clear()
+    said = io.StringIO(), io.StringIO()
+    with redirect_stdout(said[0]), redirect_stderr(said[1]):
+        try:
+            main(command)
+        except SystemExit as end:
+            ended.append((end.code, *(text.getvalue() for text in said)))
+json.dump(ended, sys.stdout)
+"""
+
+
+def pffbench_in_turn(*commands, before="", **how):
+    """Run commands in one process, after some code; return what each said, by the command."""
+    told = [tuple(map(str, command)) for command in commands]
+    done = run(["-c", before + _IN_TURN, json.dumps(told)], **how)
+    assert done.status == 0, done.said
+    ended = (Finished(*one) for one in json.loads(done.stdout))
+    return dict(zip(told, ended, strict=True))
+
+
 def write_experiment(directory, **content):
     """Write an experiment file: one repetition of each case in turn unless told otherwise."""
     base = {"name": "test", "repetitions": 1, "warmup": 0, "unsupported": "skip",

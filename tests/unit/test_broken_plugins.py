@@ -3,7 +3,7 @@
 import pytest
 
 from drawn_runs import a_case, a_run
-from launch import pffbench_cli, sampled, write_experiment
+from launch import pffbench_cli, pffbench_in_turn, sampled, write_experiment
 
 ENTRY_POINTS = """
 [pffbench.backends]
@@ -31,39 +31,47 @@ BROKEN = {
 }
 
 
+COMMANDS = [("--help",), ("keys",), ("report", "run"), ("doctor", "--no-mpi")]
+NAMED = {"backend": "broken", "workload": "unfinished"}
+
+
 @pytest.fixture(
-    params=sampled(BROKEN, "an error at import", "an exit at import", "classes without methods")
+    scope="module",
+    params=sampled(BROKEN, "an error at import", "an exit at import", "classes without methods"),
 )
-def plugged(tmp_path, request):
-    """Install a package that is broken; return the environment in which it is found."""
-    place = tmp_path / "packages"
+def ended(tmp_path_factory, request):
+    """Install a package that is broken; return what commands say then, in one process."""
+    parent = tmp_path_factory.mktemp("broken")
+    place = parent / "packages"
     facts = place / "broken_package-1.dist-info"
     facts.mkdir(parents=True)
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-package\nVersion: 1\n")
     (facts / "entry_points.txt").write_text(ENTRY_POINTS)
     (place / "broken_package.py").write_text(BROKEN[request.param])
-    return place
+    a_run(parent / "run", [a_case("hdf5"), a_case("zarr")])
+    plans = []
+    for key, name in NAMED.items():
+        (parent / name).mkdir()
+        case = {"workload": "hyperslab", "backend": "npy", key: name}
+        plans.append(("plan", write_experiment(parent / name, cases=[case]).relative_to(parent)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(place))
+        return pffbench_in_turn(*plans, *COMMANDS, cwd=parent)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["keys"], ["report", "RUN"], ["doctor"]])
-def test_a_broken_package_is_named_and_left_out(plugged, tmp_path, monkeypatch, arguments):
-    monkeypatch.setenv("PYTHONPATH", str(plugged))
-    run = str(a_run(tmp_path / "run", [a_case("hdf5"), a_case("zarr")]))
-    done = pffbench_cli(*(run if word == "RUN" else word for word in arguments), cwd=tmp_path)
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_a_broken_package_is_named_and_left_out(ended, arguments):
+    done = ended[arguments]
     assert "Traceback" not in done.said, done.said
-    assert done.status == 0 or arguments == ["doctor"], done.said
-    if arguments != ["doctor"]:
+    assert done.status == 0 or arguments[0] == "doctor", done.said
+    if arguments[0] != "doctor":
         assert "pffbench: broken of broken_package, another package, is left out" in done.stderr
     assert done.stdout
 
 
-@pytest.mark.parametrize("how", [{"backend": "broken"}, {"workload": "unfinished"}])
-def test_a_broken_class_that_an_experiment_names_is_one_sentence(
-    plugged, tmp_path, monkeypatch, how
-):  # fmt: skip
-    monkeypatch.setenv("PYTHONPATH", str(plugged))
-    path = write_experiment(tmp_path, cases=[{"workload": "hyperslab", "backend": "npy"} | how])
-    done = pffbench_cli("plan", path, cwd=tmp_path)
+@pytest.mark.parametrize("name", NAMED.values())
+def test_a_broken_class_that_an_experiment_names_is_one_sentence(ended, name):
+    done = ended["plan", f"{name}/experiment.yaml"]
     assert done.status == 2, done.said
     lines = [line for line in done.stderr.splitlines() if "left out" not in line]
     assert len(lines) == 1, done.said

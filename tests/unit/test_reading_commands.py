@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from drawn_runs import a_case, a_run
-from launch import pffbench_here, run, sampled
+from launch import pffbench_here, pffbench_in_turn, run, sampled
 from pffbench.record.run_json import RunRecord
 from pffbench.storage.ownership import OwnerProcess
 
-#: Refuses MPI and everything that draws, then runs the command line.
-PROGRAM = """
+#: Refuses MPI and everything that draws.
+REFUSES = """
 import sys
 for name in ("mpi4py", "mpi4py.MPI", "matplotlib", "altair", "PIL"):
     sys.modules[name] = None
-from pffbench.cli import main
-main(sys.argv[1:])
 """
 
 
@@ -31,26 +26,18 @@ def runs(tmp_path_factory):
     return [str(a_run(place / name, cases, repetitions=8)) for name in ("base", "new")]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["compare", "BASE", "NEW"],
-        ["compare", "BASE", "NEW", "--json"],
-        ["recommend", "BASE"],
-        ["recommend", "BASE", "--json"],
-        ["scaling", "BASE", "--json"],
-    ],
-    ids=" ".join,
-)
-def test_it_runs_where_neither_is_installed(runs, arguments):
-    given = [{"BASE": runs[0], "NEW": runs[1]}.get(word, word) for word in arguments]
-    path = os.pathsep.join(filter(None, sys.path))
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *given], capture_output=True, text=True, timeout=120,
-        check=False, env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+def test_they_run_where_neither_is_installed(runs):
+    base, new = runs
+    commands = (
+        ["compare", base, new],
+        ["compare", base, new, "--json"],
+        ["recommend", base],
+        ["recommend", base, "--json"],
+        ["scaling", base, "--json"],
+    )
+    for command, done in pffbench_in_turn(*commands, before=REFUSES).items():
+        assert done.status == 0, (command, done.said)
+        assert done.stdout, command
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from drawn_runs import USUAL, a_run
-from launch import REPOSITORY, pffbench_cli, run_experiment, write_experiment
+from launch import REPOSITORY, pffbench_cli, pffbench_in_turn, run_experiment, write_experiment
 from pffbench.backends import registry
 from pffbench.backends.null import Null
 from pffbench.plugins import load
@@ -52,22 +52,26 @@ def test_the_library_of_a_backend_of_another_package_is_listed_by_doctor(with_pl
     assert absent.startswith(" so: the backend mine cannot run")
 
 
-@pytest.mark.parametrize(
-    ("case", "said"),
-    [
-        ({"backend": "min"}, "unknown backend 'min' (did you mean 'mine'? allowed:"),
-        ({"backend": "null", "mine": 3}, "mine: the options of a backend are a mapping"),
-        ({"backend": "null", "hdf5": [1, 2]}, "hdf5: the options of a backend are a mapping"),
-        ({"backend": "null", "hdf6": {"x": 1}}, "hdf6: unknown key (did you mean 'hdf5'?"),
-        ({"backend": "null", "workload": "hyperslap"}, "did you mean 'hyperslab'?"),
-        ({"backend": 3}, "unknown backend 3"),
-    ],
-)
-def test_a_wrong_name_is_refused_with_all_that_there_are(with_plugin, tmp_path, case, said):
-    path = write_experiment(tmp_path, cases=[{**CASE, **case}])
-    done = pffbench_cli("plan", path, timeout=300)
-    assert done.status == 2
-    assert said in done.stderr
+WRONG = [
+    ({"backend": "min"}, "unknown backend 'min' (did you mean 'mine'? allowed:"),
+    ({"backend": "null", "mine": 3}, "mine: the options of a backend are a mapping"),
+    ({"backend": "null", "hdf5": [1, 2]}, "hdf5: the options of a backend are a mapping"),
+    ({"backend": "null", "hdf6": {"x": 1}}, "hdf6: unknown key (did you mean 'hdf5'?"),
+    ({"backend": "null", "workload": "hyperslap"}, "did you mean 'hyperslab'?"),
+    ({"backend": 3}, "unknown backend 3"),
+]
+
+
+def test_a_wrong_name_is_refused_with_all_that_there_are(with_plugin, tmp_path):
+    commands = []
+    for number, (case, _) in enumerate(WRONG):
+        (tmp_path / f"{number}").mkdir()
+        path = write_experiment(tmp_path / f"{number}", cases=[{**CASE, **case}])
+        commands.append(("plan", path))
+    ended = pffbench_in_turn(*commands).values()
+    for done, (case, said) in zip(ended, WRONG, strict=True):
+        assert done.status == 2, case
+        assert said in done.stderr, case
 
 
 def test_a_run_that_another_package_starts_is_refused_in_a_sentence_without_it(tmp_path):
