@@ -27,6 +27,8 @@ import yaml
 
 import pffbench
 from pffbench.cli import main
+from pffbench.commands import plan
+from pffbench.job.launcher import reason_against_mpi
 from pffbench.phases import READ_PHASES
 from pffbench.results.document import FILE as RESULTS
 from pffbench.results.document import Results
@@ -292,10 +294,14 @@ def pffbench_cli(*arguments, **how):
     return run(["-m", "pffbench", *arguments], **how)
 
 
+lack_of_mpi = cache(reason_against_mpi)
+
+
 def pffbench_here(*arguments, cwd=".", env=None):
     """Run a command that starts no MPI in this process, without the time of a further start.
 
-    `test_cli.py`, `test_terminal.py` and `test_reading_commands.py` start them as programs.
+    `test_cli.py`, `test_terminal.py` and `test_reading_commands.py` start them as programs. Whether
+    MPI can be loaded here, which each plan asks a process of its own, is asked once.
     """
     changes = dict.fromkeys(("SCRATCH", "PFFBENCH_SCRATCH", "COLUMNS")) | (env or {})
     given = {name: text for name, text in (os.environ | changes).items() if text is not None}
@@ -303,6 +309,7 @@ def pffbench_here(*arguments, cwd=".", env=None):
     with (
         chdir(cwd), patch.dict(os.environ, given, clear=True),
         redirect_stdout(stdout), redirect_stderr(stderr), pytest.raises(SystemExit) as ended,
+        patch.object(plan, "reason_against_mpi", reason_against_mpi if env else lack_of_mpi),
     ):  # fmt: skip
         main(list(map(str, arguments)))
     return Finished(ended.value.code, stdout.getvalue(), stderr.getvalue())
@@ -314,6 +321,8 @@ import io, json, sys
 from contextlib import redirect_stderr, redirect_stdout
 from pffbench import plugins
 from pffbench.cli import main
+from pffbench.commands import plan
+from pffbench.job.launcher import reason_against_mpi
 ended = []
 for command in json.loads(sys.argv[1]):
     plugins.loaded.cache_clear()

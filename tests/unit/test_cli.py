@@ -6,16 +6,23 @@ import re
 import signal
 import subprocess
 import sys
-from functools import cache
 
 import jsonschema
 import pytest
 import yaml
 
-from launch import REPOSITORY, SHIPPED, entries_below, environment, pffbench_cli, pffbench_here, run
+from launch import (
+    REPOSITORY,
+    SHIPPED,
+    entries_below,
+    environment,
+    lack_of_mpi,
+    pffbench_cli,
+    pffbench_here,
+    run,
+)
 from pffbench.cli import make_parser, with_command
 from pffbench.commands import command_module, command_names
-from pffbench.job.launcher import reason_against_mpi
 
 pytestmark = pytest.mark.long
 
@@ -170,16 +177,12 @@ def test_an_unknown_flag_is_refused_with_the_usage():
 # plan
 
 
-#: Whether MPI can be loaded, which each plan asks a process of its own.
-lack_of_mpi_here = cache(reason_against_mpi)
-
-
 @pytest.mark.parametrize("config", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_experiments_can_be_planned(config, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COLUMNS", raising=False)
     plan = command_module("plan")
-    monkeypatch.setattr(plan, "reason_against_mpi", lack_of_mpi_here)
+    monkeypatch.setattr(plan, "reason_against_mpi", lack_of_mpi)
     told = ["plan", str(config), "--ranks", "4", "--scratch", str(tmp_path)]
     assert plan.main(make_parser("plan").parse_args(told)) == 0
     assert " on 4 ranks, " in capsys.readouterr().out

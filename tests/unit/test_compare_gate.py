@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections import Counter
 
 import numpy as np
@@ -14,7 +12,7 @@ from rich.console import Console
 
 from drawn_runs import edit, rewrite
 from drawn_times import drawn
-from launch import sampled
+from launch import pffbench_cli, pffbench_here, sampled
 from pffbench.errors import INCONCLUSIVE, MACHINE_CHANGED, NOT_VALID, VALID, WRONG_INPUT, UserError
 from pffbench.phases import READ_PHASES
 from pffbench.record.repetitions import read_repetitions
@@ -319,19 +317,12 @@ def test_no_run(make, tmp_path):
         compare([[make()], [tmp_path]])
 
 
-def command(*arguments, cwd):
-    return subprocess.run(
-        [sys.executable, "-m", "pffbench", "compare", *arguments], cwd=cwd, capture_output=True,
-        text=True, timeout=120, check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )  # fmt: skip
-
-
 def test_the_command_ends_with_the_status(make, tmp_path):
     slower = {name: 1.0 if entry.raw else 1.7 for name, entry in CASES.items()}
     old, new = make(seed=1), make(seed=2, factor=lambda case, _: slower[case])
-    done = command(old.name, new.name, "--fail-if-slower", "5%", "--out", "out", cwd=tmp_path)
-    assert done.returncode == 1, done.stderr
+    gate = ("--fail-if-slower", "5%", "--out", "out")
+    done = pffbench_cli("compare", old.name, new.name, *gate, cwd=tmp_path)
+    assert done.status == 1, done.stderr
     assert done.stdout.startswith("FAILED: ")
     text = (tmp_path / "out" / "compare.md").read_text()
     assert text.index("FAILED") < text.index("## ")
@@ -339,6 +330,6 @@ def test_the_command_ends_with_the_status(make, tmp_path):
 
 @pytest.mark.parametrize("limit", ["5", "0.05", "-5%", "nan%", "5%x"])
 def test_a_limit_that_is_no_percentage(make, tmp_path, limit):
-    done = command("a", "b", f"--fail-if-slower={limit}", cwd=tmp_path)
-    assert done.returncode == 2
+    done = pffbench_here("compare", "a", "b", f"--fail-if-slower={limit}", cwd=tmp_path)
+    assert done.status == 2
     assert f"'{limit}' is not a percentage such as 5%" in done.stderr
