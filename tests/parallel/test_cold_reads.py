@@ -62,7 +62,7 @@ def run_there(tmp_path, mounted, *arguments, ranks=1, backends=FORMATS, **more):
 def note(done):
     """Return what the answer says of the device, as one line."""
     text = " ".join(done.stdout.split())
-    end = r"(?:among them|Zarr [\d.]+ [KM]iB)\."
+    end = r"(?:in memory|Zarr [\d.]+ [KM]iB)\."
     (found,) = re.findall(rf"Disk requests to read all data: .*?{end}", text)
     return found
 
@@ -96,7 +96,7 @@ def test_device_reads_are_counted_for_each_repetition(own_disk, tmp_path):
     assert middle["zarr"] >= 64 > middle["hdf5"]  # Zarr reads 32 chunks of each rank, each a file
     assert note(done) == (
         f"Disk requests to read all data: HDF5 {middle['hdf5']}, netCDF-4 {middle['netcdf4']}, "
-        f"Zarr {middle['zarr']}. Directories and inodes were in memory, and are not among them."
+        f"Zarr {middle['zarr']}. None were for directories and inodes, which were in memory."
     )
 
 
@@ -111,7 +111,7 @@ def test_reads_that_another_program_shares_are_not_counted(own_disk, tmp_path):
     assert bytes_besides_data(one) == 0
     assert note(done) == (
         "Disk requests to read all data: not counted (shared device). "
-        "Directories and inodes were in memory, and are not among them."
+        "None were for directories and inodes, which were in memory."
     )
 
 

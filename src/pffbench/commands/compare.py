@@ -69,9 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--counts",
         action="store_true",
-        help="compare counts instead of times, exactly: system calls, bytes, chunks. One "
-        "repetition of each run is enough, also on a busy machine. A run of several environments "
-        "can be given alone: each environment is compared with its first one",
+        help="compare counts (system calls, bytes, chunks) instead of times. One repetition of "
+        "each run is enough, also on a busy machine. A single run of several environments is "
+        "enough too: each environment is then compared with the first one of that run",
     )
     parser.add_argument(
         "--by",

@@ -67,7 +67,7 @@ def _directories(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
     if not known:
         return "Directories may be cached."
     if not any(known.values()):
-        return "Directories and inodes were in memory, and are not among them."
+        return "None were for directories and inodes, which were in memory."
     texts = [f"{name} {Size(int(nbytes))}" for name, nbytes in known.items()]
     return f"They include directories and inodes: {', '.join(texts)}."
 
