@@ -127,13 +127,6 @@ def test_a_job_on_other_hosts_measures_a_round_again_that_was_cut_short(stopped)
     assert "resumed on other hosts (" in again.stdout
 
 
-def test_another_commit_is_a_remark(stopped):
-    change(stopped, provenance__software__pffbench__commit="abc")
-    again = resume(stopped)
-    assert again.status == 0, again.said
-    assert [r for r in again.record["remarks"] if "began with pffbench at commit abc and" in r]
-
-
 def test_of_two_that_go_on_at_the_same_moment_one_does(tmp_path):
     slow = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.5}}}]
     first = start_experiment(tmp_path, None, repetitions=20, warmup=0, cases=slow)
@@ -197,8 +190,9 @@ def test_fewer_repetitions_than_asked_for_make_a_run_not_valid(tmp_path):
 
 
 def test_a_repetition_that_vanishes_during_a_run_is_measured_again(tmp_path):
-    slow = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.3}}}]
-    started = start_experiment(tmp_path, None, repetitions=12, warmup=0, cases=slow)
+    # So long that none is recorded while the file is changed.
+    slow = [SLAB | {"backend": "null", "null": {"delays": {"write": 1.5}}}]
+    started = start_experiment(tmp_path, None, repetitions=4, warmup=0, cases=slow)
     until(lambda: len(lines_of(started.out)) >= 2, started)
     log = started.out / "repetitions.jsonl"
     log.write_text("".join(log.read_text().splitlines(keepends=True)[1:]))
@@ -207,7 +201,7 @@ def test_a_repetition_that_vanishes_during_a_run_is_measured_again(tmp_path):
     assert "repetitions.jsonl was changed by another program" in done.stderr
     again = resume(done)
     assert again.status == 0, again.said
-    assert sorted(finished(again).values()) == [1] * 12
+    assert sorted(finished(again).values()) == [1] * 4
 
 
 def test_stopping_early_by_a_rule_is_no_fault(tmp_path):
@@ -324,7 +318,8 @@ def test_a_run_whose_times_of_ranks_are_replaced_ends_and_is_resumed(tmp_path, h
     assert not kept or (tmp_path / "away").read_bytes() == kept
 
 
-def test_damaged_times_of_ranks_stop_no_command(stopped):
+def test_damaged_times_of_ranks_and_another_commit_stop_no_command(stopped):
+    change(stopped, provenance__software__pffbench__commit="abc")
     path = stopped.out / "ranks.h5"
     damaged = path.read_bytes()[: path.stat().st_size // 2]
     path.write_bytes(damaged)
@@ -339,6 +334,7 @@ def test_damaged_times_of_ranks_stop_no_command(stopped):
     assert path.read_bytes() == damaged
     again = resume(stopped)
     assert (again.status, again.record["valid"]) == (0, True), again.said
+    assert [r for r in again.record["remarks"] if "began with pffbench at commit abc and" in r]
     (told,) = [text for text in again.record["remarks"] if "ranks.h5" in text]
     assert "it is kept as ranks.h5.damaged, and begun anew" in told
     assert path.with_name("ranks.h5.damaged").read_bytes() == damaged
