@@ -80,7 +80,7 @@ def too_short(run):
 
 def test_few_repetitions_then_times_that_are_too_short(place):
     told = ("tiny.yaml", "--scratch", "my scratch", "--out", "first")
-    first = pffbench_cli("run", *told, "--set", "dtype=float64", ranks=1, cwd=place)
+    first = pffbench_cli("run", *told, "--set", "dtype=float64", ranks=2, cwd=place)
     assert first.status == 0, first.said
     said = answer_of(place / "first")
     assert said.startswith("NO ANSWER: at least 7 rounds are needed"), said
@@ -120,21 +120,22 @@ def test_a_traced_run_is_measured_in_times(place):
     assert all(case.phases["write_total"].seconds.median > 0 for case in made.cases)
 
 
-def first_of_seven(place, change, ranks=1):
+def first_of_seven(place, change):
     """Make a run of seven rounds, and let its times be others."""
     told = ("tiny.yaml", "--scratch", "my scratch", "--set", "repetitions=7", "--out", "first")
-    first = pffbench_cli("run", *told, ranks=ranks, cwd=place)
+    first = pffbench_cli("run", *told, ranks=1, cwd=place)
     assert first.status == 0, first.said
     edit(place / "first", change)
     return place / "first"
 
 
+@pytest.mark.full  # test_busy_machine.py has one that is measured again
 def test_a_run_on_a_busy_machine_is_measured_again_or_accepted(place):
     def others(one):
         return replace(with_phase(one, "write", seconds=1.0),
                        machine=MachineState(busy_others=0.5))  # fmt: skip
 
-    first = summarise(first_of_seven(place, others, ranks=2))
+    first = summarise(first_of_seven(place, others))
     said = "\n".join(lines_of(first.answer))
     assert said.startswith("NO ANSWER: BUSY: others used 50% of the processors"), said
     assert "or add --accept-busy if there is none" in " ".join(said.split())

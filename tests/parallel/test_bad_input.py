@@ -11,6 +11,7 @@ from launch import (
     entries_below,
     only_with_open_mpi,
     pffbench_cli,
+    pffbench_here,
     run_experiment,
     sampled,
     write_experiment,
@@ -180,10 +181,7 @@ def test_a_variable_that_is_not_in_the_file_is_refused(tmp_path):
     ("arguments", "expected"),
     [
         (["absent.yaml"], r"absent\.yaml: cannot be read: No such file"),
-        (["experiment.yaml", "--set", "nonsense"], r"--set nonsense: write it as key=value"),
         (["experiment.yaml", "--set", "bakend=hdf5"], r"--set bakend=hdf5: unknown key 'bakend'"),
-        (["experiment.yaml", "--set", "repetitions=[1"], r"--set .*not valid YAML"),
-        (["experiment.yaml", "--set", "repetitions=-1"], r"repetitions: .*>= 1"),
         (["experiment.yaml", "--scratch", "absent/place"], r"absent/place.* does not exist"),
         (["experiment.yaml", "--scratch", "experiment.yaml"], r"not a directory"),
         (["experiment.yaml", "--out", "."], r"--out \.: already there and not an empty directory"),
@@ -193,6 +191,22 @@ def test_a_variable_that_is_not_in_the_file_is_refused(tmp_path):
 )  # fmt: skip
 def test_a_bad_command_line_is_refused(good, arguments, expected):
     assert re.search(expected, assert_refused(good, *arguments))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("nonsense", r"--set nonsense: write it as key=value"),
+        ("repetitions=[1", r"--set .*not valid YAML"),
+        ("repetitions=-1", r"repetitions: .*>= 1"),
+    ],
+)
+def test_a_bad_change_cannot_be_planned(good, change, expected):
+    """A run makes the same plan."""
+    done = pffbench_here("plan", "experiment.yaml", "--set", change, cwd=good)
+    assert (done.status, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert re.search(expected, line), line
 
 
 def test_a_scratch_directory_that_cannot_be_written_is_refused(good):

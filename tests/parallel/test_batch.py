@@ -212,7 +212,13 @@ TEMPLATES = dict(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", TEMPLATES, ids=TEMPLATES.values())
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(text, marks=() if name == "PBS" else pytest.mark.full, id=name)
+        for text, name in TEMPLATES.items()
+    ],
+)
 def test_a_template_of_another_scheduler_runs_and_resumes(tmp_path, text):
     """Its launcher is a stand-in that starts one process."""
     (tools := tmp_path / "tools").mkdir()

@@ -137,7 +137,7 @@ def test_a_hook_that_fills_the_cache_makes_the_run_invalid(disk, tmp_path, layou
     hook = f"find {shlex.quote(str(scratch))} -type f -exec cat {{}} + > /dev/null"
     case = SLAB | {**keys_of(layout), "backend": ["hdf5", "zarr"]}
     told = ["--scratch", scratch, "--drop-hook", hook]
-    done = run_experiment(tmp_path, 2, *told, cases=[case])
+    done = run_experiment(tmp_path, 1, *told, cases=[case])
     assert done.status == 1, done.said
     reasons = [entry["invalid"] for entry in done.record["cases"].values()]
     assert len(reasons) == 2

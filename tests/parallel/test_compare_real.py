@@ -1,4 +1,4 @@
-"""`pffbench compare` on real runs under mpiexec, whose truth are the delays of `null`."""
+"""`pffbench compare` on real runs, whose truth are the delays of `null`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.parallel
 BASE = 0.1
 
 
-def a_run(directory, delay, ranks=1):
+def a_run(directory, delay, ranks=None):
     """Make a run, of one rank: more wait for each other as long as other work here lets them.
 
     Then a phase may be below resolution, and the run says of itself that it cannot be compared.

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import yaml
 
-from faults import SLAB
+from faults import SLAB, TAG, no_process_is_left
 from launch import (
     LONGEST,
     Finished,
@@ -94,10 +94,12 @@ def test_a_run_that_stopped_in_time_is_resumed(tmp_path):
 def killed(tmp_path_factory):
     """A run whose launcher was killed."""
     place = tmp_path_factory.mktemp("killed")
-    run = start_experiment(place, 2, repetitions=6, cases=SLOW)
+    run = start_experiment(place, 2, repetitions=6, cases=SLOW, env={TAG: str(place)})
     wait_until(lambda: (run.out / "repetitions.jsonl").exists() and lines_of(run.out))
     os.kill(run.process.pid, signal.SIGKILL)
-    return run.finish()
+    done = run.finish()
+    no_process_is_left(place)
+    return done
 
 
 def test_what_a_killed_run_has_left_is_listed_and_stays_while_it_may_be_resumed(killed):

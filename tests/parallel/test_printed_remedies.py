@@ -25,6 +25,7 @@ def again(done, *options):
     return typed(shlex.join(words), done.out.parent, done.out.parent / "again")
 
 
+@pytest.mark.full  # as a run says, in test_printed_commands_of_runs.py
 def test_files_that_wait_to_be_read_are_read_as_clean_says(tmp_path):
     place = tmp_path / "a place"
     place.mkdir()
@@ -109,6 +110,7 @@ def test_ways_that_lose_nothing_are_measured_after_a_run_of_those_that_lose_rows
     assert {phase["phase"] for one in done.repetitions for phase in one["phases"]} >= {"write"}
 
 
+@pytest.mark.full  # what it says: tests/unit/test_recommend.py
 def test_more_data_are_measured_as_recommend_says(tmp_path):
     cases = [SLAB | {"backend": "npy", "files": "per_rank"}]
     first = run_experiment(tmp_path, 1, cases=cases, scale=2, repetitions=7)

@@ -222,8 +222,8 @@ SLOW = [SLAB | {"backend": "null", "null": {"delays": {"write": 0.4}}}]
 
 @pytest.mark.parametrize(
     "number",
-    sampled([signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL], signal.SIGKILL),
-)
+    sampled([signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL]),
+)  # test_printed_commands_of_runs.py kills one too
 def test_a_signal_to_the_launcher(tmp_path, number):
     """SIGUSR1 ends the run after the repetition in hand, and nothing survives a killed launcher.
 

@@ -164,7 +164,7 @@ def test_no_repetition_begins_that_would_end_too_late(tmp_path):
     slow = {"workload": "hyperslab", "backend": "null", "shape_per_rank": [4, 4],
             "null": {"delays": {"write": 2.0}}}  # fmt: skip
     stopped = run_experiment(
-        tmp_path, 2, "--max-time", "7 s", repetitions=40, warmup=0, cases=[slow]
+        tmp_path, None, "--max-time", "7 s", repetitions=40, warmup=0, cases=[slow]
     )
     assert stopped.status == 3, stopped.said
     assert stopped.record["status"] == "interrupted"

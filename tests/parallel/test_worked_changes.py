@@ -305,8 +305,12 @@ def test_the_copys_own_tests_pass(copy):
     python(copy, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *files, cwd=copy)
 
 
+@pytest.mark.full
 def test_a_backend_of_another_package_runs_the_matrix(tmp_path):
-    """It takes two files: its module and the entry point."""
+    """It takes two files: its module and the entry point.
+
+    A run of a backend that an entry point names is in tests/studies/test_memmap.py.
+    """
     noted = tmp_path / "another-1.0.dist-info"
     noted.mkdir()
     (noted / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1.0\n")

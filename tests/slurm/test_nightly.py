@@ -150,7 +150,7 @@ def test_without_an_experiment_it_runs_the_one_made_for_nights_in_the_time_of_th
     small = [f"--set={key}" for key in ("shape_per_rank=[4,32,32]", "chunks=[1,32,32]")]
     job = desk.sbatch(
         "--ntasks-per-node=1", "--time=20", JOBS / "nightly.sh", "nightly", *small,
-        "--set=repetitions=1",
+        "--set=repetitions=1", "--set=warmup=0",
     )  # fmt: skip
     desk.complete(job)
     for record in desk.records(nights(desk) / job).values():
