@@ -33,7 +33,7 @@ SMALL = {
 }  # fmt: skip
 OTHERS = {"shape_per_rank": [8, 8, 8]}
 #: `make test` runs these; all are planned there, and those of two environments start 16 ranks.
-SAMPLE = ("chunk-shape", "writers")
+SAMPLE = ("chunk-shape",)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ SHORTER = {"721, 1440": "103, 48", "4320, 720": "216, 36", "720, 720": "36, 36",
 
 #: Those of more cases or arrays than take 5 s.
 LONG = ("flash-io", "vpic")
-#: `make test` runs these, of maps and unequal parts; it plans the others. The lists of arrays of
-#: HACC are in `test_listed_arrays.py`.
-SAMPLE = ("fesom", "amrex")
+#: `make test` runs this one, of a map, and plans the others. Lists of arrays such as those of HACC
+#: are in `test_listed_arrays.py`, files of nodes in `test_file_groups.py`.
+SAMPLE = ("fesom",)
 
 
 def marks(path):
