@@ -14,7 +14,9 @@ SYS = Path("/sys")
 def kernel_text(path: str | Path) -> str | None:
     """Return the contents of a file of /proc or /sys; None where it cannot be read."""
     try:
-        return Path(path).read_text(errors="replace").strip()
+        # Each repetition reads dozens of them, and `Path.read_text` would take three times as long.
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            return file.read().decode(errors="replace").strip()
     except OSError:
         return None
 
