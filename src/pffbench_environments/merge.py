@@ -21,7 +21,6 @@ from pffbench.record.repetitions import (
     MachineState,
     PhaseTimes,
     Repetition,
-    keep,
     read_repetitions,
 )
 from pffbench.record.run_json import CaseEntry, FloorEntry, RunRecord
@@ -169,7 +168,7 @@ class StepMerger:
         """
         first = 0 if number == self._warmup else number
         known = read_repetitions(self._recorder.directory)
-        keep(self._recorder.directory, [one for one in known if one.round < first])
+        self._recorder.keep([one for one in known if one.round < first])
 
 
 def _take_facts(mine: CaseEntry, found: CaseEntry) -> None:

@@ -70,7 +70,6 @@ def rows_by_repetition(run):
     return Counter((row["case"], int(row["repetition"]), row["phase"]) for row in run.rows)
 
 
-@pytest.mark.full
 def test_the_round_at_hand_is_run_again_as_a_whole_and_the_others_stay(killed, tmp_path):
     begun = {key[0].rpartition("@")[2] for key in rows_by_repetition(killed) if key[1] == 2}
     assert len(begun) == 1  # rows of one environment only

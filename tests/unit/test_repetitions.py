@@ -109,3 +109,9 @@ def test_a_directory_is_claimed_once(tmp_path):
     claim(tmp_path)
     with pytest.raises(FileExistsError):
         claim(tmp_path)
+
+
+def test_a_log_of_which_some_are_kept_takes_further_ones(log, tmp_path):
+    log.keep([one for one in read_repetitions(tmp_path) if one.round == 1])
+    log.append(repetition(number=3))
+    assert [one.round for one in read_repetitions(tmp_path)] == [1, 3]

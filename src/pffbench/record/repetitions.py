@@ -222,6 +222,13 @@ class RepetitionsLog:
         finally:  # a full disk may hold a part of the line
             self._size = self._kept.size
 
+    def keep(self, repetitions: Iterable[Repetition]) -> None:
+        """Replace the file by one with some repetitions, to which others are then appended."""
+        self.check()
+        keep(self._path.parent, repetitions)
+        self._kept = KeptFile(self._path)
+        self._size = self._kept.size
+
 
 def claim(directory: str | Path) -> None:
     """Claim a results directory: of two concurrent runs one is rejected.

@@ -9,9 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -325,12 +324,10 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
 
     def save(self, directory: str | Path) -> None:
         """Replace `run.json` atomically: either the old or the new record remains."""
-        text = _from_parts(self)
-        if text is None:
-            data = msgspec.to_builtins(self)
-            text = _json_of(data)
-            if "\\ud" in text:  # bytes that are not UTF-8, which readers would reject
-                text = _json_of(escaped(data))
+        data = msgspec.to_builtins(self)
+        text = _json_of(data)
+        if "\\ud" in text:  # bytes that are not UTF-8, which readers would reject
+            text = _json_of(escaped(data))
         write_replacing(Path(directory) / "run.json", text + "\n", durable=True)
 
     @property
@@ -399,34 +396,6 @@ class RunRecord(msgspec.Struct, forbid_unknown_fields=True):
 
 def _not_results(directory: str | Path, why: str) -> ValueError:
     return ValueError(f"{directory} is not a results directory: {why}")
-
-
-def _from_parts(record: RunRecord) -> str | None:
-    """Return what `_json_of` does, made of parts; None where text may not be UTF-8.
-
-    A run saves its record after the first repetition of each case. All other parts are then as
-    they were, and only this keeps the time of a save from growing with the number of cases.
-    """
-    try:
-        cases = _object((name, _part(entry)) for name, entry in record.cases.items())
-        rest = ((name, getattr(record, name)) for name in record.__struct_fields__)
-        text = _object((name, cases if name == "cases" else _part(value)) for name, value in rest)
-        return None if "\\ud" in text else msgspec.json.format(text, indent=1)
-    except (UnicodeEncodeError, OverflowError):  # MessagePack has neither surrogates nor long ints
-        return None
-
-
-def _object(members: Iterable[tuple[str, str]]) -> str:
-    return "{" + ", ".join(f"{json.dumps(name)}: {text}" for name, text in members) + "}"
-
-
-def _part(value: object) -> str:
-    return _json_of_packed(msgspec.msgpack.encode(value))
-
-
-@lru_cache(maxsize=2048)
-def _json_of_packed(value: bytes) -> str:
-    return json.dumps(msgspec.msgpack.decode(value), allow_nan=False, default=str)
 
 
 def _json_of(data: JsonObject) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -140,6 +140,10 @@ class Recorder:
             self._ranks.append(repetition.case, repetition.round, *times)
         self._log.append(repetition)  # last: with its line the repetition counts as finished
         self.timings.note(repetition)
+
+    def keep(self, repetitions: Iterable[Repetition]) -> None:
+        """Keep only these repetitions of those that are recorded."""
+        self._log.keep(repetitions)
 
     @property
     def cases(self) -> Mapping[str, CaseEntry]:
