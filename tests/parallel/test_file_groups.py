@@ -197,11 +197,13 @@ def test_a_run_with_a_file_per_node_goes_on_only_where_it_makes_as_many_files(tm
     how = {"cases": cases, "repetitions": 40, "program": program}
     done = run_experiment(tmp_path, 4, "--max-time", "2 s", **how)
     assert done.status == 3, done.said
-    arguments = ["run", "--resume", done.out, "--scratch", tmp_path / "scratch"]
-    refused = pffbench_cli(*arguments, ranks=4, out=done.out)
+    there = ["--scratch", tmp_path / "scratch"]
+    # A job that goes on wherever its ranks are; --resume refuses another placement before.
+    refused = pffbench_cli("run", "--batch", "--out", done.out, *there, ranks=4, out=done.out)
     assert refused.status == 2, refused.said
     assert "not the same run: 1 cases have another number of files on these nodes" in refused.stderr
-    rest = run([*program, *arguments, "--max-time", "1 s"], ranks=4, out=done.out)
+    again = [*program, "run", "--resume", done.out, *there, "--max-time", "1 s"]
+    rest = run(again, ranks=4, out=done.out)
     assert rest.status == 3, rest.said
     assert rest.record["reasons"] == []
 
