@@ -147,7 +147,8 @@ def test_a_job_that_hangs_ends_without_the_watchdog(tmp_path):
     done = run.finish()
     assert done.status not in (0, 2, 3), done.said
     assert "in hang" in done.stderr
-    with contextlib.suppress(psutil.NoSuchProcess):  # the end of its process group may have woken it
+    # The end of its process group may have woken it.
+    with contextlib.suppress(psutil.NoSuchProcess):
         watchdog.resume()
     no_process_is_left(tmp_path)
 
