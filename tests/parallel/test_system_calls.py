@@ -288,7 +288,8 @@ def test_environments_are_compared_in_one_run(tmp_path, planted):
     )  # fmt: skip
     assert done.status == 0, done.said
     text = compared(done.out).stdout
-    assert text.startswith("now → next\nmore: Zarr, ")
+    assert text.startswith("now → next\n")
+    assert "\nmore: Zarr, " in text
     assert text.count("more: ") == 2
     assert "for each chunk)" in text
 
