@@ -246,6 +246,24 @@ def test_a_run_that_compares_nothing_says_why(tmp_path, cases, reason):
     assert answer(timed_run(tmp_path, times, entries)).headline == reason
 
 
+def test_nothing_is_said_of_a_column_in_which_the_way_was_not_measured(tmp_path):
+    """Only the other file layout was read from disk: there another way may be faster."""
+    shared, own = {**keys_of("one-shared")}, {"files": "per_rank"}
+    places = [shared, own, own | {"cache": "dropped"}]
+    cases = [a_case(b, **place) for place in places for b in ("hdf5", "zarr")]
+    times = {
+        name: [
+            [0.1 * (1 if e.backend == "hdf5" and e.parameters["files"] == "one" else 3)] * ROUNDS
+        ]
+        * 2
+        for name, e in cases
+    }
+    found = answer(timed_run(tmp_path, times, cases))
+    assert found.sentence.startswith("USE HDF5, one shared file: no way measured is faster")
+    assert "read from disk" not in found.prices
+    assert "In no column is another way faster." not in found.notes
+
+
 def test_every_line_fits_80_columns(tmp_path):
     """Three formats, three layouts and cold reads, of which nothing is decided."""
     rng = np.random.default_rng(3)

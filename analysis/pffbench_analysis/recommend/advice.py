@@ -75,7 +75,7 @@ def advise(
     directory: str | Path,
     weights: Weights,
     only: Mapping[str, Sequence[str]],
-    regret: float,
+    highest_price: float,
     nbytes: int = 0,
     steps: int = 1,
 ) -> Advice:
@@ -89,7 +89,7 @@ def advise(
         How often data are written and read.
     only : dict of str to sequence of str
         Allowed values of some keys, such as ``{"backend": ["hdf5"]}``.
-    regret : float
+    highest_price : float
         The price, as a part, above which nothing is recommended.
     nbytes, steps : int
         Bytes that the user's program writes in a step, and its steps; 0 if no time is asked for.
@@ -102,7 +102,7 @@ def advise(
     summary = pffbench.load(directory)
     cells = _allowed(summary, only)
     found = compare_work(usable(cells, summary.run.resolution), weights)
-    answer = answer_of(summary.run, cells, summary.load, found, regret)
+    answer = answer_of(summary.run, cells, summary.load, found, highest_price)
     assert answer is not None  # a run that is loaded has a round that counts
     place = Path(directory)
     if found is not None and answer.word == "USE":

@@ -107,9 +107,10 @@ def notes(found: Compared) -> Iterator[str]:
         there = {c.verdict.word for c in every}
         explained = [text for word, text in marks.items() if word in there]
         base = format_name(found.decided.backend)
-        legend = f"×: time divided by that of {base}{averaged} (95 % interval)."
+        legend = f"×: time divided by {base}'s{averaged} (95 % interval)."
         yield " ".join([legend, *explained])
-    if len(prices) > 1 and set(costs) == {words.percent(1.0)}:
+    everywhere = len(known) == len(found.decided.purposes)
+    if len(prices) > 1 and everywhere and set(costs) == {words.percent(1.0)}:
         yield "In no column is another way faster."
     elif len(prices) > 1:
         each = [f"{cost} {p.verb}" for cost, p in zip(costs, known, strict=True)]

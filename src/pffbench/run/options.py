@@ -168,7 +168,7 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         metavar="EXPERIMENT.yaml",
         help="experiment file, name from --list, results directory of a run to repeat, or folder "
-        "of experiment files. 'quick' is a part of the default experiment that takes less than a "
+        "of experiment files. 'quick' is a part of the default experiment that needs less than a "
         "minute (default: the experiment 'default') (example: mine.yaml)",
     )
     add_changes(parser)
