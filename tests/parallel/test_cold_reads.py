@@ -111,7 +111,7 @@ def test_reads_that_another_program_shares_are_not_counted(own_disk, tmp_path):
     assert bytes_besides_data(one) == 0
     assert note(done) == (
         "Disk requests to read all data: not counted (shared device). "
-        "None were for directories and inodes, which were in memory."
+        "Directories and inodes were in memory."
     )
 
 

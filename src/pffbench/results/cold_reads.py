@@ -25,7 +25,9 @@ def device_note(run: MeasuredRun) -> str:
             cold.setdefault(format_name(entry.backend), []).append(case)
     if not cold:
         return ""
-    return f"Disk requests to read all data: {_requests(run, cold)}. {_directories(run, cold)}"
+    requests = _requests(run, cold)
+    counted = not requests.startswith("not")
+    return f"Disk requests to read all data: {requests}. {_directories(run, cold, counted)}"
 
 
 def _reads(run: MeasuredRun, case: str) -> list[Repetition]:
@@ -57,8 +59,8 @@ def _why_not(run: MeasuredRun, cases: Sequence[str]) -> str:
     return str((run.record.provenance.get("filesystem") or {}).get("type") or "no device")
 
 
-def _directories(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
-    """Return whether the requests include those for directories and inodes."""
+def _directories(run: MeasuredRun, cold: Mapping[str, Sequence[str]], counted: bool) -> str:
+    """Return whether requests, if they were counted, include some for directories and inodes."""
     known = {
         name: median(some)
         for name, cases in cold.items()
@@ -67,7 +69,9 @@ def _directories(run: MeasuredRun, cold: Mapping[str, Sequence[str]]) -> str:
     if not known:
         return "Directories may be cached."
     if not any(known.values()):
-        return "None were for directories and inodes, which were in memory."
+        if counted:
+            return "None were for directories and inodes, which were in memory."
+        return "Directories and inodes were in memory."
     texts = [f"{name} {Size(int(nbytes))}" for name, nbytes in known.items()]
     return f"They include directories and inodes: {', '.join(texts)}."
 
