@@ -5,6 +5,7 @@ import csv
 import re
 import shlex
 import shutil
+from itertools import pairwise
 
 import pytest
 
@@ -106,6 +107,26 @@ def test_every_job_names_a_script_and_an_experiment_that_exist(line):
 def test_every_experiment_can_be_planned(page, text, tmp_path):
     (tmp_path / "x.yaml").write_text(text)
     done = pffbench_here("plan", "x.yaml", "--ranks", "4", "--scratch", tmp_path, cwd=tmp_path)
+    assert done.status == 0, done.said
+
+
+def keys_set():
+    """Yield the experiment that a page prints, and the keys that a command of the page sets."""
+    for page, command in COMMANDS:
+        words = shlex.split(command.replace("…", "x"))
+        keys = [f"--set={key}" for word, key in pairwise(words) if word == "--set"]
+        printed = [text for on, text in EXPERIMENTS if on == page]
+        named = [text for text in printed if f"{text.split()[1]}.yaml" in words]
+        if keys and named:
+            yield pytest.param(named[0], keys, id=f"{page} {' '.join(keys)}")
+
+
+@pytest.mark.parametrize(("text", "keys"), list(keys_set()))
+def test_every_key_that_a_page_sets_in_its_experiment_can_be_planned(text, keys, tmp_path):
+    (tmp_path / "x.yaml").write_text(text)
+    done = pffbench_here(
+        "plan", "x.yaml", *keys, "--ranks", "4", "--scratch", tmp_path, cwd=tmp_path
+    )
     assert done.status == 0, done.said
 
 

@@ -137,10 +137,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--node-memory",
         type=_size,
         metavar="SIZE",
-        help="memory of a node. A plan is refused if the writers, ranks that collect the data of "
-        "others, hold more than this on a node. Without "
-        "this option the memory of this machine is used, and there is only a warning (example: "
-        "--node-memory 256GiB)",
+        help="memory of a node. In some experiments a few ranks collect the data of the others. A "
+        "plan is refused if these ranks need more than this on one node. Without this option the "
+        "memory of this machine is used, and there is only a warning (example: --node-memory "
+        "256GiB)",
     )
     parser.add_argument(
         "--all",

@@ -113,12 +113,10 @@ def notes(found: Compared) -> Iterator[str]:
     if len(prices) > 1 and everywhere and set(costs) == {words.percent(1.0)}:
         yield "In no column is another way faster."
     elif len(prices) > 1:
-        each = [f"{cost} {p.verb}" for cost, p in zip(costs, known, strict=True)]
-        price = found.decided.decision.price
-        first = f"The price of {words.percent(price)}" if price >= 1.005 else "The first line"
+        each = [f"{p.verb} {cost}" for cost, p in zip(costs, known, strict=True)]
         yield (
-            f"{first} is for {found.decided.work}. For a program that does only one thing it is "
-            f"{words.listed(each, 'or')}."
+            f"The price is {words.percent(found.decided.decision.price)} for {found.decided.work}. "
+            f"For one column of the table alone, it is: {', '.join(each)}."
         )
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."
@@ -144,10 +142,7 @@ def _verbs(found: Compared) -> dict[str, str]:
     """Return the purposes in one word, or in several where the word is not enough."""
     purposes = found.decided.purposes
     totals = [purpose.total for purpose in purposes]
-    return {
-        p.heading: p.verb.removeprefix("to ") if totals.count(p.total) > 1 else p.total
-        for p in purposes
-    }
+    return {p.heading: p.verb if totals.count(p.total) > 1 else p.total for p in purposes}
 
 
 def disk_sentence(decision: Decision) -> str:

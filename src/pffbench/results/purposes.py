@@ -30,8 +30,8 @@ class Purpose(NamedTuple):
 
     @property
     def verb(self) -> str:
-        """The heading within a sentence: ``to write to disk``."""
-        return f"to {self.heading.replace('read, page cache', 'read from the page cache')}"
+        """The heading within a sentence: ``read from the page cache``."""
+        return self.heading.replace("read, page cache", "read from the page cache")
 
 
 class Worst(NamedTuple):
@@ -121,7 +121,7 @@ def _worst(
         for place, cell in enumerate(one.cells[way]):
             seconds = {other: [some[place].seconds] for other, some in one.cells.items()}
             size = f", {Size(cell.nbytes)} in all"
-            found.append(Worst(bounds(seconds)[way], f"{purpose.verb}{size}"))
+            found.append(Worst(bounds(seconds)[way], f"to {purpose.verb}{size}"))
     return max(found, key=lambda worst: worst.price, default=None)
 
 

@@ -107,7 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--batch",
         action="store_true",
         help="for jobs that a scheduler may start again. Needs --out DIR. If a run has begun in "
-        "DIR, resume it, also on other hosts. If that run is finished, do nothing",
+        "DIR, resume it, even if the job has other hosts. If that run is finished, do nothing",
     )
     parser.add_argument(
         "--trust",
