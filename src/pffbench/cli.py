@@ -46,7 +46,7 @@ _OVERVIEW = f"""\
 {_PURPOSE}
 
   mpiexec -n 2 python -m pffbench run           the default experiment
-                                                (2: write your number of cores)
+                                                (replace 2 by your number of cores)
   srun -n 64 python -m pffbench run exp.yaml    an experiment, in an allocation
   pffbench plan exp.yaml --ranks 64             its cases and their cost
 

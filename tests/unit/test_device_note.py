@@ -57,7 +57,7 @@ def test_each_format_has_its_number_of_device_reads(tmp_path):
     run = a_cold_run(tmp_path, {"hdf5": 25, "netcdf4": 27, "zarr": 52})
     assert note(run) == (
         "Disk requests to read all data: HDF5 25, netCDF-4 27, Zarr 52. "
-        "None were for directories and inodes, which were in memory."
+        "Directories and inodes were in memory and needed none."
     )
 
 

@@ -138,9 +138,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_size,
         metavar="SIZE",
         help="memory of a node. In some experiments a few ranks collect the data of the others. A "
-        "plan is refused if these ranks need more than this on one node. Without this option the "
-        "memory of this machine is used, and there is only a warning (example: --node-memory "
-        "256GiB)",
+        "plan is refused if the ranks that collect need more than SIZE on one node. Without this "
+        "option the memory of this machine is used, and there is only a warning (example: "
+        "--node-memory 256GiB)",
     )
     parser.add_argument(
         "--all",

@@ -70,7 +70,7 @@ def _directories(run: MeasuredRun, cold: Mapping[str, Sequence[str]], counted: b
         return "Directories may be cached."
     if not any(known.values()):
         if counted:
-            return "None were for directories and inodes, which were in memory."
+            return "Directories and inodes were in memory and needed none."
         return "Directories and inodes were in memory."
     texts = [f"{name} {Size(int(nbytes))}" for name, nbytes in known.items()]
     return f"They include directories and inodes: {', '.join(texts)}."

@@ -116,7 +116,7 @@ def notes(found: Compared) -> Iterator[str]:
         each = [f"{p.verb} {cost}" for cost, p in zip(costs, known, strict=True)]
         yield (
             f"The price is {words.percent(found.decided.decision.price)} for {found.decided.work}. "
-            f"For one column of the table alone, it is: {', '.join(each)}."
+            f"For a program that does only one of these, the price is: {', '.join(each)}."
         )
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."

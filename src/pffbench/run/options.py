@@ -112,8 +112,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="start the Python interpreters and commands that the experiment, or the run to "
-        "repeat, names. Without this option they are listed, and nothing is started",
+        help="start the Python interpreters and commands that are named in the experiment, or in "
+        "the run to repeat. Without this option they are listed, and nothing is started",
     )
     parser.add_argument(
         "--max-time",
