@@ -32,12 +32,6 @@ class Difference:
         """The first part of the key."""
         return self.key.partition(".")[0]
 
-    @property
-    def is_version(self) -> bool:
-        """Whether it is a version of software."""
-        name = self.key.rpartition(".")[2]
-        return self.area == "software" or (self.area == "mpi_io" and "version" in name)
-
     def __str__(self) -> str:
         return f"{self.key}: {self.a} / {self.b}"
 

@@ -6,7 +6,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 Part = Literal["write", "update", "read"]
@@ -90,8 +90,6 @@ MOVING = (*(phase.name for phase in PHASES if phase.does == "data"), *TOTALS)
 ARRIVING = ("read", "distribute")
 #: Phases that wait for devices.
 WAITING = tuple(phase.name for phase in PHASES if phase.does == "device")
-#: All phases, in their order.
-ORDER = tuple(phase.name for phase in PHASES)
 
 
 def in_common(times: Sequence[Mapping[int, float]]) -> dict[int, list[float]]:
@@ -107,8 +105,3 @@ def arrivals(phases: Sequence[str]) -> list[int]:
     """
     last = ("exchange_read",) if "exchange_read" in phases else ARRIVING
     return [i for i, p in enumerate(phases) if {p, p.partition("_")[0]} & {*last}]
-
-
-def in_order(names: Collection[str]) -> list[str]:
-    """Sort names of phases; those of a workload's own come last, in the order given."""
-    return [*(n for n in ORDER if n in names), *(n for n in names if n not in ORDER)]

@@ -5,7 +5,7 @@ Formats, files and arrays, settings, writers, hints, sizes, environments, runs a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -120,8 +120,3 @@ def _control(both: Sequence[tuple[Cell, Cell]]) -> Sequence[tuple[Seconds, Secon
 def _kind(both: Sequence[tuple[Cell, Cell]]) -> str:
     """Return what pairs have in common that are as dependent on the round before."""
     return both[0][0].keys.get("total", "")
-
-
-def values_of(cells: Sequence[Cell], key: str) -> Mapping[str, list[Cell]]:
-    """Return cells by the value of a key."""
-    return {str(k): v for k, v in grouped(cells, lambda c: c.keys.get(key, "")).items()}
