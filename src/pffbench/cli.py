@@ -45,8 +45,7 @@ is "run".
 _OVERVIEW = f"""\
 {_PURPOSE}
 
-  mpiexec -n 2 python -m pffbench run           the default experiment
-                                                (replace 2 by your number of cores)
+  mpiexec -n 2 python -m pffbench run           the default experiment, 2 ranks
   srun -n 64 python -m pffbench run exp.yaml    an experiment, in an allocation
   pffbench plan exp.yaml --ranks 64             its cases and their cost
 
