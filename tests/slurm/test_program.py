@@ -22,7 +22,7 @@ SMALL = {
 }
 
 
-def pffbench(cluster, launch, *arguments, timeout=100, **how):
+def pffbench(cluster, launch, *arguments, timeout=300, **how):
     """Run the program under a launcher; its status, output and errors."""
     wanted = environment()
     ours = {k: v for k, v in wanted.items() if k.startswith(("OMP_", "OPENBLAS", "PYTHONPATH"))}
