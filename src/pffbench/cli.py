@@ -25,7 +25,7 @@ from pffbench.job.launcher import is_launched, speaks_for_all
 from pffbench.run.output import best_effort_output, status_after
 from pffbench.text import one_line, perhaps_meant, without_digests
 
-_PURPOSE = "Compares parallel HDF5, parallel netCDF4 and Zarr with raw MPI-IO and POSIX."
+_PURPOSE = "Compares parallel HDF5, parallel netCDF4 and Zarr. Raw I/O is measured too."
 _SHORT_HELP = f"""\
 {_PURPOSE}
 

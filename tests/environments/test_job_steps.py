@@ -191,7 +191,7 @@ def test_the_answer_names_the_environment_and_each_round_is_a_start(tmp_path):
     run = timed_run(tmp_path, seconds, cases, environments={"old": {}, "new": {}})
     found = summarise(run)
     assert {round_ % START for cell in found.cells for round_ in cell.seconds} == {0}
-    assert "USE HDF5, environment new: no way measured is faster" in found.answer.sentence
+    assert "USE HDF5, environment new: no measured way is faster" in found.answer.sentence
     assert found.answer.way == {"environment": "new"}
     assert any(
         note.startswith("Environment old instead of environment new: ")

@@ -56,7 +56,7 @@ def answer(run):
 
 def test_the_answer_is_a_decision_with_its_price(tmp_path):
     found = answer(a_contest(tmp_path))
-    assert next(lines_of(found)) == "USE HDF5: no way measured is faster (95 % confidence)."
+    assert next(lines_of(found)) == "USE HDF5: no measured way is faster (95 % confidence)."
     assert (found.word, found.way, found.price) == ("USE", {"backend": "hdf5"}, 1.0)
     assert found.prices == {"write to disk": 1.0, "read, page cache": 1.0}
     rows = {row[0]: row[1:] for row in found.rows}
@@ -259,7 +259,7 @@ def test_nothing_is_said_of_a_column_in_which_the_way_was_not_measured(tmp_path)
         for name, e in cases
     }
     found = answer(timed_run(tmp_path, times, cases))
-    assert found.sentence.startswith("USE HDF5, one shared file: no way measured is faster")
+    assert found.sentence.startswith("USE HDF5, one shared file: no measured way is faster")
     assert "read from disk" not in found.prices
     assert "In no column is another way faster." not in found.notes
 
@@ -444,7 +444,7 @@ SWEEP = {
 def test_the_first_line_of_a_sweep_names_chunks_and_codec_and_what_disk_costs(tmp_path):
     found = answer(a_sweep(tmp_path, SWEEP))
     assert found.sentence.startswith(
-        "USE HDF5, no compression, chunks 1×64: no way measured is faster (95 % confidence). "
+        "USE HDF5, no compression, chunks 1×64: no measured way is faster (95 % confidence). "
         "Least disk: gzip 4, 0.40× the bytes in "
     )
     assert re.search(r"in (4\.9|5\.0)\d× the time\.$", found.sentence)

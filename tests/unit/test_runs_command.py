@@ -26,7 +26,7 @@ def test_runs_are_listed_by_age_with_verdict_and_answer(tmp_path):
     assert b == "results/folder/b  2026-01-01T12:00, some, 2 ranks: interrupted"
     assert c.endswith("2026-01-02T12:00, some, 2 ranks: INVALID (it is broken)")
     assert a == "results/a  2026-02-01T12:00, some, 2 ranks: every byte verified"
-    assert answer == "    USE HDF5: no way measured is faster (95 % confidence)."
+    assert answer == "    USE HDF5: no measured way is faster (95 % confidence)."
 
 
 def test_what_is_no_folder_of_runs_is_one_sentence(tmp_path):

@@ -22,7 +22,7 @@ TASKS = {
     },
     "results": {
         "runs": "list results directories with their verdicts and answers",
-        "report": "write report.html, summary.md and the tables of finished runs",
+        "report": "write report.html, the figures and the tables of finished runs",
         "recommend": "recommend a format and settings, and print a program",
         "compare": "show what became faster or slower between two or more runs",
         "scaling": "show how rates grow with ranks or nodes",

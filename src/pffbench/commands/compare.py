@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs",
         nargs="+",
-        metavar="RUN",
+        metavar="OLD, NEW, RUN",
         help="results directories: the old run, then one or more new ones, each compared with "
         "the old one (example: results/before results/after). Or several runs of each side, with "
         "-- between the sides (example: results/old* -- results/new*)",
@@ -40,9 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_percent,
         metavar="PERCENT",
         help="gate for CI, with an exit status. 0 (PASSED): no time of writing or reading grew by "
-        "more than this. 1 (FAILED): one did. 2 (NOT COMPARABLE): the new run lacks a case of the "
-        "old run. 4 (UNDECIDED): the runs cannot tell PASSED from FAILED. 5 (MACHINE CHANGED): the "
-        "time of raw I/O changed by more than this (example: --fail-if-slower 20%%)",
+        "more than this. 1 (FAILED): one did. 2 (NOT COMPARABLE): a case of the old run cannot be "
+        "compared, for example because the new run lacks it. 4 (UNDECIDED): the runs cannot tell "
+        "PASSED from FAILED. 5 (MACHINE CHANGED): the time of raw I/O changed by more than this "
+        "(example: --fail-if-slower 20%%)",
     )
     parser.add_argument(
         "--allow-missing",

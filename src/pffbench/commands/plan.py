@@ -139,8 +139,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="memory of a node. In some experiments a few ranks collect the data of the others. A "
         "plan is refused if the ranks that collect need more than SIZE on one node. Without this "
-        "option the memory of this machine is used, and there is only a warning (example: "
-        "--node-memory 256GiB)",
+        "option SIZE is the memory of this machine, and a plan that needs more gets only a warning "
+        "(example: --node-memory 256GiB)",
     )
     parser.add_argument(
         "--all",

@@ -250,7 +250,7 @@ def _with_way(
 def _headline(decision: Decision, most: float) -> str:
     name = grid.way_name(decision)
     if decision.price < 1.005:
-        return f"{name}: no way measured is faster (95 % confidence)."
+        return f"{name}: no measured way is faster (95 % confidence)."
     if decision.price <= most:
         return f"{name}: {cost(decision.price)} than the fastest way measured (95 % confidence)."
     if math.isinf(decision.price):

@@ -113,10 +113,14 @@ def notes(found: Compared) -> Iterator[str]:
     if len(prices) > 1 and everywhere and set(costs) == {words.percent(1.0)}:
         yield "In no column is another way faster."
     elif len(prices) > 1:
-        each = [f"{p.verb} {cost}" for cost, p in zip(costs, known, strict=True)]
+        users = ["a program", *["one"] * (len(known) - 1)]
+        each = [
+            f"{cost} for {user} that {purpose.alone}"
+            for cost, user, purpose in zip(costs, users, known, strict=True)
+        ]
         yield (
             f"The price is {words.percent(found.decided.decision.price)} for {found.decided.work}. "
-            f"For a program that does only one of these, the price is: {', '.join(each)}."
+            f"It is {words.listed(each)}."
         )
     if (worst := found.decided.worst) and not math.isinf(worst.price):
         yield f"In the worst comparison at most {words.percent(worst.price)} slower {worst.where}."

@@ -33,6 +33,12 @@ class Purpose(NamedTuple):
         """The heading within a sentence: ``read from the page cache``."""
         return self.heading.replace("read, page cache", "read from the page cache")
 
+    @property
+    def alone(self) -> str:
+        """What a program does that does nothing else: ``only reads from disk``."""
+        first, _, others = self.verb.partition(" ")
+        return f"only {first}s {others.replace('close', 'closes')}"
+
 
 class Worst(NamedTuple):
     """The price of a way in a single comparison, with words for which one."""
