@@ -92,7 +92,8 @@ def gathered(names: Iterable[str], most: int = 3) -> str:
     names : iterable of str
         As `names_apart` returns them; raw transfers are left out next to formats.
     most : int
-        Largest number of such groups that are named.
+        Largest number of such groups that are named, and of settings in one. More settings are
+        counted.
     """
     every = list(names)
     formats: dict[str, dict[str, None]] = {}
@@ -102,10 +103,10 @@ def gathered(names: Iterable[str], most: int = 3) -> str:
     rests: dict[tuple[str, ...], list[str]] = {}
     for rest, some in formats.items():
         rests.setdefault(tuple(some), []).append(rest)
-    texts = [
-        f"{listed(some)} ({'; '.join(of_them)})" if any(of_them) else listed(some)
-        for some, of_them in rests.items()
-    ]
+    texts = []
+    for backends, of_them in rests.items():
+        named = "; ".join(of_them) if len(of_them) <= most else f"{len(of_them)} settings"
+        texts.append(f"{listed(backends)} ({named})" if any(of_them) else listed(backends))
     more = sum(len(some) * len(of_them) for some, of_them in list(rests.items())[most:])
     return listed([*texts[:most], *([f"{more} more"] if more else [])])
 
