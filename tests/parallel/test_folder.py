@@ -10,7 +10,12 @@ from launch import pffbench_here, run
 
 pytestmark = pytest.mark.parallel
 
-PAPER = "FILE_NAME: {name}\nNUMBER_DATASETS: 6\nNUMBER_ELEMENTS: [{length}]\n"
+EXPERIMENT = """
+name: {name}
+common: {{workload: datasets, files: per_rank, datasets_per_rank: 3}}
+cases:
+  - {{backend: [hdf5, zarr], shape: [{length}]}}
+"""
 
 
 @pytest.fixture
@@ -18,7 +23,7 @@ def folder(tmp_path):
     place = tmp_path / "configuration_files"
     place.mkdir()
     for number, length in (("1", 8), ("2", 16)):
-        (place / f"{number}.yaml").write_text(PAPER.format(name="same_name", length=length))
+        (place / f"{number}.yaml").write_text(EXPERIMENT.format(name="same_name", length=length))
     (tmp_path / "scratch").mkdir()
     return place
 
@@ -47,11 +52,11 @@ def test_each_has_its_results_below_one_directory_named_after_the_folder_or_as_t
 
 
 def test_nothing_is_made_where_one_of_them_is_wrong(folder):
-    (folder / "2.yaml").write_text(PAPER.format(name="b", length=0))
+    (folder / "2.yaml").write_text(EXPERIMENT.format(name="b", length=0))
     done = run_folder(folder, "--out", folder.parent / "all", ranks=None)
     assert done.status == 2
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("pffbench:")]
-    assert "2.yaml: NUMBER_ELEMENTS" in line
+    assert "2.yaml: cases[0].shape[0]: " in line
     assert not (folder.parent / "all").exists()
     assert not any((folder.parent / "scratch").iterdir())
 
