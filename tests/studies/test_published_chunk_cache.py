@@ -126,8 +126,8 @@ def test_other_ways_of_the_same_are_told_apart(tmp_path, chunks):
     )  # fmt: skip
     variants = {m.variant: m.nearest for m in found.matches}
     assert variants == {
-        "one-shared, matched, native, warm, collective reads, interleaved": False,
-        "per_rank, defaults, big-endian, warm": True,
+        "one shared file, matched, native, warm, collective reads, interleaved": False,
+        "one file per rank, library defaults, big-endian, warm": True,
     }
 
 
@@ -136,4 +136,4 @@ def test_decodes_that_were_counted_are_told(tmp_path):
     found = compare_with_study(tmp_path, slow, fast, counts=[(slow[0], 16_200), (fast[0], 15)])
     (told,) = [r.here for r in found.reasons if r.about == "chunks that were decoded"]
     assert told.count("16200") == 1
-    assert "3 MiB cache, by row (per_rank, defaults, big-endian, warm): 15" in told
+    assert "3 MiB cache, by row (one file per rank, library defaults, big-endian, warm): 15" in told

@@ -85,8 +85,8 @@ def test_named_chunks_that_prefer_no_axis_stand_beside_as_another_variant(tmp_pa
     together = slices("hdf5", 0, {}, **told, transfer="collective")
     found = compare_with_study(tmp_path, [apart, together])
     assert [(m.variant, m.nearest) for m in found.matches] == [
-        ("one-shared, matched, dropped", False),
-        ("one-shared, matched, dropped, collective reads", False),
+        ("one shared file, matched, dropped", False),
+        ("one shared file, matched, dropped, collective reads", False),
     ]
 
 
@@ -105,7 +105,7 @@ def test_reasons_tell_the_bytes_that_were_moved(tmp_path):
     found = side_by_side(summarise(tmp_path))
     here = {reason.about: reason.here for reason in found.reasons}
     moved = here["bytes moved for each byte wanted"]
-    assert moved == "memmap x per_rank dropped: touched 602, device 621"
+    assert moved == "memmap x, one file per rank, dropped: touched 602, device 621"
     assert here["size of the volume"] == "621×998×520"
     list(write_published(summarise(tmp_path), tmp_path))
     assert "touched 602" in (tmp_path / "published.md").read_text()

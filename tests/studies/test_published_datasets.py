@@ -29,7 +29,7 @@ CORRECTED = {
     "files": "per_rank", "settings": "matched", "durability": "sync",
     "order": "create_first", "read_sink": "buffer", "cache": "warm",
 }  # fmt: skip
-NEAREST = "per_rank, defaults, order interleaved, read_sink print, read_copy True"
+NEAREST = "one file per rank, library defaults, order interleaved, read sink print, read copy on"
 
 
 def cases_of(ways, datasets=2048, shape=(128,), options=OPTIONS):
@@ -58,7 +58,7 @@ def test_the_faithful_variant_is_nearest(tmp_path):
     found = compare_with_study(tmp_path, cases_of([CORRECTED, FAITHFUL]))
     assert {m.variant for m in found.matches if m.nearest} == {NEAREST}
     assert {m.variant for m in found.matches if not m.nearest} == {
-        "per_rank, matched, durability sync"
+        "one file per rank, matched, durability sync"
     }
     assert len(found.matches) == 24
 

@@ -208,7 +208,8 @@ def test_parallel_forms_and_other_settings_are_variants_of_their_own(tmp_path):
     a_run(tmp_path, cases, experiment={"study": STUDY})
     found = compare_with_study(tmp_path)
     assert {m.variant for m in found.matches} == {
-        "one-per_rank, matched, durability sync", "per_rank, matched, durability sync",
+        "one shared file with an array per rank, matched, durability sync",
+        "one file per rank, matched, durability sync",
     }  # fmt: skip
     assert not any(m.nearest for m in found.matches)
     assert len(found.orders) == 8

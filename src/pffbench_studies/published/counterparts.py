@@ -24,6 +24,11 @@ def cases_like(summary: Summary, **wanted: object) -> Iterator[CaseSummary]:
             yield case
 
 
+def in_words(c: CaseSummary, *keys: str) -> tuple[str, ...]:
+    """Return the values of some keys of a case as the answer names them: ``one file per rank``."""
+    return tuple(value_name(key, c.keys[key]) for key in keys)
+
+
 def apart(case: CaseSummary, summary: Summary) -> str:
     """Return what sets a case apart from others of its format, settings and transfer, in words."""
     alike = [
@@ -59,7 +64,7 @@ class Match:
     subject: str
     #: The study's word for the phase.
     operation: str
-    #: Way of the run, such as ``per_rank, defaults``.
+    #: Way of the run, such as ``one file per rank, library defaults``.
     variant: str
     #: Format or library that the study compares.
     alternative: str

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pffbench.case import files_word
 from pffbench.results.summary import AMPLIFICATIONS, CaseSummary, Summary, amplification
 from pffbench.text import value_text
-from pffbench_studies.published.counterparts import Match, apart, cases_like
+from pffbench_studies.published.counterparts import Match, apart, cases_like, in_words
 from pffbench_studies.published.matchers import Matcher
 from pffbench_studies.published.reasons import Fields, listed, when
 from pffbench_studies.published.values import PublishedValue, indexed
@@ -23,7 +22,7 @@ _SHAPE = (621, 4991, 2600)
 #: that h5py guesses for the published volume.
 _NO_AXIS = 8
 #: Way of the study: files, settings and cache.
-_NEAREST = ("per_rank", "defaults", "dropped")
+_NEAREST = ("one file per rank", "library defaults", "dropped")
 
 
 class ChunkingVsMemmap(Matcher):
@@ -76,7 +75,7 @@ def _name(c: CaseSummary) -> tuple[str, str]:
 
 def _match(value: PublishedValue, c: CaseSummary, summary: Summary) -> Match:
     p = c.parameters
-    told = [files_word(p["files"], p["arrays"]), p["settings"], p["cache"]]
+    told = [*in_words(c, "files", "settings"), p["cache"]]
     if p["transfer"] == "collective":
         told.append("collective reads")
     return Match(
@@ -110,7 +109,5 @@ def _moved(c: CaseSummary, summary: Summary) -> str:
     if times["touched"] is None:
         return ""
     numbers = ", ".join(f"{k} {v:.3g}" for k, v in times.items() if v is not None)
-    p = c.parameters
-    files = files_word(p["files"], p["arrays"])
-    words = (*_name(c), files, c.cache, apart(c, summary))
-    return f"{' '.join(words).strip()}: {numbers}"
+    words = (" ".join(_name(c)), *in_words(c, "files"), c.cache, apart(c, summary))
+    return f"{', '.join(filter(None, words))}: {numbers}"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from pffbench.case import files_word
 from pffbench.grouping import grouped
 from pffbench.results.summary import CaseSummary, Summary
-from pffbench_studies.published.counterparts import Match, apart, cases_like
+from pffbench_studies.published.counterparts import Match, apart, cases_like, in_words
 from pffbench_studies.published.matchers import Matcher
 from pffbench_studies.published.reasons import Fields, listed, when
 from pffbench_studies.published.values import PublishedValue, indexed
@@ -125,11 +124,10 @@ MATCHER = FileFormatTesting()
 
 
 def variant_of(c: CaseSummary) -> str:
-    """Name the way of a case, such as ``per_rank, defaults``."""
+    """Name the way of a case, such as ``one file per rank, library defaults``."""
     p = c.parameters
-    told = [files_word(p["files"], p["arrays"]), p["settings"]]
-    told += [f"{k} {p[k]}" for k, usual in _USUAL.items() if p.get(k, usual) != usual]
-    return ", ".join(map(str, told))
+    others = [key for key, usual in _USUAL.items() if p.get(key, usual) != usual]
+    return ", ".join(in_words(c, "files", "settings", *others))
 
 
 def alternative_of(c: CaseSummary, summary: Summary) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pffbench.case import files_word
 from pffbench.results.summary import CaseSummary, Summary
 from pffbench.units import Size
-from pffbench_studies.published.counterparts import Match, cases_like
+from pffbench_studies.published.counterparts import Match, cases_like, in_words
 from pffbench_studies.published.matchers import Matcher
 from pffbench_studies.published.reasons import Fields, libraries_of, listed, when
 from pffbench_studies.published.values import PublishedValue, indexed
@@ -21,7 +20,7 @@ _ACCESS = {"rows": "row", "chunks": "chunk"}
 #: Names of rewriting; the study used the program.
 _BY_PROGRAM, _BY_LIBRARY = "h5repack", "repacked by the library"
 #: Way of the study.
-_NEAREST = ("per_rank", "defaults", "big-endian", "warm")
+_NEAREST = ("one file per rank", "library defaults", "big-endian", "warm")
 #: Columns that a case has to agree with; cache and access are empty for repacking.
 _KEYS = ("operation", "codec", "chunk", "cache_bytes", "access", "datasets")
 
@@ -112,7 +111,7 @@ def _match(value: PublishedValue, c: CaseSummary, phase: str) -> Match:
     p = c.parameters
     granules = p["granules"]
     stands_for = "" if granules == _GRANULES else f" for {_GRANULES}"
-    told = _variant(p)
+    told = _variant(c)
     by_library = phase == "repack" and p["repack_with"] == "library"
     words = _alternative(value, p)
     plain = "read compressed" if value.parameters["codec"] == "gzip" else "read plain"
@@ -131,9 +130,10 @@ def _match(value: PublishedValue, c: CaseSummary, phase: str) -> Match:
     )
 
 
-def _variant(p: Mapping[str, Any]) -> tuple[str, ...]:
+def _variant(c: CaseSummary) -> tuple[str, ...]:
+    p = c.parameters
     order = "big-endian" if p["byte_order"] == "big" else "native"
-    told = (files_word(p["files"], p["arrays"]), p["settings"], order, p["cache"])
+    told = (*in_words(c, "files", "settings"), order, p["cache"])
     if p["files"] == "per_rank":
         return told
     return *told, f"{p['read_transfer'] or p['transfer']} reads, {p['sharing']}"
