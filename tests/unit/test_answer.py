@@ -530,12 +530,13 @@ def test_cases_that_were_left_out_are_named_in_one_line_with_the_reason(tmp_path
 
 def test_many_settings_that_were_left_out_are_counted_and_listed_in_the_summary_alone(tmp_path):
     late = [LeftOut(f"hdf5.{n}", "no time", "time", f"HDF5, chunks {n}") for n in range(1, 25)]
+    late.append(LeftOut("npy.x", "no time", "time", f"npy, {'a key, ' * 30}"))
     late.append(LeftOut("zarr.x", "no time", "time", "Zarr, chunks 99"))
     more = {"left_out": late, "experiment": {"time_budget": 9.0}, "time_needed": 30.0}
     run = a_contest(tmp_path, **more)
     (note,) = [note for note in answer(run).notes if note.startswith("Not measured: ")]
     assert note.startswith(
-        "Not measured: HDF5 (24 settings) and Zarr (chunks 99), because the time"
+        "Not measured: HDF5 (24 settings), npy (1 setting) and Zarr (chunks 99), because the time"
     )
     markdown = (write_summary(summarise(run), run)[2]).read_text()
     assert "left out: HDF5, chunks 24: no time" in markdown

@@ -53,6 +53,7 @@ _WORDS: Mapping[str, Callable[[str], str]] = {
     "transfer": lambda value: f"{value} transfer",
     "settings": lambda value: "library defaults" if value == "defaults" else value,
 }
+_TWO_LINES = 160
 #: Order of the words of a name; other keys follow.
 _ORDER = tuple(_WORDS)
 
@@ -92,8 +93,8 @@ def gathered(names: Iterable[str], most: int = 3) -> str:
     names : iterable of str
         As `names_apart` returns them; raw transfers are left out next to formats.
     most : int
-        Largest number of such groups that are named, and of settings in one. More settings are
-        counted.
+        Largest number of such groups that are named, and of settings in one. More settings, or
+        longer ones than two lines hold, are counted.
     """
     every = list(names)
     formats: dict[str, dict[str, None]] = {}
@@ -105,7 +106,9 @@ def gathered(names: Iterable[str], most: int = 3) -> str:
         rests.setdefault(tuple(some), []).append(rest)
     texts = []
     for backends, of_them in rests.items():
-        named = "; ".join(of_them) if len(of_them) <= most else f"{len(of_them)} settings"
+        named = "; ".join(of_them)
+        if len(of_them) > most or len(named) > _TWO_LINES:
+            named = counted(len(of_them), "setting")
         texts.append(f"{listed(backends)} ({named})" if any(of_them) else listed(backends))
     more = sum(len(some) * len(of_them) for some, of_them in list(rests.items())[most:])
     return listed([*texts[:most], *([f"{more} more"] if more else [])])
