@@ -240,6 +240,16 @@ def test_a_later_comparison_that_fits_runs_where_one_before_it_does_not():
     assert [len(rounds) for rounds in record.ran.values()] == [10, 10, 0, 0, 10, 10]
 
 
+def test_small_arrays_do_not_make_much_larger_ones_look_slow():
+    """A second for 512 bytes is a second for calls: 64 times the bytes need not take a minute."""
+    sizes = [{"backend": ["hdf5", "zarr"], "shape": [8 * n, 8]} for n in (1, 64, 128)]
+    plan = a_plan(*sizes, time_budget="60 s")
+    record = Recorded(plan, {})
+    run(plan, record)
+    assert not record.left_out
+    assert all(len(rounds) >= 1 + 7 for rounds in record.ran.values())
+
+
 def test_one_comparison_runs_however_short_the_time_budget_is():
     plan = a_plan(*THREE_COMPARISONS, time_budget="0.1 s")
     record = Recorded(plan, {})

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from pffbench.case import Case
+from pffbench.experiment.estimate import slow_seconds
 from pffbench.experiment.plan import Plan
 from pffbench.results.judge import FEWEST
 from pffbench.run.order import by_importance
+
+#: The rate of a case says little about another one with this many times its bytes.
+_OF_ANOTHER_SIZE = 8
 
 
 def fewest_rounds(plan: Plan) -> int:
@@ -30,6 +34,7 @@ class FirstRound:
         self._plan = plan
         self._rounds = plan.experiment.warmup + fewest_rounds(plan)
         self.parts = by_importance(plan.cases)
+        self._slow = slow_seconds(plan)
         #: Whether each case that has been asked about is left out.
         self._without = {
             case.id: False
@@ -72,12 +77,26 @@ class FirstRound:
         return [case for case in cases if self._without.get(case.id)]
 
     def estimate(self, cases: Sequence[Case], seconds: Mapping[str, float]) -> float:
-        """Estimate a repetition of cases that have not run from the bytes of those that have."""
-        costs = self._plan.costs
-        moved = sum(costs[name].nbytes for name in seconds)
-        if not moved:
-            return len(cases) * sum(seconds.values()) / len(seconds)
-        return sum(costs[case.id].nbytes for case in cases) * sum(seconds.values()) / moved
+        """Estimate a repetition of cases that have not run from those that have.
+
+        The bytes and times of the larger ones count, since small arrays take their time for calls.
+        They say little about a case of many times their bytes: for it, the estimate that a plan
+        makes for a slow machine is the limit.
+        """
+        nbytes = {name: cost.nbytes for name, cost in self._plan.costs.items()}
+        most = max(nbytes[name] for name in seconds)
+        usual = sum(seconds.values()) / len(seconds)
+        if not most:
+            return len(cases) * usual
+        large = [name for name in seconds if nbytes[name] * _OF_ANOTHER_SIZE > most]
+        each_byte = sum(seconds[name] for name in large) / sum(nbytes[name] for name in large)
+
+        def expected(case: str) -> float:
+            by_bytes = nbytes[case] * each_byte
+            known = nbytes[case] <= most * _OF_ANOTHER_SIZE
+            return by_bytes if known else min(by_bytes, usual + self._slow[case])
+
+        return sum(expected(case.id) for case in cases)
 
 
 def left_out_at(plan: Plan, seconds: Mapping[str, float]) -> list[Case]:
