@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from pffbench.record.run import MeasuredRun
@@ -190,15 +190,11 @@ def _reads(run: MeasuredRun) -> Iterator[str]:
             faulted[name] = None
     if faulted:
         yield (
-            f"Half or more of the bytes went through memory that {_names(faulted)} took again for "
-            "each read: the allocator is part of the time. Use smaller arrays or chunks."
+            f"Half or more of the bytes went through memory that {listed(list(faulted))} took again "
+            "for each read: the allocator is part of the time. Use smaller arrays or chunks."
         )
     if unproved:
         yield (
-            f"The state of the page cache was not proved for {_names(unproved)}. Use cache: "
+            f"The state of the page cache was not proved for {listed(list(unproved))}. Use cache: "
             "dropped, or read in another job (cache: separate)."
         )
-
-
-def _names(names: Mapping[str, None]) -> str:
-    return " and ".join(names)
