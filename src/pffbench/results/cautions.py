@@ -190,8 +190,8 @@ def _reads(run: MeasuredRun) -> Iterator[str]:
             faulted[name] = None
     if faulted:
         yield (
-            f"Half or more of the bytes went through memory that {listed(list(faulted))} took again "
-            "for each read: the allocator is part of the time. Use smaller arrays or chunks."
+            f"Half or more of the bytes went through memory that {listed(list(faulted))} took "
+            "again for each read: the allocator is part of the time. Use smaller arrays or chunks."
         )
     if unproved:
         yield (
