@@ -34,6 +34,7 @@ class FirstRound:
         self._plan = plan
         self._rounds = plan.experiment.warmup + fewest_rounds(plan)
         self.parts = by_importance(plan.cases)
+        self._nbytes = {name: cost.nbytes for name, cost in plan.costs.items()}
         self._slow = slow_seconds(plan)
         #: Whether each case that has been asked about is left out.
         self._without = {
@@ -83,7 +84,7 @@ class FirstRound:
         They say little about a case of many times their bytes: for it, the estimate that a plan
         makes for a slow machine is the limit.
         """
-        nbytes = {name: cost.nbytes for name, cost in self._plan.costs.items()}
+        nbytes = self._nbytes
         most = max(nbytes[name] for name in seconds)
         usual = sum(seconds.values()) / len(seconds)
         if not most:
