@@ -39,7 +39,7 @@ IN_PLACE_OF = {
     "…": "*",
 }
 #: Runs that a reader has already: the run of the documents stands for each.
-HAD = ("old-1", "old-2", "old-3", "new", "hdf5-1.14-1", "hdf5-2.0-1")
+HAD = ("old-1", "old-2", "old-3", "new", "new-1", "hdf5-1.14-1", "hdf5-2.0-1")
 #: What takes seconds: the first runs before each commit. The rest takes more than an hour.
 SHORT = ("cookbook.md: Is my update slower? (CI)", "tutorial-engineer.md")
 #: The gate of `compare` ends so when something is slower, undecided, or the machine changed.
@@ -47,7 +47,7 @@ OF_THE_GATE = (0, 1, 2, 4, 5)
 #: The last lines of a run: an answer, or why there is none and what to do.
 ANSWERED = re.compile(r"^(?:USE|NO DECISION:|MEASURED:) \S|^NO ANSWER: (?s:.*?)--\w", re.MULTILINE)
 VERDICT = re.compile(
-    r"slower|faster|equal|not decided|machine changed|^(?:PASSED|FAILED)$",
+    r"slower|faster|equal|not decided|machine changed|^(?:PASSED|FAILED)\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _BLOCK = re.compile(r"^```(\w*)\n((?s:.*?))^```$|^    (\S.*)$", re.MULTILINE)
@@ -65,7 +65,7 @@ def part(text):
     """Return what of a text is typed into a shell, and into files."""
     commands, experiments = _IN_TABLE.findall(text), {}
     for language, block, line in _BLOCK.findall(text):
-        if language == "yaml" and (name := re.match(r"name: (\w+)", block)):
+        if language == "yaml" and (name := re.match(r"name: ([\w-]+)", block)):
             experiments[f"{name[1]}.yaml"] = block
         elif language == "python":
             commands.append(f"python - <<'END'\n{block}END")
