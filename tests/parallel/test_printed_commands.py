@@ -47,7 +47,7 @@ OF_THE_GATE = (0, 1, 2, 4, 5)
 #: The last lines of a run: an answer, or why there is none and what to do.
 ANSWERED = re.compile(r"^(?:USE|NO DECISION:|MEASURED:) \S|^NO ANSWER: (?s:.*?)--\w", re.MULTILINE)
 VERDICT = re.compile(
-    r"slower|faster|equal|not decided|machine changed|^(?:PASSED|FAILED)\b",
+    r"slower|faster|equal|not decided|machine changed|^(?:PASSED|FAILED): ",
     re.IGNORECASE | re.MULTILINE,
 )
 _BLOCK = re.compile(r"^```(\w*)\n((?s:.*?))^```$|^    (\S.*)$", re.MULTILINE)

@@ -18,6 +18,7 @@ from pffbench.results.document import as_data
 from pffbench.results.export import tables_of, write_summary
 from pffbench.results.names import format_name
 from pffbench.results.obstacles import seconds_again
+from pffbench.results.purposes import Purpose
 from pffbench.results.summary import summarise
 from pffbench.storage.durability import DiskUsage
 from sharing import keys_of, word_of
@@ -540,6 +541,21 @@ def test_many_settings_that_were_left_out_are_counted_and_listed_in_the_summary_
     )
     markdown = (write_summary(summarise(run), run)[2]).read_text()
     assert "left out: HDF5, chunks 24: no time" in markdown
+
+
+@pytest.mark.parametrize(
+    ("heading", "said"),
+    [
+        ("write to disk", "only writes to disk"),
+        ("write and close", "only writes and closes"),
+        ("change to disk", "only changes data on disk"),
+        ("change and close", "only changes data and closes"),
+        ("read, page cache", "only reads from the page cache"),
+        ("read from disk", "only reads from disk"),
+    ],
+)
+def test_a_price_names_the_program_that_it_is_for(heading, said):
+    assert Purpose(heading.split()[0], heading, ()).alone == said
 
 
 def test_what_the_libraries_cannot_do_is_named_once(tmp_path):

@@ -250,6 +250,17 @@ def test_small_arrays_do_not_make_much_larger_ones_look_slow():
     assert all(len(rounds) >= 1 + 7 for rounds in record.ran.values())
 
 
+def test_a_slow_storage_is_found_by_the_first_large_comparison():
+    """It may pass the budget once; the next one is judged by the time that was measured."""
+    sizes = [{"backend": ["hdf5", "zarr"], "shape": [8 * n, 8]} for n in (1, 64, 128)]
+    plan = a_plan(*sizes, time_budget="90 s")
+    schedule = Schedule(plan, Recorded(plan, {}))
+    small, large, larger = plan.cases[:2], plan.cases[2:4], plan.cases[4]
+    seconds = {case.id: 1.0 for case in small}
+    assert not schedule.leaves_out(large[0], 2.0, seconds)
+    assert schedule.leaves_out(larger, 130.0, seconds | {case.id: 64.0 for case in large})
+
+
 def test_one_comparison_runs_however_short_the_time_budget_is():
     plan = a_plan(*THREE_COMPARISONS, time_budget="0.1 s")
     record = Recorded(plan, {})

@@ -53,6 +53,7 @@ _WORDS: Mapping[str, Callable[[str], str]] = {
     "transfer": lambda value: f"{value} transfer",
     "settings": lambda value: "library defaults" if value == "defaults" else value,
 }
+#: Characters of settings that a sentence names.
 _TWO_LINES = 160
 #: Order of the words of a name; other keys follow.
 _ORDER = tuple(_WORDS)

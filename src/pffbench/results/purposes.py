@@ -36,7 +36,10 @@ class Purpose(NamedTuple):
     @property
     def alone(self) -> str:
         """What a program does that does nothing else: ``only reads from disk``."""
-        first, _, others = self.verb.partition(" ")
+        said = self.verb.replace("change to", "change data on").replace(
+            "change and", "change data and"
+        )
+        first, _, others = said.partition(" ")
         return f"only {first}s {others.replace('close', 'closes')}"
 
 
